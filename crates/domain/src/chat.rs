@@ -1,0 +1,213 @@
+//! What people type: a message, or a command that begins with `/`.
+
+use crate::{command::Ending, plan::Strategy};
+
+/// What a line means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// Words for the agent.
+    Message(String),
+    /// A command.
+    Command(ChatCommand),
+}
+
+/// A command that people type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChatCommand {
+    /// `/plan on [strategy]`
+    PlanOn(Strategy),
+    /// `/plan off`, `/plan done`
+    PlanEnd(Ending),
+    /// `/plan status`
+    PlanStatus,
+    /// `/plan show [rev]`
+    PlanShow(Option<u32>),
+    /// `/plan diff [a b]`
+    PlanDiff(Option<(u32, u32)>),
+    /// `/plan list`
+    PlanList,
+    /// `/plan approve [rev]`, `/plan approve hold`
+    PlanApprove {
+        /// The revision or digest that is named, if one is.
+        named: Option<String>,
+        /// Whether it is held.
+        hold: bool,
+    },
+    /// `/plan changes <text>`
+    PlanChanges(String),
+    /// `/plan reject [why]`
+    PlanReject(Option<String>),
+    /// `/plan resume`
+    PlanResume,
+    /// `/plan stop`
+    PlanStop,
+    /// `/plan settle <call> happened|not`
+    PlanSettle {
+        /// The call, or the beginning of its id.
+        call: String,
+        /// Whether it happened.
+        happened: bool,
+    },
+    /// `/stop`
+    Stop,
+    /// `/reset`
+    Reset,
+    /// `/help`
+    Help,
+}
+
+/// A line that begins with `/` and is no command.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LineRefusal {
+    /// No such command.
+    #[error(
+        "{0:?} is not a command; did you mean {1}? (/help lists them; begin with // to say it to the agent)"
+    )]
+    Unknown(String, &'static str),
+    /// A word that does not fit.
+    #[error("{command} {problem}")]
+    BadWords {
+        /// The command.
+        command: &'static str,
+        /// What does not fit.
+        problem: String,
+    },
+}
+
+/// Every command with its words, as `/help` lists them.
+pub const HELP: [(&str, &str); 14] = [
+    ("/plan on [document]", "begin plan work in this session"),
+    ("/plan status", "where the plan stands, and what waits for you"),
+    ("/plan show [rev]", "read a revision in full"),
+    ("/plan diff [a b]", "what changed between two revisions"),
+    ("/plan list", "the plans of this session"),
+    ("/plan approve [rev] [hold]", "approve exactly what you were shown last"),
+    ("/plan changes <text>", "ask for a newer revision; begin with 12: to speak of line 12"),
+    ("/plan reject [why]", "end the plan unexecuted"),
+    ("/plan resume · /plan stop", "go on with an execution, or pause it"),
+    ("/plan settle <call> happened|not", "say what became of a call in doubt"),
+    ("/plan done · /plan off", "end plan work: as finished, or as cancelled"),
+    ("/stop", "end what the agent is doing now"),
+    ("/reset", "end everything here and start a new view"),
+    ("/help", "this list"),
+];
+
+/// Reads a line.
+pub fn parse(line: &str) -> Result<Line, LineRefusal> {
+    let trimmed = line.trim();
+    if let Some(message) = trimmed.strip_prefix("//") {
+        return Ok(Line::Message(format!("/{message}")));
+    }
+    let Some(command) = trimmed.strip_prefix('/') else {
+        return Ok(Line::Message(line.to_owned()));
+    };
+    let (verb, rest) = split(command);
+    Ok(Line::Command(match verb {
+        "plan" => plan(rest)?,
+        "stop" => ChatCommand::Stop,
+        "reset" => ChatCommand::Reset,
+        "help" => ChatCommand::Help,
+        _ => {
+            return Err(LineRefusal::Unknown(
+                format!("/{verb}"),
+                nearest(verb, &["/plan status", "/stop", "/reset", "/help"]),
+            ));
+        }
+    }))
+}
+
+fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
+    let (verb, rest) = split(words);
+    let bad = |command: &'static str, problem: String| LineRefusal::BadWords { command, problem };
+    Ok(match verb {
+        "on" => ChatCommand::PlanOn(match rest {
+            "" | "document" => Strategy::Document,
+            "collect" => Strategy::Collect,
+            "build" => Strategy::Build,
+            other => {
+                return Err(bad(
+                    "/plan on",
+                    format!("knows document, collect and build, not {other:?}"),
+                ));
+            }
+        }),
+        "off" => ChatCommand::PlanEnd(Ending::Off),
+        "done" => ChatCommand::PlanEnd(Ending::Done),
+        "" | "status" => ChatCommand::PlanStatus,
+        "show" if rest.is_empty() => ChatCommand::PlanShow(None),
+        "show" => ChatCommand::PlanShow(Some(revision("/plan show", rest)?)),
+        "diff" if rest.is_empty() => ChatCommand::PlanDiff(None),
+        "diff" => {
+            let (first, second) = split(rest);
+            let (first, second) = (revision("/plan diff", first)?, revision("/plan diff", second)?);
+            ChatCommand::PlanDiff(Some((first, second)))
+        }
+        "list" => ChatCommand::PlanList,
+        "approve" => {
+            let (named, hold) = match rest.strip_suffix("hold") {
+                Some(named) => (named.trim(), true),
+                None => (rest, false),
+            };
+            ChatCommand::PlanApprove { named: (!named.is_empty()).then(|| named.to_owned()), hold }
+        }
+        "changes" if rest.is_empty() => {
+            return Err(bad("/plan changes", "needs the words of what should change".into()));
+        }
+        "changes" => ChatCommand::PlanChanges(rest.to_owned()),
+        "reject" => ChatCommand::PlanReject((!rest.is_empty()).then(|| rest.to_owned())),
+        "resume" => ChatCommand::PlanResume,
+        "stop" => ChatCommand::PlanStop,
+        "settle" => match split(rest) {
+            (call, "happened") if !call.is_empty() => {
+                ChatCommand::PlanSettle { call: call.into(), happened: true }
+            }
+            (call, "not") if !call.is_empty() => {
+                ChatCommand::PlanSettle { call: call.into(), happened: false }
+            }
+            _ => return Err(bad("/plan settle", "needs a call and then happened or not".into())),
+        },
+        other => {
+            let known = [
+                "/plan on",
+                "/plan off",
+                "/plan done",
+                "/plan status",
+                "/plan show",
+                "/plan diff",
+                "/plan list",
+                "/plan approve",
+                "/plan changes",
+                "/plan reject",
+                "/plan resume",
+                "/plan stop",
+                "/plan settle",
+            ];
+            return Err(LineRefusal::Unknown(
+                format!("/plan {other}"),
+                nearest(&format!("plan {other}"), &known),
+            ));
+        }
+    })
+}
+
+fn revision(command: &'static str, word: &str) -> Result<u32, LineRefusal> {
+    let bad = || LineRefusal::BadWords {
+        command,
+        problem: format!("needs the number of a revision, not {word:?}"),
+    };
+    word.trim_start_matches("rev").trim().parse().map_err(|_| bad())
+}
+
+fn split(words: &str) -> (&str, &str) {
+    let words = words.trim();
+    words.split_once(char::is_whitespace).map_or((words, ""), |(first, rest)| (first, rest.trim()))
+}
+
+/// The known word that shares the longest likeness with what was typed.
+fn nearest(typed: &str, known: &[&'static str]) -> &'static str {
+    let likeness = |word: &&&'static str| {
+        let bare = word.trim_start_matches('/');
+        (similar::TextDiff::from_chars(typed, bare).ratio() * 1000.0) as u32
+    };
+    known.iter().max_by_key(likeness).copied().unwrap_or("/help")
+}

@@ -1,0 +1,266 @@
+//! Commands: what can be asked of a session, sorted by who may ask it.
+//!
+//! A model's commands are a type of their own, and that type has no decision in it: there is no
+//! value with which a model could approve, reject, resume or settle anything.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    actor::{Actor, Person},
+    digest::Digest,
+    effect::{Bracket, ToolFacts},
+    id::{CallId, CommandId, PlanId, Seq, TurnId},
+    plan::{Comment, Strategy},
+    time::Time,
+    turn::{Answer, CallResult, ModelFailure},
+};
+
+/// A command on its way in: its id, its time, and what it asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked<C> {
+    /// Asking twice with the same id has one effect and one answer.
+    pub id: CommandId,
+    /// When it was asked.
+    pub at: Time,
+    /// What is asked, and by whom.
+    pub command: C,
+}
+
+impl<C> Asked<C> {
+    /// A command with its id and its time.
+    pub fn new(id: impl Into<CommandId>, at: Time, command: C) -> Self {
+        Self { id: id.into(), at, command }
+    }
+}
+
+/// Everything that can be asked of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionCommand {
+    /// Asked by a person.
+    Person(Person, PersonCommand),
+    /// Asked by the model, inside one turn.
+    Model(TurnId, ModelCommand),
+    /// Reported by the runtime.
+    System(SystemCommand),
+}
+
+impl SessionCommand {
+    /// Who asks.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        match self {
+            Self::Person(person, _) => Actor::Person(person.clone()),
+            Self::Model(turn, _) => Actor::Model(*turn),
+            Self::System(_) => Actor::System,
+        }
+    }
+}
+
+/// What a person can ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PersonCommand {
+    /// Say something to the agent.
+    Say {
+        /// The words.
+        text: String,
+    },
+    /// `/plan on`: begin plan work.
+    StartPlan {
+        /// The id the plan will have.
+        plan: PlanId,
+        /// How it will be written.
+        strategy: Strategy,
+    },
+    /// `/plan off` or `/plan done`: end plan work.
+    EndPlan(Ending),
+    /// `/reset`: end turn and plan work, answer what waits with a notice, start a new view.
+    Reset,
+    /// `/stop`: end the turn, pause an execution, keep the queue.
+    Stop,
+    /// `/plan stop`: pause the execution only.
+    PausePlan,
+    /// A surface has shown this revision to this person in full.
+    RecordShown {
+        /// The digest of what was shown.
+        digest: Digest,
+    },
+    /// A decision. It needs [`crate::actor::Standing::Decides`].
+    Decide(Decision),
+}
+
+/// How a person ends plan work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// `/plan off`
+    Off,
+    /// `/plan done`
+    Done,
+}
+
+/// What only a person can decide.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Approve the revision that has this digest.
+    Approve {
+        /// The digest of what the person read.
+        digest: Digest,
+        /// Notes that the execution must receive.
+        notes: Vec<String>,
+        /// Whether the execution starts at once.
+        start: Start,
+        /// The tools as they stand now, with the digests of their schemas.
+        schemas: BTreeMap<String, Digest>,
+    },
+    /// Ask for a newer revision.
+    RequestChanges {
+        /// The digest of what the person read.
+        digest: Digest,
+        /// What should change.
+        comments: Vec<Comment>,
+    },
+    /// End the plan unexecuted.
+    Reject {
+        /// The digest of what the person read.
+        digest: Digest,
+        /// Why, if they say.
+        why: Option<String>,
+    },
+    /// Start a held plan, or go on with a paused or failed one.
+    Resume,
+    /// Say what became of a call whose outcome is unknown.
+    SettleDoubt {
+        /// The call in doubt.
+        call: CallId,
+        /// What the person found.
+        verdict: Verdict,
+    },
+}
+
+/// Whether an approved plan starts at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// The execution is the next turn.
+    AtOnce,
+    /// The plan waits for `/plan resume`.
+    Hold,
+}
+
+/// What a person found out about a call in doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It took effect.
+    Happened,
+    /// It did not; it may be made again.
+    DidNotHappen,
+}
+
+/// What the model can ask: that a plan tool which it called be answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelCommand {
+    /// Answer this call of a plan tool.
+    UsePlanTool {
+        /// The call, as the answer recorded it.
+        call: CallId,
+        /// The id of a successor, should the call bring one about.
+        fresh: PlanId,
+    },
+}
+
+/// What the runtime reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SystemCommand {
+    /// Begin the turn for this cause.
+    StartTurn {
+        /// The id the turn will have.
+        turn: TurnId,
+        /// The cause, by its place in the queue.
+        queued: Seq,
+    },
+    /// The model is about to be asked.
+    StartModelCall {
+        /// In this turn.
+        turn: TurnId,
+        /// For the so-manieth time in this turn.
+        round: u32,
+        /// The so-manieth try.
+        attempt: u32,
+        /// The bracket of the effect.
+        bracket: Bracket,
+    },
+    /// The model answered.
+    RecordAnswer {
+        /// In this turn.
+        turn: TurnId,
+        /// In this round.
+        round: u32,
+        /// At this try.
+        attempt: u32,
+        /// What it said.
+        answer: Answer,
+    },
+    /// The model did not answer.
+    RecordModelFailure {
+        /// In this turn.
+        turn: TurnId,
+        /// In this round.
+        round: u32,
+        /// At this try.
+        attempt: u32,
+        /// Why not.
+        failure: ModelFailure,
+    },
+    /// Nobody works on this model call any more.
+    OrphanModelCall {
+        /// In this turn.
+        turn: TurnId,
+        /// In this round.
+        round: u32,
+        /// At this try.
+        attempt: u32,
+    },
+    /// The turn cannot go on, for a reason that no retry mends.
+    FailTurn {
+        /// The turn.
+        turn: TurnId,
+        /// Why.
+        failure: ModelFailure,
+    },
+    /// Tools are about to be called: exactly those calls that are due.
+    StartCalls {
+        /// The calls.
+        calls: Vec<StartingCall>,
+        /// The bracket of the effects.
+        bracket: Bracket,
+    },
+    /// A tool call ended.
+    RecordResult {
+        /// The call.
+        call: CallId,
+        /// At this try.
+        attempt: u32,
+        /// What it gave.
+        result: CallResult,
+    },
+    /// Nobody works on this tool call any more.
+    OrphanCall {
+        /// The call.
+        call: CallId,
+        /// At this try.
+        attempt: u32,
+    },
+}
+
+/// A call that is about to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartingCall {
+    /// The call.
+    pub call: CallId,
+    /// The so-manieth try.
+    pub attempt: u32,
+    /// The tool as it stands now; none if it is gone.
+    pub tool: Option<ToolFacts>,
+}

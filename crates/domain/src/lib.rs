@@ -1,0 +1,37 @@
+//! The planning core: what may happen in a session, and what should happen next.
+//!
+//! Start at [`session`]: [`session::decide`] turns a command into events or a refusal in words,
+//! [`session::Session::evolve`] applies an event, and [`next::next`] says from state alone what
+//! should happen now. Everything here is pure: ids and times arrive inside commands.
+//!
+//! A session in five lines, from `/plan on` to a plan that waits for its reader:
+//!
+//! ```
+//! use planwright_domain::{actor::{Person, Standing}, command::{Asked, PersonCommand, SessionCommand},
+//!     identity::SessionIdentity, session::{decide, Session}, time::Time};
+//! let session = Session::new(SessionIdentity::parse("cli:my-first-talk").unwrap());
+//! let person = Person::new("me", "cli", Standing::Speaks);
+//! let command = PersonCommand::StartPlan { plan: uuid::Uuid::from_u128(1).into(), strategy: Default::default() };
+//! let asked = Asked::new(uuid::Uuid::from_u128(2), Time(0), SessionCommand::Person(person, command));
+//! let session = session.fold(&decide(&session, &asked).unwrap()).unwrap();
+//! assert_eq!(session.plan().unwrap().status.word(), "Drafting");
+//! ```
+
+pub mod actor;
+pub mod chat;
+pub mod command;
+pub mod diff;
+pub mod digest;
+pub mod effect;
+pub mod id;
+pub mod identity;
+pub mod limits;
+pub mod next;
+pub mod outcome;
+pub mod plan;
+pub mod prompt;
+pub mod refusal;
+pub mod session;
+pub mod time;
+pub mod tools;
+pub mod turn;

@@ -1,0 +1,28 @@
+//! Every named limit of the domain, in one place, so that a refusal can quote it.
+
+/// The longest Markdown document of one revision.
+pub const PLAN_MARKDOWN_BYTES_MAX: usize = 256 * 1024;
+/// The longest title of a revision.
+pub const TITLE_BYTES_MAX: usize = 200;
+/// The longest message a person may send.
+pub const MESSAGE_BYTES_MAX: usize = 256 * 1024;
+/// How many causes may wait in one session.
+pub const QUEUE_MAX: usize = 1_000;
+/// How many comments or notes one decision may carry.
+pub const COMMENTS_MAX: usize = 200;
+/// The longest comment, note or reason.
+pub const COMMENT_BYTES_MAX: usize = 8 * 1024;
+/// How many tool calls one answer of the model may hold.
+pub const CALLS_PER_ANSWER_MAX: usize = 64;
+/// How often the model may be asked in one turn.
+pub const MODEL_ROUNDS_MAX: u32 = 60;
+/// How often one model call is tried before its turn fails.
+pub const MODEL_ATTEMPTS_MAX: u32 = 4;
+/// The longest output of one tool call that is recorded.
+pub const TOOL_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// How many touched things a plan lists by name; past that they are only counted.
+pub const TOUCHED_MAX: usize = 200;
+/// How many rows the memory of what was shown keeps for one plan.
+pub const SHOWN_MAX: usize = 64;
+/// The longest wait before a model call is tried again.
+pub const RETRY_WAIT_MICROS_MAX: i64 = 60 * 1_000_000;

@@ -1,0 +1,202 @@
+//! What should happen now, from state alone.
+//!
+//! The only place that decides what runs, so recovery after a crash is simply asking it again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    effect::{Bracket, Effect},
+    id::{CallId, Seq, TurnId},
+    plan::{PlanStatus, Progress},
+    session::Session,
+    time::Time,
+    turn::{Call, CallKind, CallState, Queued, Step, Turn},
+};
+
+/// What should happen now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: the session is at rest.
+    Nothing,
+    /// A person should look.
+    WaitForPerson(Waiting),
+    /// Begin the turn for this cause.
+    StartTurn(Seq),
+    /// Ask the model.
+    CallModel {
+        /// In this turn.
+        turn: TurnId,
+        /// For the so-manieth time.
+        round: u32,
+        /// The so-manieth try.
+        attempt: u32,
+        /// Not earlier than this.
+        not_before: Option<Time>,
+    },
+    /// The model is being asked: wait, unless nobody works on it any more.
+    AwaitModel {
+        /// In this turn.
+        turn: TurnId,
+        /// For the so-manieth time.
+        round: u32,
+        /// The so-manieth try.
+        attempt: u32,
+        /// The bracket.
+        bracket: Bracket,
+    },
+    /// Answer this call of a plan tool.
+    UsePlanTool {
+        /// In this turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+    },
+    /// Make these calls: reads of one answer together, the rest one by one, in order.
+    RunCalls(Vec<DueCall>),
+    /// These calls are being made: wait, unless nobody works on them any more.
+    AwaitCalls(Vec<StartedCall>),
+}
+
+/// A call that should be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueCall {
+    /// The call.
+    pub call: CallId,
+    /// The so-manieth try.
+    pub attempt: u32,
+}
+
+/// A call that is being made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartedCall {
+    /// The call.
+    pub call: CallId,
+    /// The so-manieth try.
+    pub attempt: u32,
+    /// The bracket.
+    pub bracket: Bracket,
+}
+
+/// What a session waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Waiting {
+    /// A decision on the current revision.
+    Decision,
+    /// `/plan resume` for a plan that is held, paused or failed.
+    Resume,
+    /// A word on a call whose outcome is unknown.
+    Doubt,
+}
+
+/// When a session needs someone to act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Not at all.
+    Never,
+    /// Now.
+    Now,
+    /// At this time.
+    At(Time),
+}
+
+/// What should happen now.
+#[must_use]
+pub fn next(session: &Session) -> Next {
+    let Some(turn) = &session.turn else { return between_turns(session) };
+    match &turn.step {
+        Step::ModelDue { attempt, not_before } => Next::CallModel {
+            turn: turn.id,
+            round: turn.round,
+            attempt: *attempt,
+            not_before: *not_before,
+        },
+        Step::ModelOpen { attempt, bracket } => Next::AwaitModel {
+            turn: turn.id,
+            round: turn.round,
+            attempt: *attempt,
+            bracket: *bracket,
+        },
+        Step::Calls(calls) if calls.iter().any(|call| matches!(call.state, CallState::Open(_))) => {
+            started(session)
+        }
+        Step::Calls(calls) => due_calls(turn, calls),
+    }
+}
+
+impl Next {
+    /// When someone must act on it.
+    #[must_use]
+    pub fn due(&self) -> Due {
+        match self {
+            Self::Nothing | Self::WaitForPerson(_) => Due::Never,
+            Self::StartTurn(_) | Self::UsePlanTool { .. } | Self::RunCalls(_) => Due::Now,
+            Self::CallModel { not_before, .. } => not_before.map_or(Due::Now, Due::At),
+            Self::AwaitModel { bracket, .. } => Due::At(bracket.deadline),
+            Self::AwaitCalls(calls) => {
+                let first = calls.iter().map(|call| call.bracket.deadline).min();
+                first.map_or(Due::Now, Due::At)
+            }
+        }
+    }
+}
+
+/// What the session waits for a person to do, whatever else is under way.
+#[must_use]
+pub fn waiting(session: &Session) -> Option<Waiting> {
+    if !session.doubts.is_empty() {
+        return Some(Waiting::Doubt);
+    }
+    let plan = session.plan()?;
+    match &plan.status {
+        PlanStatus::Ready if plan.awaits_decision() => Some(Waiting::Decision),
+        PlanStatus::Approved(_)
+        | PlanStatus::Executing(_, Progress::Paused(_))
+        | PlanStatus::Failed(_) => Some(Waiting::Resume),
+        PlanStatus::Collecting
+        | PlanStatus::Ready
+        | PlanStatus::Executing(_, Progress::Running) => None,
+    }
+}
+
+fn between_turns(session: &Session) -> Next {
+    match first(&session.queue) {
+        _ if !session.open.is_empty() => started(session),
+        Some(queued) => Next::StartTurn(queued.seq),
+        None => waiting(session).map_or(Next::Nothing, Next::WaitForPerson),
+    }
+}
+
+/// The cause whose turn it is: commit order.
+fn first(queue: &[Queued]) -> Option<&Queued> {
+    queue.first()
+}
+
+fn started(session: &Session) -> Next {
+    let open = |(call, open): (&CallId, &crate::turn::OpenCall)| StartedCall {
+        call: *call,
+        attempt: open.attempt,
+        bracket: open.bracket,
+    };
+    Next::AwaitCalls(session.open.iter().map(open).collect())
+}
+
+fn due_calls(turn: &Turn, calls: &[Call]) -> Next {
+    let pending = |call: &Call| match call.state {
+        CallState::Pending(attempt) => Some(DueCall { call: call.requested.id, attempt }),
+        CallState::Open(_) | CallState::Answered => None,
+    };
+    let mut rest = calls.iter().filter(|call| pending(call).is_some()).peekable();
+    let Some(front) = rest.peek() else { return Next::Nothing };
+    if front.requested.kind == CallKind::Plan {
+        return Next::UsePlanTool { turn: turn.id, call: front.requested.id };
+    }
+    if front.requested.kind.effect() != Effect::Read {
+        return Next::RunCalls(rest.next().and_then(pending).into_iter().collect());
+    }
+    Next::RunCalls(
+        rest.take_while(|call| call.requested.kind.effect() == Effect::Read)
+            .filter_map(pending)
+            .collect(),
+    )
+}

@@ -1,0 +1,198 @@
+//! How a turn came out, and what a surface says of it. Derived, never written into an answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    digest::Digest,
+    effect::Envelope,
+    id::PlanId,
+    plan::{PlanStatus, Progress},
+    session::Session,
+    turn::{FailureKind, TurnEnd},
+};
+
+/// How a turn came out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnOutcome {
+    /// The model's words are the answer.
+    Answer {
+        /// Its words.
+        text: String,
+    },
+    /// The turn wrote or reported on a plan.
+    Plan {
+        /// The plan.
+        plan_id: PlanId,
+        /// Where it stands now, as people read it.
+        status: String,
+        /// What the model said beside it.
+        text: String,
+    },
+    /// It failed.
+    Failure {
+        /// Who can mend it.
+        kind: FailureKind,
+        /// In words.
+        message: String,
+    },
+    /// Someone or something ended it.
+    Interruption {
+        /// In words.
+        reason: String,
+    },
+}
+
+impl TurnOutcome {
+    /// The outcome of a turn that ended so, in a session that stands so, with these last words.
+    #[must_use]
+    pub fn of(end: &TurnEnd, session: &Session, text: &str) -> Self {
+        match end {
+            TurnEnd::Answered => Self::Answer { text: text.into() },
+            TurnEnd::Planned { plan } => {
+                let active = session.plan().filter(|active| active.id == *plan);
+                let ended = session.last_ended.as_ref().filter(|ended| ended.plan == *plan);
+                let status = match (active, ended) {
+                    (Some(plan), _) => plan.status.word(),
+                    (None, Some(ended)) => ended.ended.word(),
+                    (None, None) => "Superseded",
+                };
+                Self::Plan { plan_id: *plan, status: status.into(), text: text.into() }
+            }
+            TurnEnd::Failed { failure } => {
+                Self::Failure { kind: failure.kind, message: failure.message.clone() }
+            }
+            TurnEnd::Stopped { .. } => Self::Interruption { reason: "stopped".into() },
+            TurnEnd::InDoubt { .. } => {
+                Self::Interruption { reason: "the outcome of a call is unknown".into() }
+            }
+        }
+    }
+}
+
+/// What a surface says of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutgoingResponse {
+    /// Words.
+    pub text: String,
+    /// The plan, where it matters.
+    pub card: Option<PlanCard>,
+    /// What the person can say next.
+    pub quick_commands: Vec<String>,
+}
+
+/// A plan as a surface shows it before anyone decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanCard {
+    /// The plan.
+    pub plan_id: PlanId,
+    /// Its title.
+    pub title: String,
+    /// Where it stands, as people read it.
+    pub status: String,
+    /// The current revision.
+    pub revision: Option<u32>,
+    /// Its digest.
+    pub digest: Option<Digest>,
+    /// What approving it allows, or has allowed.
+    pub allows: Vec<String>,
+    /// Why it waits, if it does.
+    pub waits: Option<String>,
+    /// What was done to the world.
+    pub done: Vec<String>,
+}
+
+impl OutgoingResponse {
+    /// What to say of this outcome. `would_lease` is what approving now would allow.
+    #[must_use]
+    pub fn of(outcome: &TurnOutcome, session: &Session, would_lease: &Envelope) -> Self {
+        let card = || PlanCard::of(session, would_lease);
+        match outcome {
+            TurnOutcome::Answer { text } => {
+                Self { text: text.clone(), card: None, quick_commands: Vec::new() }
+            }
+            TurnOutcome::Plan { text, .. } => {
+                Self { text: text.clone(), card: card(), quick_commands: quick_commands(session) }
+            }
+            TurnOutcome::Failure { message, .. } => Self {
+                text: message.clone(),
+                card: session.plan().and_then(|_| card()),
+                quick_commands: quick_commands(session),
+            },
+            TurnOutcome::Interruption { reason } => Self {
+                text: reason.clone(),
+                card: session.plan().and_then(|_| card()),
+                quick_commands: quick_commands(session),
+            },
+        }
+    }
+}
+
+impl PlanCard {
+    /// The card of the session's plan, or of the one that ended last.
+    #[must_use]
+    pub fn of(session: &Session, would_lease: &Envelope) -> Option<Self> {
+        if let Some(plan) = session.plan() {
+            let head = plan.current.as_ref();
+            let envelope =
+                plan.status.approval().map_or(would_lease, |approval| &approval.envelope);
+            let waits = match &plan.status {
+                PlanStatus::Executing(_, Progress::Paused(reason)) => Some(reason.in_words()),
+                PlanStatus::Approved(_) => Some("approved and held; /plan resume starts it".into()),
+                PlanStatus::Failed(_) => {
+                    Some("the model reported failure; /plan resume tries again".into())
+                }
+                PlanStatus::Ready if !plan.awaits_decision() => {
+                    Some("changes were requested; a newer revision is needed".into())
+                }
+                PlanStatus::Collecting
+                | PlanStatus::Ready
+                | PlanStatus::Executing(_, Progress::Running) => None,
+            };
+            return Some(Self {
+                plan_id: plan.id,
+                title: head.map_or_else(String::new, |head| head.title.clone()),
+                status: plan.status.word().into(),
+                revision: head.map(|head| head.number),
+                digest: head.map(|head| head.digest),
+                allows: envelope.in_words(),
+                waits,
+                done: done(&plan.touched, plan.touched_more),
+            });
+        }
+        session.last_ended.as_ref().map(|ended| Self {
+            plan_id: ended.plan,
+            title: ended.title.clone(),
+            status: ended.ended.word().into(),
+            revision: None,
+            digest: None,
+            allows: Vec::new(),
+            waits: None,
+            done: done(&ended.touched, ended.touched_more),
+        })
+    }
+}
+
+fn done(touched: &[crate::effect::Touched], more: u64) -> Vec<String> {
+    let mut words: Vec<_> = touched.iter().map(crate::effect::Touched::in_words).collect();
+    if more > 0 {
+        words.push(format!("and {more} more"));
+    }
+    words
+}
+
+/// What a person can say next, given where the plan stands.
+fn quick_commands(session: &Session) -> Vec<String> {
+    let Some(plan) = session.plan() else { return Vec::new() };
+    let words: &[&str] = match &plan.status {
+        PlanStatus::Ready if plan.awaits_decision() => {
+            &["/plan show", "/plan approve", "/plan changes <text>", "/plan reject"]
+        }
+        PlanStatus::Approved(_)
+        | PlanStatus::Failed(_)
+        | PlanStatus::Executing(_, Progress::Paused(_)) => &["/plan resume", "/plan off"],
+        PlanStatus::Executing(_, Progress::Running) => &["/plan stop", "/stop"],
+        PlanStatus::Collecting | PlanStatus::Ready => &["/plan status", "/plan off"],
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

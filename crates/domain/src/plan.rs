@@ -1,0 +1,468 @@
+//! Plan work: one session's plan, from first draft to last effect.
+//!
+//! [`decide`] says whether a command may happen; [`evolve`] says what an event means. Both are
+//! pure. The folded plan holds heads and digests only; the texts stay in the journal.
+//!
+//! Must always hold:
+//! - `single-active-plan`: the stream is the session; a second plan has nowhere to live.
+//! - `approved-as-read`: an approval names the digest of what the person was shown.
+//! - `no-zombies`: ending plan work leaves no non-terminal plan.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    actor::{Person, PersonId, Surface},
+    command::Start,
+    digest::{Digest, Encoder},
+    effect::{Envelope, Touched},
+    id::{PlanId, Seq},
+    identity::SessionIdentity,
+    time::Time,
+};
+
+pub mod decide;
+pub mod evolve;
+pub mod refusal;
+
+/// How a plan is authored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// The model writes one Markdown document.
+    #[default]
+    Document,
+    /// The model's tool calls are recorded instead of run.
+    Collect,
+    /// The model builds steps through tools.
+    Build,
+}
+
+impl Strategy {
+    /// The name as published.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Document => "document",
+            Self::Collect => "collect",
+            Self::Build => "build",
+        }
+    }
+}
+
+/// A session either has no plan work, or is working on exactly one plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum PlanWork {
+    /// Nothing is planned.
+    #[default]
+    Inactive,
+    /// One plan.
+    Active(Box<Plan>),
+}
+
+/// A plan owned by one session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Which plan.
+    pub id: PlanId,
+    /// How it is authored.
+    pub strategy: Strategy,
+    /// Where it stands.
+    pub status: PlanStatus,
+    /// The current revision, once there is one.
+    pub current: Option<RevisionHead>,
+    /// The plan that this one replaced.
+    pub predecessor: Option<PlanId>,
+    /// Where in the stream its approval stands: a turn that began earlier cannot revise it.
+    pub approved_seq: Option<Seq>,
+    /// What each person was last shown in full, by surface.
+    pub shown: BTreeMap<PersonId, BTreeMap<Surface, Digest>>,
+    /// What its executions did to the world.
+    pub touched: Vec<Touched>,
+    /// How many more touched things there were than are listed.
+    pub touched_more: u64,
+    /// How often an execution was started or gone on with.
+    pub executions: u32,
+}
+
+/// Where a plan stands. Terminal plans are not held: plan work is then inactive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStatus {
+    /// No revision yet.
+    Collecting,
+    /// A revision waits for a decision.
+    Ready,
+    /// Approved, and held.
+    Approved(Approval),
+    /// Approved, and running or paused.
+    Executing(Approval, Progress),
+    /// The execution said that it failed; it can be resumed.
+    Failed(Approval),
+}
+
+/// Whether an execution moves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// It has a turn, or one is queued for it.
+    Running,
+    /// It waits for a person.
+    Paused(PauseReason),
+}
+
+/// Why an execution waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseReason {
+    /// A person said stop.
+    Stopped,
+    /// The turn ended without `plan_report`.
+    Unreported,
+    /// A call's outcome is unknown.
+    InDoubt,
+    /// A call in doubt turned out, late, to have ended.
+    DoubtSettled,
+    /// The model reported that it is blocked.
+    Blocked {
+        /// In its words.
+        summary: String,
+    },
+    /// The model could not be had, or the turn ran into a limit.
+    TurnFailed {
+        /// In words.
+        message: String,
+    },
+    /// A leased tool is not the tool that was leased.
+    ToolChanged {
+        /// Its name.
+        tool: String,
+    },
+}
+
+impl PauseReason {
+    /// In words, for the person who is asked.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Stopped => "you stopped it".into(),
+            Self::Unreported => {
+                "the model ended its turn without reporting done, failed or blocked".into()
+            }
+            Self::InDoubt => "the outcome of a call is unknown; say what became of it".into(),
+            Self::DoubtSettled => {
+                "the call in doubt has ended after all; resume when you are ready".into()
+            }
+            Self::Blocked { summary } => format!("the model says it is blocked: {summary}"),
+            Self::TurnFailed { message } => message.clone(),
+            Self::ToolChanged { tool } => {
+                format!("the tool {tool} is not the one that was approved")
+            }
+        }
+    }
+}
+
+impl PlanStatus {
+    /// The word people read.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Collecting => "Drafting",
+            Self::Ready => "Ready",
+            Self::Approved(_) => "Approved",
+            Self::Executing(_, Progress::Running) => "Running",
+            Self::Executing(_, Progress::Paused(_)) => "Paused",
+            Self::Failed(_) => "Failed",
+        }
+    }
+
+    /// The name programs read.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Collecting => "collecting",
+            Self::Ready => "ready",
+            Self::Approved(_) => "approved",
+            Self::Executing(_, Progress::Running) => "executing",
+            Self::Executing(_, Progress::Paused(_)) => "executing_paused",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// The approval under which it stands, if any.
+    #[must_use]
+    pub fn approval(&self) -> Option<&Approval> {
+        match self {
+            Self::Collecting | Self::Ready => None,
+            Self::Approved(approval) | Self::Executing(approval, _) | Self::Failed(approval) => {
+                Some(approval)
+            }
+        }
+    }
+}
+
+/// A terminal status, as the history of a session keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// It did what it said.
+    Completed,
+    /// A person said no.
+    Rejected,
+    /// Plan work ended without it.
+    Cancelled,
+    /// Another plan took its place.
+    Superseded,
+}
+
+impl Ended {
+    /// The word people read.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Completed => "Done",
+            Self::Rejected => "Rejected",
+            Self::Cancelled => "Cancelled",
+            Self::Superseded => "Superseded",
+        }
+    }
+}
+
+/// The head of a revision: what a decision needs to know of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevisionHead {
+    /// Its number in its plan, from 1.
+    pub number: u32,
+    /// The digest of everything in it.
+    pub digest: Digest,
+    /// Its title.
+    pub title: String,
+    /// Whether a person has asked for changes to it.
+    pub review: Review,
+}
+
+/// Whether a revision can still be approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Review {
+    /// It waits for a decision.
+    Open,
+    /// Changes were requested; only a newer revision can be approved.
+    Withdrawn,
+}
+
+/// The immutable contents of a plan at one point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revision {
+    /// Of this plan.
+    pub plan: PlanId,
+    /// Its number in its plan, from 1.
+    pub number: u32,
+    /// How it was authored.
+    pub strategy: Strategy,
+    /// Its title.
+    pub title: String,
+    /// The document, exactly as written.
+    pub markdown: String,
+}
+
+impl Revision {
+    /// The digest over session, plan, number, strategy, title, Markdown, steps and envelope.
+    #[must_use]
+    pub fn digest(&self, identity: &SessionIdentity) -> Digest {
+        Encoder::of("revision")
+            .field("session", &identity.to_string())
+            .bytes("plan", self.plan.0.as_bytes())
+            .number("number", u64::from(self.number))
+            .field("strategy", self.strategy.name())
+            .field("title", &self.title)
+            .field("markdown", &self.markdown)
+            .number("steps", 0)
+            .optional("envelope", None)
+            .digest()
+    }
+}
+
+/// A comment on a revision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comment {
+    /// The line of the Markdown it speaks of, from 1; none for the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// What should change.
+    pub text: String,
+}
+
+/// What a person decided: resolved once, bound to a digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The plan.
+    pub plan: PlanId,
+    /// The number of the revision.
+    pub revision: u32,
+    /// The digest of the revision that was read.
+    pub revision_digest: Digest,
+    /// What the approval leases.
+    pub envelope: Envelope,
+    /// What the person adds. Notes never widen the envelope.
+    pub notes: Vec<String>,
+    /// The version of the policy under which it was decided.
+    pub policy: u32,
+    /// Who decided, and where.
+    pub by: Person,
+    /// When.
+    pub at: Time,
+}
+
+/// The policy under which approvals are recorded now.
+pub const POLICY_VERSION: u32 = 1;
+
+impl Approval {
+    /// The digest of the record itself.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let encoder = Encoder::of("approval")
+            .bytes("plan", self.plan.0.as_bytes())
+            .number("number", u64::from(self.revision))
+            .bytes("revision", &self.revision_digest.0)
+            .number("policy", u64::from(self.policy))
+            .field("person", &self.by.id.0)
+            .field("surface", &self.by.surface.0)
+            .number("at", self.at.0.cast_unsigned())
+            .number("notes", self.notes.len() as u64);
+        let encoder = self.notes.iter().fold(encoder, |encoder, note| encoder.field("note", note));
+        self.envelope.encode(encoder).digest()
+    }
+}
+
+/// What happened to plan work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanEvent {
+    /// Plan work began.
+    PlanStarted {
+        /// On this plan.
+        plan: PlanId,
+        /// Authored so.
+        strategy: Strategy,
+        /// In the place of this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        predecessor: Option<PlanId>,
+    },
+    /// New content: the next revision.
+    RevisionAdded {
+        /// The contents.
+        revision: Revision,
+        /// Their digest.
+        digest: Digest,
+    },
+    /// A surface showed a revision in full.
+    RevisionShown {
+        /// What was shown.
+        digest: Digest,
+        /// To whom, where.
+        to: Person,
+    },
+    /// A person asked for a newer revision.
+    ChangesRequested {
+        /// Of this one.
+        digest: Digest,
+        /// What should change.
+        comments: Vec<Comment>,
+        /// Who asks.
+        by: Person,
+    },
+    /// A person approved a revision.
+    PlanApproved {
+        /// The record.
+        approval: Approval,
+        /// The digest of the record.
+        digest: Digest,
+        /// Whether it starts at once.
+        start: Start,
+    },
+    /// An execution starts or goes on; its turn is queued.
+    ExecutionStarted {
+        /// Of this plan.
+        plan: PlanId,
+        /// The so-manieth.
+        number: u32,
+    },
+    /// The execution waits for a person.
+    ExecutionPaused {
+        /// Why.
+        reason: PauseReason,
+    },
+    /// The model reported failure.
+    PlanFailed {
+        /// In its words.
+        summary: String,
+    },
+    /// The plan ended.
+    PlanEnded {
+        /// Which plan.
+        plan: PlanId,
+        /// How.
+        ended: Ended,
+        /// Whose word it is, and what they said.
+        word: Word,
+        /// What its executions did to the world.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        touched: Vec<Touched>,
+        /// How many more touched things there were than are listed.
+        #[serde(default)]
+        touched_more: u64,
+    },
+}
+
+/// Whose word ended a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// A person's.
+    Person {
+        /// Who, where.
+        by: Person,
+        /// What they said, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<String>,
+    },
+    /// The model's, by `plan_report`.
+    Model {
+        /// What was done.
+        summary: String,
+        /// How it can be seen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<String>,
+    },
+    /// The model's, by new content that replaced the plan.
+    Successor {
+        /// The plan that took its place.
+        plan: PlanId,
+    },
+}
+
+impl Plan {
+    /// Whether a decision on its current revision is awaited.
+    #[must_use]
+    pub fn awaits_decision(&self) -> bool {
+        self.status == PlanStatus::Ready
+            && self.current.as_ref().is_some_and(|head| head.review == Review::Open)
+    }
+
+    /// What this person was last shown in full at this surface.
+    #[must_use]
+    pub fn shown_to(&self, person: &Person) -> Option<Digest> {
+        self.shown.get(&person.id)?.get(&person.surface).copied()
+    }
+
+    /// What an approval of it would lease, given the tools as they stand.
+    #[must_use]
+    pub fn envelope(&self, schemas: &BTreeMap<String, Digest>) -> Envelope {
+        match self.strategy {
+            Strategy::Document => crate::tools::document_envelope(schemas),
+            Strategy::Collect | Strategy::Build => Envelope::default(),
+        }
+    }
+}

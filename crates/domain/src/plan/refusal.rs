@@ -1,0 +1,156 @@
+//! Why a plan command was refused. The model or the person reads these words.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+
+/// Why a plan command was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanRefusal {
+    /// There is no plan to speak of.
+    #[error("plan work is not active in this session; send /plan on first")]
+    WorkInactive,
+    /// There is one already.
+    #[error(
+        "plan work is already active in this session; end it with /plan done or /plan off first"
+    )]
+    WorkAlreadyActive,
+    /// The strategy is named in the design and not built yet.
+    #[error("the strategy {strategy} is not available in this version; use /plan on document")]
+    StrategyUnavailable {
+        /// Its name.
+        strategy: String,
+    },
+    /// Deciding needs a surface that identified the person.
+    #[error("this terminal may not decide; give the passphrase first")]
+    MayNotDecide,
+    /// Nothing waits for a decision.
+    #[error("the plan is {status}; there is no revision to decide on")]
+    NothingToDecide {
+        /// Its status, as people read it.
+        status: String,
+    },
+    /// The person read something else.
+    #[error("revision {} was replaced by revision {current_number} ({}); read it, then decide again", seen.short(), current.short())]
+    StaleDecision {
+        /// What the person read.
+        seen: Digest,
+        /// What is current.
+        current: Digest,
+        /// Its number.
+        current_number: u32,
+    },
+    /// The surface never showed it in full.
+    #[error("revision {number} was not shown in full here; read it with /plan show, then approve")]
+    NotShown {
+        /// The current revision.
+        number: u32,
+    },
+    /// Changes were requested.
+    #[error(
+        "changes were requested on revision {number}; a newer revision is needed before it can be approved"
+    )]
+    RevisionWithdrawn {
+        /// The withdrawn revision.
+        number: u32,
+    },
+    /// It was decided before.
+    #[error("revision {revision} is already approved, by {by} at {surface}")]
+    AlreadyDecided {
+        /// The approved revision.
+        revision: u32,
+        /// Who decided.
+        by: String,
+        /// Where.
+        surface: String,
+    },
+    /// Nothing to go on with.
+    #[error("the plan is {status}; there is nothing to resume")]
+    NothingToResume {
+        /// Its status, as people read it.
+        status: String,
+    },
+    /// An outcome is unknown.
+    #[error("{count} call(s) are in doubt; settle them first, then the execution can go on")]
+    DoubtsOpen {
+        /// How many.
+        count: usize,
+    },
+    /// Nothing executes.
+    #[error("the plan is {status}; there is no execution to stop")]
+    NothingToStop {
+        /// Its status, as people read it.
+        status: String,
+    },
+    /// No comment says what should change.
+    #[error("say what should change: at least one comment is needed")]
+    NoComments,
+    /// A text or list is longer than allowed.
+    #[error("{what} is too long: {size}, and the limit is {limit}")]
+    TooLong {
+        /// What.
+        what: String,
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Empty content.
+    #[error("plan_markdown is empty; write the whole plan")]
+    EmptyPlan,
+    /// A shown revision that is not the current one.
+    #[error("revision {} is not current; only the current revision can be shown for a decision", seen.short())]
+    ShownNotCurrent {
+        /// What was shown.
+        seen: Digest,
+    },
+    /// A tool of another strategy or status.
+    #[error("policy_denied: {tool} is not available while {state}")]
+    ToolUnavailable {
+        /// The tool.
+        tool: String,
+        /// What is the case.
+        state: String,
+    },
+    /// The turn began before the approval.
+    #[error(
+        "policy_denied: the plan was approved while this turn was under way; this turn cannot revise it"
+    )]
+    TurnOlderThanApproval,
+    /// Arguments that do not parse.
+    #[error("the arguments of {tool} do not fit: {problem}")]
+    BadArguments {
+        /// The tool.
+        tool: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl PlanRefusal {
+    /// The kind, as programs read it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::WorkInactive => "work_inactive",
+            Self::WorkAlreadyActive => "work_already_active",
+            Self::StrategyUnavailable { .. } => "strategy_unavailable",
+            Self::MayNotDecide => "may_not_decide",
+            Self::NothingToDecide { .. } => "nothing_to_decide",
+            Self::StaleDecision { .. } => "stale_decision",
+            Self::NotShown { .. } => "not_shown",
+            Self::RevisionWithdrawn { .. } => "revision_withdrawn",
+            Self::AlreadyDecided { .. } => "already_decided",
+            Self::NothingToResume { .. } => "nothing_to_resume",
+            Self::DoubtsOpen { .. } => "doubts_open",
+            Self::NothingToStop { .. } => "nothing_to_stop",
+            Self::NoComments => "no_comments",
+            Self::TooLong { .. } => "too_long",
+            Self::EmptyPlan => "empty_plan",
+            Self::ShownNotCurrent { .. } => "shown_not_current",
+            Self::ToolUnavailable { .. } | Self::TurnOlderThanApproval => "policy_denied",
+            Self::BadArguments { .. } => "bad_arguments",
+        }
+    }
+}

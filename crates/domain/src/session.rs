@@ -1,0 +1,403 @@
+//! The session: a fold over one stream of events, and the one place where commands are decided.
+//!
+//! [`decide`] joins the deciders of plan and turn with one `match`; [`Session::evolve`] joins
+//! their folds. The folded session holds only what `decide` and `next` need: texts, outputs and
+//! old revisions stay in the journal.
+//!
+//! Must always hold:
+//! - `replay-equals-state`: folding the recorded events gives the state again.
+//! - `facts-only-grow`: an event is never changed or taken back; late results are added.
+//! - `session-isolation`: a command on one session reads and writes that session alone.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    actor::{Person, Standing},
+    command::{Asked, Decision, PersonCommand, SessionCommand, Verdict},
+    effect::Touched,
+    id::{CallId, PlanId, Seq},
+    identity::SessionIdentity,
+    limits,
+    plan::{
+        self, Ended, PauseReason, Plan, PlanEvent, PlanStatus, PlanWork, Progress,
+        refusal::PlanRefusal,
+    },
+    refusal::Refusal,
+    turn::{self, Cause, Doubt, OpenCall, Queued, Turn, TurnEnd, TurnEvent, Usage},
+};
+
+/// The version of the fold. A snapshot of another version is discarded.
+pub const FOLD_VERSION: u32 = 1;
+
+/// One session, folded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// Which session.
+    pub identity: SessionIdentity,
+    /// How many events it has.
+    pub version: Seq,
+    /// Its plan work.
+    pub work: PlanWork,
+    /// The plan that ended last, for those who come late.
+    pub last_ended: Option<EndedPlan>,
+    /// The open turn.
+    pub turn: Option<Turn>,
+    /// The causes that wait, in commit order.
+    pub queue: Vec<Queued>,
+    /// The effects that have started and not ended.
+    pub open: BTreeMap<CallId, OpenCall>,
+    /// The calls whose outcome nobody knows.
+    pub doubts: BTreeMap<CallId, Doubt>,
+    /// What the model cost, all in all.
+    pub usage: Usage,
+    /// Where the view that the model is given begins.
+    pub view_from: Seq,
+}
+
+/// A plan that ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedPlan {
+    /// Which plan.
+    pub plan: PlanId,
+    /// Its last title.
+    pub title: String,
+    /// How it ended.
+    pub ended: Ended,
+    /// What its executions did to the world.
+    pub touched: Vec<Touched>,
+    /// How many more touched things there were than are listed.
+    pub touched_more: u64,
+}
+
+/// Everything that can happen in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionEvent {
+    /// To its plan.
+    Plan(PlanEvent),
+    /// In its turns.
+    Turn(TurnEvent),
+    /// A person said something; it waits for a turn.
+    MessageQueued {
+        /// The words.
+        text: String,
+        /// Who.
+        by: Person,
+    },
+    /// A cause left the queue without a turn.
+    CauseWithdrawn {
+        /// The cause.
+        queued: Seq,
+        /// Why, in words that the person reads.
+        why: String,
+    },
+    /// A new view begins: the model is given nothing older.
+    ViewReset {
+        /// Who asked.
+        by: Person,
+    },
+}
+
+/// The journal holds what cannot have happened. Only a developer can mend this.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the journal is corrupt at event {seq}: {what}")]
+pub struct CorruptJournal {
+    /// Where.
+    pub seq: Seq,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl CorruptJournal {
+    /// At this event, this is wrong.
+    pub fn new(seq: Seq, what: impl Into<String>) -> Self {
+        Self { seq, what: what.into() }
+    }
+}
+
+impl Session {
+    /// A session in which nothing has happened.
+    #[must_use]
+    pub fn new(identity: SessionIdentity) -> Self {
+        Self {
+            identity,
+            version: Seq(0),
+            work: PlanWork::Inactive,
+            last_ended: None,
+            turn: None,
+            queue: Vec::new(),
+            open: BTreeMap::new(),
+            doubts: BTreeMap::new(),
+            usage: Usage::default(),
+            view_from: Seq(0),
+        }
+    }
+
+    /// The plan it is working on.
+    #[must_use]
+    pub fn plan(&self) -> Option<&Plan> {
+        match &self.work {
+            PlanWork::Active(plan) => Some(plan),
+            PlanWork::Inactive => None,
+        }
+    }
+
+    /// The state after these events.
+    pub fn fold(&self, events: &[SessionEvent]) -> Result<Self, CorruptJournal> {
+        events.iter().try_fold(self.clone(), Self::evolve)
+    }
+
+    /// Applies a fact. Never judges it: that was `decide`'s job, once.
+    pub fn evolve(mut self, event: &SessionEvent) -> Result<Self, CorruptJournal> {
+        let seq = self.version.following();
+        self.version = seq;
+        match event {
+            SessionEvent::Plan(event) => self.evolve_plan(seq, event)?,
+            SessionEvent::Turn(event) => turn::evolve::evolve(&mut self, seq, event)?,
+            SessionEvent::MessageQueued { .. } => {
+                self.queue.push(Queued { seq, cause: Cause::Message });
+            }
+            SessionEvent::CauseWithdrawn { queued, .. } => {
+                self.queue.retain(|waiting| waiting.seq != *queued);
+            }
+            SessionEvent::ViewReset { .. } => self.view_from = seq,
+        }
+        Ok(self)
+    }
+
+    fn evolve_plan(&mut self, seq: Seq, event: &PlanEvent) -> Result<(), CorruptJournal> {
+        let plan = self.plan().map(|plan| plan.id);
+        match (event, plan) {
+            (PlanEvent::ChangesRequested { .. }, Some(plan)) => {
+                self.queue.push(Queued { seq, cause: Cause::ChangesRequested { plan } });
+            }
+            (PlanEvent::ExecutionStarted { plan, .. }, _) => {
+                self.queue.push(Queued { seq, cause: Cause::Execution { plan: *plan } });
+            }
+            (PlanEvent::RevisionAdded { revision, .. }, _) => self.planned(revision.plan),
+            (PlanEvent::PlanFailed { .. } | PlanEvent::ExecutionPaused { .. }, Some(plan))
+                if self.turn.as_ref().and_then(Turn::executes) == Some(plan) =>
+            {
+                self.planned(plan);
+            }
+            (PlanEvent::PlanEnded { plan, ended, touched, touched_more, .. }, _) => {
+                if self.turn.as_ref().and_then(Turn::executes) == Some(*plan) {
+                    self.planned(*plan);
+                }
+                let title = self.plan().and_then(|plan| plan.current.as_ref());
+                self.last_ended = Some(EndedPlan {
+                    plan: *plan,
+                    title: title.map(|head| head.title.clone()).unwrap_or_default(),
+                    ended: *ended,
+                    touched: touched.clone(),
+                    touched_more: *touched_more,
+                });
+            }
+            (_, _) => {}
+        }
+        self.work = plan::evolve::evolve(std::mem::take(&mut self.work), seq, event)?;
+        Ok(())
+    }
+
+    fn planned(&mut self, plan: PlanId) {
+        if let Some(turn) = &mut self.turn {
+            turn.planned = Some(plan);
+        }
+    }
+}
+
+/// Decides one command: events, or a refusal in words. Pure.
+pub fn decide(
+    session: &Session,
+    asked: &Asked<SessionCommand>,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    match &asked.command {
+        SessionCommand::Person(person, command) => decide_person(session, asked, person, command),
+        SessionCommand::Model(turn, command) => turn::decide::decide_model(session, *turn, command),
+        SessionCommand::System(command) => turn::decide::decide_system(session, asked.at, command),
+    }
+}
+
+fn decide_person(
+    session: &Session,
+    asked: &Asked<SessionCommand>,
+    person: &Person,
+    command: &PersonCommand,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    if session.version == Seq(0) && !session.identity.key.may_be_new() {
+        return Err(Refusal::LegacyKeyIsNotNew { identity: session.identity.to_string() });
+    }
+    match command {
+        PersonCommand::Say { text } => say(session, person, text),
+        PersonCommand::StartPlan { plan, strategy } => {
+            Ok(of_plan(plan::decide::start(&session.work, *plan, *strategy)?))
+        }
+        PersonCommand::EndPlan(ending) => {
+            let ended = plan::decide::end(&session.work, *ending, person)?;
+            Ok(ending_plan(session, person, ended, OpenTurn::StopIfItExecutes))
+        }
+        PersonCommand::Reset => Ok(reset(session, person)),
+        PersonCommand::Stop => stop(session, person),
+        PersonCommand::PausePlan => {
+            let paused = plan::decide::pause(&session.work)?;
+            Ok(ending_plan(session, person, paused, OpenTurn::StopIfItExecutes))
+        }
+        PersonCommand::RecordShown { digest } => {
+            Ok(of_plan(plan::decide::shown(&session.work, *digest, person)?))
+        }
+        PersonCommand::Decide(Decision::SettleDoubt { call, verdict }) => {
+            settle(session, asked, person, *call, *verdict)
+        }
+        PersonCommand::Decide(decision) => {
+            let doubts = session.doubts.len();
+            let decided =
+                plan::decide::decision(&session.work, doubts, person, asked.at, decision)?;
+            Ok(match decision {
+                Decision::Reject { .. } => ending_plan(session, person, decided, OpenTurn::Stop),
+                Decision::Approve { .. }
+                | Decision::RequestChanges { .. }
+                | Decision::Resume
+                | Decision::SettleDoubt { .. } => of_plan(decided),
+            })
+        }
+    }
+}
+
+fn say(session: &Session, person: &Person, text: &str) -> Result<Vec<SessionEvent>, Refusal> {
+    let (bytes, limit) = (text.len(), limits::MESSAGE_BYTES_MAX);
+    if text.trim().is_empty() {
+        return Err(Refusal::EmptyMessage);
+    }
+    if bytes > limit {
+        return Err(Refusal::MessageTooLong { bytes, limit });
+    }
+    if session.queue.len() >= limits::QUEUE_MAX {
+        return Err(Refusal::QueueFull { limit: limits::QUEUE_MAX });
+    }
+    Ok(vec![SessionEvent::MessageQueued { text: text.to_owned(), by: person.clone() }])
+}
+
+/// What becomes of the open turn when a person ends or pauses plan work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OpenTurn {
+    Stop,
+    StopIfItExecutes,
+}
+
+/// The plan's events, the turn's end where it is due, and the withdrawal of what waited for it.
+fn ending_plan(
+    session: &Session,
+    person: &Person,
+    decided: Vec<PlanEvent>,
+    open: OpenTurn,
+) -> Vec<SessionEvent> {
+    let plan = session.plan().map(|plan| plan.id);
+    let stops =
+        session.turn.as_ref().is_some_and(|turn| open == OpenTurn::Stop || turn.executes() == plan);
+    let mut events = if stops { turn::decide::stopped(session, person) } else { Vec::new() };
+    let about = |waiting: &&Queued| plan.is_some() && waiting.cause.plan() == plan;
+    events.extend(session.queue.iter().filter(about).map(|waiting| SessionEvent::CauseWithdrawn {
+        queued: waiting.seq,
+        why: "plan work was ended or paused before its turn came".into(),
+    }));
+    events.extend(of_plan(decided));
+    events
+}
+
+fn stop(session: &Session, person: &Person) -> Result<Vec<SessionEvent>, Refusal> {
+    match plan::decide::pause(&session.work) {
+        Ok(paused) => Ok(ending_plan(session, person, paused, OpenTurn::Stop)),
+        Err(_) if session.turn.is_some() => Ok(turn::decide::stopped(session, person)),
+        Err(PlanRefusal::NothingToStop { .. } | PlanRefusal::WorkInactive) | Err(_) => {
+            Err(Refusal::NothingRunning)
+        }
+    }
+}
+
+fn reset(session: &Session, person: &Person) -> Vec<SessionEvent> {
+    let mut events = turn::decide::stopped(session, person);
+    events.extend(session.queue.iter().map(|waiting| SessionEvent::CauseWithdrawn {
+        queued: waiting.seq,
+        why: "not answered: the session was reset before its turn came".into(),
+    }));
+    if let Some(plan) = session.plan() {
+        let word = plan::Word::Person { by: person.clone(), said: None };
+        events.extend(of_plan(vec![plan::decide::ending_of(plan, Ended::Cancelled, word)]));
+    }
+    events.push(SessionEvent::ViewReset { by: person.clone() });
+    events
+}
+
+fn settle(
+    session: &Session,
+    asked: &Asked<SessionCommand>,
+    person: &Person,
+    call: CallId,
+    verdict: Verdict,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    if person.standing != Standing::Decides {
+        return Err(PlanRefusal::MayNotDecide.into());
+    }
+    let doubt =
+        session.doubts.get(&call).ok_or_else(|| Refusal::NoSuchDoubt { call: call.to_string() })?;
+    if verdict == Verdict::DidNotHappen && asked.at < doubt.deadline {
+        return Err(Refusal::DoubtTooFresh);
+    }
+    let settled = TurnEvent::DoubtSettled { call, verdict, by: person.clone() };
+    let mut events = vec![SessionEvent::Turn(settled)];
+    if let Some(plan) = session.plan()
+        && waits_for_doubts(plan)
+        && session.doubts.len() == 1
+    {
+        events.push(SessionEvent::Plan(plan::decide::started(plan)));
+    }
+    Ok(events)
+}
+
+fn waits_for_doubts(plan: &Plan) -> bool {
+    matches!(plan.status, PlanStatus::Executing(_, Progress::Paused(PauseReason::InDoubt)))
+}
+
+fn of_plan(events: Vec<PlanEvent>) -> Vec<SessionEvent> {
+    events.into_iter().map(SessionEvent::Plan).collect()
+}
+
+impl SessionEvent {
+    /// The name of the event, as programs read it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Plan(event) => match event {
+                PlanEvent::PlanStarted { .. } => "plan_started",
+                PlanEvent::RevisionAdded { .. } => "revision_added",
+                PlanEvent::RevisionShown { .. } => "revision_shown",
+                PlanEvent::ChangesRequested { .. } => "changes_requested",
+                PlanEvent::PlanApproved { .. } => "plan_approved",
+                PlanEvent::ExecutionStarted { .. } => "execution_started",
+                PlanEvent::ExecutionPaused { .. } => "execution_paused",
+                PlanEvent::PlanFailed { .. } => "plan_failed",
+                PlanEvent::PlanEnded { .. } => "plan_ended",
+            },
+            Self::Turn(event) => match event {
+                TurnEvent::TurnStarted { .. } => "turn_started",
+                TurnEvent::ModelCallStarted { .. } => "model_call_started",
+                TurnEvent::ModelAnswered { .. } => "model_answered",
+                TurnEvent::ModelCallFailed { .. } => "model_call_failed",
+                TurnEvent::ModelCallOrphaned { .. } => "model_call_orphaned",
+                TurnEvent::CallStarted { .. } => "call_started",
+                TurnEvent::CallFinished { .. } => "call_finished",
+                TurnEvent::CallAnswered { .. } => "call_answered",
+                TurnEvent::CallOrphaned { .. } => "call_orphaned",
+                TurnEvent::CallInDoubt { .. } => "call_in_doubt",
+                TurnEvent::DoubtSettled { .. } => "doubt_settled",
+                TurnEvent::TurnFinished { end: TurnEnd::Failed { .. }, .. } => "turn_failed",
+                TurnEvent::TurnFinished { .. } => "turn_finished",
+            },
+            Self::MessageQueued { .. } => "message_queued",
+            Self::CauseWithdrawn { .. } => "cause_withdrawn",
+            Self::ViewReset { .. } => "view_reset",
+        }
+    }
+}

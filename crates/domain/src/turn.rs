@@ -1,0 +1,502 @@
+//! A turn: one reaction of the agent to one cause, as recorded facts.
+//!
+//! [`decide`] says which reports of the runtime move the turn; [`evolve`] folds the facts. Between
+//! them, [`crate::next::next`] says what should happen now.
+//!
+//! Must always hold:
+//! - `effects-bracketed`: started is recorded before an effect, finished after; between them the
+//!   outcome is unknown, and a person is asked unless repeating is harmless.
+//! - `every-call-answered`: each call of an answer gets exactly one result before the model is
+//!   asked again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    actor::Person,
+    command::Verdict,
+    digest::Digest,
+    effect::{Bracket, Effect, ToolFacts, Touched},
+    id::{CallId, PlanId, Seq, TurnId},
+    time::Time,
+};
+
+pub mod decide;
+pub mod evolve;
+
+/// Why a turn happens, and where in the stream that was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queued {
+    /// The event that queued it.
+    pub seq: Seq,
+    /// The cause.
+    pub cause: Cause,
+}
+
+/// Why a turn happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// A person said something.
+    Message,
+    /// A person asked for changes to this plan.
+    ChangesRequested {
+        /// The plan.
+        plan: PlanId,
+    },
+    /// An execution of this plan starts or goes on.
+    Execution {
+        /// The plan.
+        plan: PlanId,
+    },
+}
+
+impl Cause {
+    /// The plan that the cause is about, if any.
+    #[must_use]
+    pub fn plan(self) -> Option<PlanId> {
+        match self {
+            Self::Message => None,
+            Self::ChangesRequested { plan } | Self::Execution { plan } => Some(plan),
+        }
+    }
+}
+
+/// An open turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Which turn.
+    pub id: TurnId,
+    /// Why it happens.
+    pub cause: Queued,
+    /// Where in the stream it began.
+    pub started: Seq,
+    /// How often the model was asked to go on.
+    pub round: u32,
+    /// What is under way.
+    pub step: Step,
+    /// The plan that this turn wrote or reported on, if it did.
+    pub planned: Option<PlanId>,
+}
+
+impl Turn {
+    /// The plan that this turn executes, if it does.
+    #[must_use]
+    pub fn executes(&self) -> Option<PlanId> {
+        match self.cause.cause {
+            Cause::Execution { plan } => Some(plan),
+            Cause::Message | Cause::ChangesRequested { .. } => None,
+        }
+    }
+
+    /// The calls of the answer that is being worked on.
+    #[must_use]
+    pub fn calls(&self) -> &[Call] {
+        match &self.step {
+            Step::Calls(calls) => calls,
+            Step::ModelDue { .. } | Step::ModelOpen { .. } => &[],
+        }
+    }
+}
+
+/// What is under way in a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// The model should be asked.
+    ModelDue {
+        /// The so-manieth try.
+        attempt: u32,
+        /// Not earlier than this.
+        not_before: Option<Time>,
+    },
+    /// The model is being asked.
+    ModelOpen {
+        /// The so-manieth try.
+        attempt: u32,
+        /// The bracket.
+        bracket: Bracket,
+    },
+    /// The calls of its answer are being worked on.
+    Calls(Vec<Call>),
+}
+
+/// One call of the answer that is being worked on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// As it was asked for. The arguments are dropped once it is answered.
+    pub requested: RequestedCall,
+    /// Where it stands.
+    pub state: CallState,
+}
+
+/// Where a call stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    /// It should be made, for the so-manieth time.
+    Pending(u32),
+    /// It is being made.
+    Open(u32),
+    /// It has its result.
+    Answered,
+}
+
+/// A call as the model asked for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestedCall {
+    /// Our id, and the idempotency key that a tool receives.
+    pub id: CallId,
+    /// The provider's id, to be returned with the result.
+    pub wire_id: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// The arguments, byte for byte.
+    pub arguments: String,
+    /// What kind of tool it is.
+    pub kind: CallKind,
+}
+
+/// What kind of tool a call names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    /// A plan tool: answered from state, no effect.
+    Plan,
+    /// A tool of the toolbox.
+    Tool(ToolFacts),
+    /// Not a tool we know, or not arguments it can take.
+    Unusable {
+        /// In words.
+        problem: String,
+    },
+}
+
+impl CallKind {
+    /// The effect, where what is unknown counts as external.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Plan => Effect::Internal,
+            Self::Tool(facts) => facts.effect,
+            Self::Unusable { .. } => Effect::External,
+        }
+    }
+}
+
+/// What the model said.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Answer {
+    /// Its words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The calls it asks for, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<RequestedCall>,
+    /// What it cost.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// Tokens, as the provider counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Read by the model.
+    pub input: u64,
+    /// Written by the model.
+    pub output: u64,
+}
+
+impl Usage {
+    /// The sum.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { input: self.input + other.input, output: self.output + other.output }
+    }
+}
+
+/// Why the model did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFailure {
+    /// Who can mend it.
+    pub kind: FailureKind,
+    /// In words.
+    pub message: String,
+    /// How long the provider asks us to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_micros: Option<i64>,
+}
+
+/// Who can mend a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// Time: the provider is busy or out of reach.
+    Transient,
+    /// The provider's answer could not be used.
+    Malformed,
+    /// The operator: key, address, name of the model.
+    Permanent,
+    /// The person: the conversation no longer fits the model's window.
+    TooLarge,
+    /// A limit of ours was reached.
+    Limit,
+    /// The model said nothing.
+    Empty,
+}
+
+impl FailureKind {
+    /// Whether trying again may help.
+    #[must_use]
+    pub fn may_pass(self) -> bool {
+        match self {
+            Self::Transient | Self::Malformed | Self::Empty => true,
+            Self::Permanent | Self::TooLarge | Self::Limit => false,
+        }
+    }
+}
+
+/// What a tool call gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// Whether it did what was asked.
+    pub status: CallStatus,
+    /// What the model reads.
+    pub output: String,
+    /// What it did to the world.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub touched: Vec<Touched>,
+}
+
+/// Whether a call did what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    /// It did.
+    Done,
+    /// It did not, and says why.
+    Failed,
+}
+
+/// A result that no effect gave: from state, by the gate, or because the turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// Words.
+    Text {
+        /// What the model reads.
+        text: String,
+    },
+    /// The document of this revision; the text stays where it is recorded.
+    Revision {
+        /// The revision.
+        digest: Digest,
+        /// A line before it.
+        heading: String,
+    },
+    /// It was not run, and why.
+    Refused {
+        /// The kind, as programs read it.
+        kind: String,
+        /// What the model reads.
+        words: String,
+    },
+    /// The turn was ended while it was under way.
+    LeftRunning,
+}
+
+/// A call whose outcome nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// The tool.
+    pub tool: String,
+    /// The arguments, cut for display.
+    pub arguments: String,
+    /// The try that is in doubt.
+    pub attempt: u32,
+    /// Until then it may still be under way.
+    pub deadline: Time,
+    /// The plan under whose lease it ran.
+    pub plan: Option<PlanId>,
+}
+
+/// An effect that has started and not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// In this turn.
+    pub turn: TurnId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, cut for display.
+    pub arguments: String,
+    /// The try.
+    pub attempt: u32,
+    /// The bracket.
+    pub bracket: Bracket,
+    /// What kind it is.
+    pub facts: ToolFacts,
+    /// The plan under whose lease it runs.
+    pub plan: Option<PlanId>,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// The model's last words are the answer.
+    Answered,
+    /// The turn wrote or reported on a plan.
+    Planned {
+        /// The plan.
+        plan: PlanId,
+    },
+    /// It failed.
+    Failed {
+        /// Why.
+        failure: ModelFailure,
+    },
+    /// A person stopped it.
+    Stopped {
+        /// Who.
+        by: Person,
+    },
+    /// A call's outcome is unknown.
+    InDoubt {
+        /// The call.
+        call: CallId,
+    },
+}
+
+/// What happened in turns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEvent {
+    /// A turn began; its cause left the queue.
+    TurnStarted {
+        /// The turn.
+        turn: TurnId,
+        /// The cause.
+        queued: Seq,
+    },
+    /// The model is about to be asked.
+    ModelCallStarted {
+        /// In this turn.
+        turn: TurnId,
+        /// For the so-manieth time.
+        round: u32,
+        /// The so-manieth try.
+        attempt: u32,
+        /// The bracket.
+        bracket: Bracket,
+        /// Messages that entered the turn here.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        entered: Vec<Seq>,
+    },
+    /// The model answered. Late, if the turn is over or another try is under way.
+    ModelAnswered {
+        /// In this turn.
+        turn: TurnId,
+        /// In this round.
+        round: u32,
+        /// What it said.
+        answer: Answer,
+        /// Whether it came in time to move the turn.
+        #[serde(default, skip_serializing_if = "is_in_time")]
+        arrival: Arrival,
+    },
+    /// The model did not answer.
+    ModelCallFailed {
+        /// In this turn.
+        turn: TurnId,
+        /// In this round.
+        round: u32,
+        /// At this try.
+        attempt: u32,
+        /// Why not.
+        failure: ModelFailure,
+        /// When it is tried again; never, if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_at: Option<Time>,
+    },
+    /// Nobody works on the model call any more; it is made again.
+    ModelCallOrphaned {
+        /// In this turn.
+        turn: TurnId,
+        /// In this round.
+        round: u32,
+        /// At this try.
+        attempt: u32,
+    },
+    /// A tool is about to be called.
+    CallStarted {
+        /// The call.
+        call: CallId,
+        /// The so-manieth try.
+        attempt: u32,
+        /// The bracket.
+        bracket: Bracket,
+        /// The plan under whose lease it runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<PlanId>,
+    },
+    /// A tool call ended: the bracket is closed.
+    CallFinished {
+        /// The call.
+        call: CallId,
+        /// At this try.
+        attempt: u32,
+        /// What it gave.
+        result: CallResult,
+    },
+    /// A call got a result that no effect gave.
+    CallAnswered {
+        /// The call.
+        call: CallId,
+        /// What the model reads.
+        told: Told,
+    },
+    /// Nobody works on a harmless call any more; it is made again.
+    CallOrphaned {
+        /// The call.
+        call: CallId,
+        /// At this try.
+        attempt: u32,
+    },
+    /// Nobody knows what became of this call.
+    CallInDoubt {
+        /// The call.
+        call: CallId,
+        /// At this try.
+        attempt: u32,
+    },
+    /// A person said what became of a call.
+    DoubtSettled {
+        /// The call.
+        call: CallId,
+        /// What they found.
+        verdict: Verdict,
+        /// Who.
+        by: Person,
+    },
+    /// The turn ended.
+    TurnFinished {
+        /// The turn.
+        turn: TurnId,
+        /// How.
+        end: TurnEnd,
+    },
+}
+
+/// Whether a result came in time to move its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrival {
+    /// It moves the turn.
+    #[default]
+    InTime,
+    /// It is recorded, and moves nothing.
+    Late,
+}
+
+fn is_in_time(arrival: &Arrival) -> bool {
+    *arrival == Arrival::InTime
+}
