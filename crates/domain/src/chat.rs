@@ -1,6 +1,9 @@
 //! What people type: a message, or a command that begins with `/`.
 
-use crate::{command::Ending, plan::Strategy};
+use crate::{
+    command::{Ending, Start, Verdict},
+    plan::Strategy,
+};
 
 /// What a line means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,46 +17,60 @@ pub enum Line {
 /// A command that people type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatCommand {
+    /// `/help`
+    Help,
+    /// Shows something, and changes nothing.
+    Look(Look),
+    /// Asks for something to happen.
+    Act(Act),
+}
+
+/// What people ask to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// `/plan status`
+    Status,
+    /// `/plan show [rev]`
+    Show(Option<u32>),
+    /// `/plan diff [a b]`
+    Diff(Option<(u32, u32)>),
+    /// `/plan list`
+    List,
+}
+
+/// What people ask to happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
     /// `/plan on [strategy]`
     PlanOn(Strategy),
     /// `/plan off`, `/plan done`
     PlanEnd(Ending),
-    /// `/plan status`
-    PlanStatus,
-    /// `/plan show [rev]`
-    PlanShow(Option<u32>),
-    /// `/plan diff [a b]`
-    PlanDiff(Option<(u32, u32)>),
-    /// `/plan list`
-    PlanList,
-    /// `/plan approve [rev]`, `/plan approve hold`
-    PlanApprove {
-        /// The revision or digest that is named, if one is.
+    /// `/plan approve [rev] [hold]`
+    Approve {
+        /// The revision or plan that is named, if one is.
         named: Option<String>,
-        /// Whether it is held.
-        hold: bool,
+        /// Whether it starts at once.
+        start: Start,
     },
     /// `/plan changes <text>`
-    PlanChanges(String),
+    Changes(String),
     /// `/plan reject [why]`
-    PlanReject(Option<String>),
+    Reject(Option<String>),
     /// `/plan resume`
-    PlanResume,
+    Resume,
     /// `/plan stop`
     PlanStop,
     /// `/plan settle <call> happened|not`
-    PlanSettle {
+    Settle {
         /// The call, or the beginning of its id.
         call: String,
-        /// Whether it happened.
-        happened: bool,
+        /// What the person found.
+        verdict: Verdict,
     },
     /// `/stop`
     Stop,
     /// `/reset`
     Reset,
-    /// `/help`
-    Help,
 }
 
 /// A line that begins with `/` and is no command.
@@ -104,8 +121,8 @@ pub fn parse(line: &str) -> Result<Line, LineRefusal> {
     let (verb, rest) = split(command);
     Ok(Line::Command(match verb {
         "plan" => plan(rest)?,
-        "stop" => ChatCommand::Stop,
-        "reset" => ChatCommand::Reset,
+        "stop" => ChatCommand::Act(Act::Stop),
+        "reset" => ChatCommand::Act(Act::Reset),
         "help" => ChatCommand::Help,
         _ => {
             return Err(LineRefusal::Unknown(
@@ -120,7 +137,7 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
     let (verb, rest) = split(words);
     let bad = |command: &'static str, problem: String| LineRefusal::BadWords { command, problem };
     Ok(match verb {
-        "on" => ChatCommand::PlanOn(match rest {
+        "on" => ChatCommand::Act(Act::PlanOn(match rest {
             "" | "document" => Strategy::Document,
             "collect" => Strategy::Collect,
             "build" => Strategy::Build,
@@ -130,39 +147,42 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
                     format!("knows document, collect and build, not {other:?}"),
                 ));
             }
-        }),
-        "off" => ChatCommand::PlanEnd(Ending::Off),
-        "done" => ChatCommand::PlanEnd(Ending::Done),
-        "" | "status" => ChatCommand::PlanStatus,
-        "show" if rest.is_empty() => ChatCommand::PlanShow(None),
-        "show" => ChatCommand::PlanShow(Some(revision("/plan show", rest)?)),
-        "diff" if rest.is_empty() => ChatCommand::PlanDiff(None),
+        })),
+        "off" => ChatCommand::Act(Act::PlanEnd(Ending::Off)),
+        "done" => ChatCommand::Act(Act::PlanEnd(Ending::Done)),
+        "" | "status" => ChatCommand::Look(Look::Status),
+        "show" if rest.is_empty() => ChatCommand::Look(Look::Show(None)),
+        "show" => ChatCommand::Look(Look::Show(Some(revision("/plan show", rest)?))),
+        "diff" if rest.is_empty() => ChatCommand::Look(Look::Diff(None)),
         "diff" => {
             let (first, second) = split(rest);
             let (first, second) = (revision("/plan diff", first)?, revision("/plan diff", second)?);
-            ChatCommand::PlanDiff(Some((first, second)))
+            ChatCommand::Look(Look::Diff(Some((first, second))))
         }
-        "list" => ChatCommand::PlanList,
+        "list" => ChatCommand::Look(Look::List),
         "approve" => {
-            let (named, hold) = match rest.strip_suffix("hold") {
-                Some(named) => (named.trim(), true),
-                None => (rest, false),
+            let (named, start) = match rest.strip_suffix("hold") {
+                Some(named) => (named.trim(), Start::Hold),
+                None => (rest, Start::AtOnce),
             };
-            ChatCommand::PlanApprove { named: (!named.is_empty()).then(|| named.to_owned()), hold }
+            ChatCommand::Act(Act::Approve {
+                named: (!named.is_empty()).then(|| named.to_owned()),
+                start,
+            })
         }
         "changes" if rest.is_empty() => {
             return Err(bad("/plan changes", "needs the words of what should change".into()));
         }
-        "changes" => ChatCommand::PlanChanges(rest.to_owned()),
-        "reject" => ChatCommand::PlanReject((!rest.is_empty()).then(|| rest.to_owned())),
-        "resume" => ChatCommand::PlanResume,
-        "stop" => ChatCommand::PlanStop,
+        "changes" => ChatCommand::Act(Act::Changes(rest.to_owned())),
+        "reject" => ChatCommand::Act(Act::Reject((!rest.is_empty()).then(|| rest.to_owned()))),
+        "resume" => ChatCommand::Act(Act::Resume),
+        "stop" => ChatCommand::Act(Act::PlanStop),
         "settle" => match split(rest) {
             (call, "happened") if !call.is_empty() => {
-                ChatCommand::PlanSettle { call: call.into(), happened: true }
+                ChatCommand::Act(Act::Settle { call: call.into(), verdict: Verdict::Happened })
             }
             (call, "not") if !call.is_empty() => {
-                ChatCommand::PlanSettle { call: call.into(), happened: false }
+                ChatCommand::Act(Act::Settle { call: call.into(), verdict: Verdict::DidNotHappen })
             }
             _ => return Err(bad("/plan settle", "needs a call and then happened or not".into())),
         },

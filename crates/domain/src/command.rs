@@ -222,13 +222,6 @@ pub enum SystemCommand {
         /// At this try.
         attempt: u32,
     },
-    /// The turn cannot go on, for a reason that no retry mends.
-    FailTurn {
-        /// The turn.
-        turn: TurnId,
-        /// Why.
-        failure: ModelFailure,
-    },
     /// Tools are about to be called: exactly those calls that are due.
     StartCalls {
         /// The calls.

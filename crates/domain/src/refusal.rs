@@ -59,6 +59,13 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Whether asking again with the same command id must give this answer again. What was only
+    /// too late for the moment is not kept.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        !matches!(self, Self::MovedOn { .. })
+    }
+
     /// The kind, as programs read it.
     #[must_use]
     pub fn kind(&self) -> &'static str {

@@ -1,1 +1,13 @@
-//! placeholder
+//! What happens between a command and its effects.
+//!
+//! Start at [`dispatch`] for what a person asks, at [`advance`] for what must happen because of
+//! it, and at [`ports`] for what the runtime needs from the outside. No technology is named here.
+
+pub mod advance;
+pub mod dispatch;
+pub mod failpoint;
+pub mod history;
+pub mod inbound;
+pub mod ports;
+pub mod runtime;
+pub mod view;

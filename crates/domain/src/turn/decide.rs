@@ -54,10 +54,6 @@ pub(crate) fn decide_system(
             let (turn, round, attempt) = (*turn, *round, *attempt);
             Ok(vec![event(TurnEvent::ModelCallOrphaned { turn, round, attempt })])
         }
-        SystemCommand::FailTurn { turn, failure } => {
-            let turn = open_turn(session, *turn)?;
-            Ok(ended(session, turn, TurnEnd::Failed { failure: failure.clone() }))
-        }
         SystemCommand::StartCalls { calls, bracket } => start_calls(session, at, calls, *bracket),
         SystemCommand::RecordResult { call, attempt, result } => {
             record_result(session, *call, *attempt, result)

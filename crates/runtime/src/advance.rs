@@ -1,0 +1,404 @@
+//! The way on: one effect of one session, as `next` says.
+//!
+//! Whoever drives a lane calls [`Runtime::advance`], one at a time per session. It loads, asks
+//! `next`, commits the start, acts, commits the result, and returns. It may die anywhere.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use planwright_domain::{
+    command::{ModelCommand, SessionCommand, StartingCall, SystemCommand},
+    effect::{Bracket, Repeat},
+    id::{CallId, CommandId, TurnId},
+    identity::SessionIdentity,
+    limits,
+    next::{Due, DueCall, Next, StartedCall, next},
+    session::Session,
+    turn::{
+        Answer as TurnAnswer, CallKind, CallResult, CallState, FailureKind, ModelFailure,
+        RequestedCall, Step,
+    },
+};
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+use crate::{
+    failpoint, history,
+    ports::{Answer, JournalError, ModelAnswer, ModelRequest, Preview, Signal, ToolRun},
+    runtime::{Runtime, fresh_id, report_id},
+};
+
+/// How often the result of an effect is offered to the journal before the lane backs off.
+const RECORD_ATTEMPTS_MAX: u32 = 8;
+
+impl Runtime {
+    /// Does the one thing that should happen now, and says when the next one is due.
+    pub async fn advance(&self, identity: &SessionIdentity) -> Result<Due, JournalError> {
+        let session = self.journal.session(identity).await?;
+        match next(&session) {
+            Next::Nothing | Next::WaitForPerson(_) => {}
+            Next::StartTurn(queued) => {
+                failpoint::hit("advance.before_turn");
+                let turn = Uuid::now_v7().into();
+                self.report(identity, fresh_id(), SystemCommand::StartTurn { turn, queued })
+                    .await?;
+            }
+            Next::UsePlanTool { turn, call } => {
+                failpoint::hit("advance.before_plan_tool");
+                let command = ModelCommand::UsePlanTool { call, fresh: Uuid::now_v7().into() };
+                let id = report_id(call.0, "plan-tool", 0, 0);
+                self.dispatch(identity, id, SessionCommand::Model(turn, command)).await?;
+            }
+            Next::CallModel { not_before: Some(time), .. } if time > self.clock.now() => {
+                return Ok(Due::At(time));
+            }
+            Next::CallModel { turn, round, attempt, .. } => {
+                self.call_model(identity, turn, round, attempt).await?;
+            }
+            Next::AwaitModel { turn, round, attempt, bracket } => {
+                if !self.is_orphan(&bracket) {
+                    return Ok(Due::At(bracket.deadline));
+                }
+                let id = report_id(turn.0, "orphan-model", round, attempt);
+                let command = SystemCommand::OrphanModelCall { turn, round, attempt };
+                self.report(identity, id, command).await?;
+            }
+            Next::RunCalls(calls) => self.run_calls(identity, &session, &calls).await?,
+            Next::AwaitCalls(calls) => return self.await_calls(identity, &calls).await,
+        }
+        Ok(next(&*self.journal.session(identity).await?).due())
+    }
+
+    /// An effect is orphaned when its process is gone or its deadline has passed.
+    fn is_orphan(&self, bracket: &Bracket) -> bool {
+        bracket.incarnation != self.incarnation || bracket.deadline <= self.clock.now()
+    }
+
+    async fn await_calls(
+        &self,
+        identity: &SessionIdentity,
+        calls: &[StartedCall],
+    ) -> Result<Due, JournalError> {
+        let mut first = None;
+        for StartedCall { call, attempt, bracket } in calls {
+            if self.is_orphan(bracket) {
+                self.orphan(identity, *call, *attempt).await?;
+                first = Some(Due::Now);
+            } else if first.is_none() {
+                first = Some(Due::At(bracket.deadline));
+            }
+        }
+        Ok(first.unwrap_or(Due::Never))
+    }
+
+    async fn orphan(
+        &self,
+        identity: &SessionIdentity,
+        call: CallId,
+        attempt: u32,
+    ) -> Result<(), JournalError> {
+        let id = report_id(call.0, "orphan-call", 0, attempt);
+        self.report(identity, id, SystemCommand::OrphanCall { call, attempt }).await.map(drop)
+    }
+
+    async fn call_model(
+        &self,
+        identity: &SessionIdentity,
+        turn: TurnId,
+        round: u32,
+        attempt: u32,
+    ) -> Result<(), JournalError> {
+        failpoint::hit("model.before_start");
+        let bracket = self.bracket(self.settings.model_deadline_ms);
+        let begun = Instant::now();
+        let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
+        let id = fresh_id();
+        if self.report(identity, id, start).await?.is_refused() {
+            return Ok(());
+        }
+        failpoint::hit("model.after_start");
+        let session = self.journal.session(identity).await?;
+        let is_open = |session: &Session| {
+            session.turn.as_ref().is_some_and(|open| {
+                open.id == turn
+                    && open.round == round
+                    && matches!(open.step, Step::ModelOpen { attempt: now, .. } if now == attempt)
+            })
+        };
+        if !is_open(&session) {
+            return Ok(());
+        }
+        let request = self.request(identity, &session).await?;
+        if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
+            return Ok(());
+        }
+        let outcome = match self.too_large(&request) {
+            Some(failure) => Err(failure),
+            None => {
+                let asked = self.ask(identity, turn, round, attempt, &request);
+                tokio::select! {
+                    outcome = asked => outcome,
+                    () = self.closed(identity, is_open) => return Ok(()),
+                }
+            }
+        };
+        failpoint::hit("model.before_record");
+        let id = report_id(turn.0, "model", round, attempt);
+        let command = match outcome {
+            Ok(answer) => {
+                let answer = self.resolve(answer, &request);
+                SystemCommand::RecordAnswer { turn, round, attempt, answer }
+            }
+            Err(failure) => SystemCommand::RecordModelFailure { turn, round, attempt, failure },
+        };
+        self.record(identity, id, command).await
+    }
+
+    async fn ask(
+        &self,
+        identity: &SessionIdentity,
+        turn: TurnId,
+        round: u32,
+        attempt: u32,
+        request: &ModelRequest,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let offset = std::sync::atomic::AtomicUsize::new(0);
+        let preview = |text: &str| {
+            failpoint::hit("model.mid_stream");
+            let offset = offset.fetch_add(text.len(), std::sync::atomic::Ordering::Relaxed);
+            let piece = Preview { turn, round, attempt, offset, text: text.to_owned() };
+            self.broadcast.publish(identity, Signal::Preview(piece));
+        };
+        let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
+        timeout(limit, self.model.answer(request, &preview)).await.unwrap_or_else(|_| {
+            let message =
+                format!("{} did not answer within {} s", self.model.name(), limit.as_secs());
+            Err(ModelFailure { kind: FailureKind::Transient, message, retry_after_micros: None })
+        })
+    }
+
+    /// Ends when the model call is no longer wanted: the turn was stopped, or is over.
+    async fn closed(&self, identity: &SessionIdentity, is_open: impl Fn(&Session) -> bool) {
+        let mut ear = self.broadcast.subscribe(identity);
+        loop {
+            match self.journal.session(identity).await {
+                Ok(session) if !is_open(&session) => return,
+                Ok(_) | Err(_) => {}
+            }
+            while let Some(Signal::Preview(_)) = ear.next().await {}
+        }
+    }
+
+    async fn request(
+        &self,
+        identity: &SessionIdentity,
+        session: &Session,
+    ) -> Result<ModelRequest, JournalError> {
+        let messages =
+            history::messages(&*self.journal, &self.histories, identity, session).await?;
+        let mut system = self.settings.system_prompt.clone();
+        let mut tools: Vec<_> = self.toolbox.tools().into_iter().map(|tool| tool.spec).collect();
+        if let Some(turn) = &session.turn {
+            if let Some(paragraph) = planwright_domain::prompt::plan_paragraph(session, turn) {
+                system.push_str("\n\n");
+                system.push_str(&paragraph);
+            }
+            let available = planwright_domain::tools::available(session, turn);
+            tools.extend(available.into_iter().map(planwright_domain::tools::PlanTool::spec));
+        }
+        Ok(ModelRequest { system, messages, tools })
+    }
+
+    fn too_large(&self, request: &ModelRequest) -> Option<ModelFailure> {
+        let (needed, window) = (history::estimate_tokens(request), self.model.window_tokens());
+        let room = window.saturating_sub(self.settings.answer_tokens);
+        (needed > room).then(|| ModelFailure {
+            kind: FailureKind::TooLarge,
+            message: format!(
+                "this conversation needs about {needed} tokens and {} takes {room}; send /reset to start a new view (plans and history stay recorded)",
+                self.model.name()
+            ),
+            retry_after_micros: None,
+        })
+    }
+
+    /// Gives every call our id and says what kind of tool it names.
+    fn resolve(&self, answer: ModelAnswer, request: &ModelRequest) -> TurnAnswer {
+        let tools = self.toolbox.tools();
+        let calls = answer.calls.into_iter().enumerate().map(|(at, call)| {
+            let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
+            let kind = match tool {
+                _ if planwright_domain::tools::is_plan_tool(&call.tool) => CallKind::Plan,
+                Some(tool) => match self.toolbox.check(&call.tool, &call.arguments) {
+                    Ok(()) => CallKind::Tool(tool.facts()),
+                    Err(problem) => CallKind::Unusable { problem },
+                },
+                None => {
+                    let known: Vec<_> =
+                        request.tools.iter().map(|tool| tool.name.as_str()).collect();
+                    let problem =
+                        format!("there is no tool {:?}; there are {}", call.tool, known.join(", "));
+                    CallKind::Unusable { problem }
+                }
+            };
+            let wire_id = if call.wire_id.is_empty() { format!("call_{at}") } else { call.wire_id };
+            RequestedCall {
+                id: Uuid::now_v7().into(),
+                wire_id,
+                tool: call.tool,
+                arguments: call.arguments,
+                kind,
+            }
+        });
+        TurnAnswer {
+            text: answer.text,
+            calls: calls.collect(),
+            usage: answer.usage.unwrap_or_default(),
+        }
+    }
+
+    async fn run_calls(
+        &self,
+        identity: &SessionIdentity,
+        session: &Session,
+        due: &[DueCall],
+    ) -> Result<(), JournalError> {
+        failpoint::hit("tool.before_start");
+        let Some(turn) = &session.turn else { return Ok(()) };
+        let tools = self.toolbox.tools();
+        let requested = |call: CallId| {
+            turn.calls().iter().map(|call| &call.requested).find(|asked| asked.id == call)
+        };
+        let calls = due.iter().map(|DueCall { call, attempt }| {
+            let name = requested(*call).map_or("", |asked| &asked.tool);
+            let tool =
+                tools.iter().find(|tool| tool.spec.name == name).map(crate::ports::Tool::facts);
+            StartingCall { call: *call, attempt: *attempt, tool }
+        });
+        let bracket = self.bracket(self.settings.tool_deadline_ms);
+        let begun = Instant::now();
+        let start = SystemCommand::StartCalls { calls: calls.collect(), bracket };
+        self.report(identity, fresh_id(), start).await?;
+        failpoint::hit("tool.after_start");
+        let after = self.journal.session(identity).await?;
+        let runs = due.iter().filter_map(|DueCall { call, attempt }| {
+            let open = after.open.get(call).filter(|open| open.attempt == *attempt)?;
+            let still = after.turn.as_ref()?.calls().iter().any(|asked| {
+                asked.requested.id == *call && asked.state == CallState::Open(*attempt)
+            });
+            let arguments = requested(*call)?.arguments.clone();
+            let run = ToolRun {
+                identity: identity.clone(),
+                call: *call,
+                attempt: *attempt,
+                tool: open.tool.clone(),
+                arguments,
+                plan: open.plan,
+            };
+            still.then_some((run, open.facts.repeat))
+        });
+        let runs = runs.map(|(run, repeat)| self.run_call(identity, run, repeat, begun));
+        join_all(runs).await.into_iter().collect()
+    }
+
+    async fn run_call(
+        &self,
+        identity: &SessionIdentity,
+        run: ToolRun,
+        repeat: Repeat,
+        begun: Instant,
+    ) -> Result<(), JournalError> {
+        let (call, attempt) = (run.call, run.attempt);
+        if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
+            return Ok(());
+        }
+        let toolbox = self.toolbox.clone();
+        let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
+        let acted = tokio::spawn(async move { timeout(limit, toolbox.run(run)).await });
+        failpoint::hit("tool.before_record");
+        let result = match (acted.await, repeat) {
+            (Ok(Ok(result)), _) => result,
+            (Ok(Err(_)), Repeat::Harmless) => {
+                failed(format!("no result within {} s", limit.as_secs()))
+            }
+            (Err(_), Repeat::Harmless) => failed("the tool broke down; nothing was changed".into()),
+            // The outcome is unknown, and only a person may say whether it is repeated.
+            (Ok(Err(_)) | Err(_), Repeat::AskFirst) => {
+                return self.orphan(identity, call, attempt).await;
+            }
+        };
+        let id = report_id(call.0, "result", 0, attempt);
+        let result = capped(result);
+        self.record(identity, id, SystemCommand::RecordResult { call, attempt, result }).await?;
+        failpoint::hit("tool.after_record");
+        Ok(())
+    }
+
+    fn bracket(&self, deadline_ms: i64) -> Bracket {
+        Bracket {
+            incarnation: self.incarnation,
+            start_by: self.in_ms(self.settings.start_by_ms),
+            deadline: self.in_ms(deadline_ms),
+        }
+    }
+
+    async fn report(
+        &self,
+        identity: &SessionIdentity,
+        id: CommandId,
+        command: SystemCommand,
+    ) -> Result<Answer, JournalError> {
+        let answer = self.dispatch(identity, id, SessionCommand::System(command)).await?;
+        if let Answer::Refused(refusal) = &answer {
+            tracing::debug!(session_identity = %identity, %refusal, event = "report_refused");
+        }
+        Ok(answer)
+    }
+
+    /// Stores the result of an effect, and tries again while the journal fails.
+    async fn record(
+        &self,
+        identity: &SessionIdentity,
+        id: CommandId,
+        command: SystemCommand,
+    ) -> Result<(), JournalError> {
+        let mut attempt = 1;
+        loop {
+            match self.report(identity, id, command.clone()).await {
+                Ok(_) => return Ok(()),
+                Err(error) if attempt >= RECORD_ATTEMPTS_MAX => return Err(error),
+                Err(error) => {
+                    tracing::warn!(session_identity = %identity, %error, attempt, event = "result_not_stored");
+                    sleep(Duration::from_millis(50 << attempt)).await;
+                    attempt += 1;
+                }
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// Whether it says no.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+}
+
+fn failed(output: String) -> CallResult {
+    CallResult { status: planwright_domain::turn::CallStatus::Failed, output, touched: Vec::new() }
+}
+
+fn capped(mut result: CallResult) -> CallResult {
+    let limit = limits::TOOL_OUTPUT_BYTES_MAX;
+    if result.output.len() > limit {
+        let mut end = limit;
+        while !result.output.is_char_boundary(end) {
+            end -= 1;
+        }
+        let cut = result.output.len() - end;
+        result.output.truncate(end);
+        result.output.push_str(&format!("\n[{cut} more bytes were cut off here]"));
+    }
+    result
+}

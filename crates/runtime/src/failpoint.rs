@@ -1,0 +1,58 @@
+//! Named points at which a test may kill the process.
+//!
+//! Without the feature `failpoints` a hit is nothing at all. With it, the environment variable
+//! `PLANWRIGHT_FAILPOINT=name:n` kills the process, as `kill -9` would, at the n-th hit of that
+//! point: no destructor runs, no buffer is flushed.
+
+/// Every point there is, for the proof that visits them all.
+pub const POINTS: [&str; 22] = [
+    "dispatch.before_append",
+    "dispatch.after_append",
+    "dispatch.before_wake",
+    "journal.before_begin",
+    "journal.after_events",
+    "journal.after_snapshot",
+    "journal.before_commit",
+    "journal.after_commit",
+    "journal.before_acknowledge",
+    "lane.before_advance",
+    "lane.after_advance",
+    "advance.before_turn",
+    "advance.before_plan_tool",
+    "model.before_start",
+    "model.after_start",
+    "model.mid_stream",
+    "model.before_record",
+    "tool.before_start",
+    "tool.after_start",
+    "tool.mid_act",
+    "tool.before_record",
+    "tool.after_record",
+];
+
+/// A hit of a named point.
+#[cfg(feature = "failpoints")]
+pub fn hit(name: &'static str) {
+    use std::sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    };
+    static ARMED: OnceLock<Option<(String, AtomicU64)>> = OnceLock::new();
+    let armed = ARMED.get_or_init(|| {
+        let text = std::env::var("PLANWRIGHT_FAILPOINT").ok()?;
+        let (name, count) = text.split_once(':')?;
+        Some((name.to_owned(), AtomicU64::new(count.parse().ok()?)))
+    });
+    if let Some((armed, left)) = armed
+        && armed == name
+        && left.fetch_sub(1, Ordering::SeqCst) == 1
+    {
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
+}
+
+/// A hit of a named point: nothing at all.
+#[cfg(not(feature = "failpoints"))]
+#[inline]
+pub fn hit(_name: &'static str) {}

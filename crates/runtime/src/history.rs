@@ -1,0 +1,276 @@
+//! The conversation as the model is given it: a fold over the facts, kept warm.
+//!
+//! Every call of an answer is followed by exactly one result, in the order of the calls, whatever
+//! order the results were recorded in. What became known late is told as a note, after them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use planwright_domain::{
+    command::Verdict,
+    digest::Digest,
+    id::{CallId, Seq},
+    identity::SessionIdentity,
+    plan::{Approval, Comment, PlanEvent, Revision},
+    prompt,
+    session::{CorruptJournal, Session, SessionEvent},
+    turn::{Arrival, CallStatus, Told, TurnEnd, TurnEvent},
+};
+
+use crate::ports::{Journal, JournalError, Message, ModelRequest, Recorded, WireCall};
+
+/// How many conversations are kept warm.
+const WARM_MAX: usize = 64;
+/// How many events are read at once.
+const PAGE: usize = 512;
+
+/// Conversations kept warm, so that a turn reads only what is new.
+#[derive(Default)]
+pub(crate) struct Histories {
+    warm: HashMap<SessionIdentity, History>,
+}
+
+/// One conversation, folded up to one place in its stream.
+#[derive(Clone, Default)]
+struct History {
+    upto: Seq,
+    view_from: Seq,
+    messages: Arc<Vec<Message>>,
+    /// Causes that wait for their turn.
+    waiting: BTreeMap<Seq, Opening>,
+    /// The calls of the last answer, in order, with their results.
+    calls: Vec<(CallId, String, Option<String>)>,
+    notes: Vec<String>,
+    revisions: BTreeMap<Digest, Arc<Revision>>,
+    approval: Option<Approval>,
+}
+
+#[derive(Clone)]
+enum Opening {
+    Message(String),
+    Changes(u32, Vec<Comment>),
+    Execution { again: bool },
+}
+
+/// The messages of a session's view.
+pub(crate) async fn messages(
+    journal: &dyn Journal,
+    histories: &Mutex<Histories>,
+    identity: &SessionIdentity,
+    session: &Session,
+) -> Result<Arc<Vec<Message>>, JournalError> {
+    let taken = histories.lock().unwrap_or_else(PoisonError::into_inner).warm.remove(identity);
+    let mut history =
+        taken.filter(|warm| warm.view_from == session.view_from).unwrap_or_else(|| History {
+            upto: session.view_from,
+            view_from: session.view_from,
+            ..History::default()
+        });
+    while history.upto < session.version {
+        let page = journal.events(identity, history.upto, PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        for recorded in page {
+            history.apply(identity, recorded)?;
+        }
+    }
+    let messages = history.messages.clone();
+    let mut histories = histories.lock().unwrap_or_else(PoisonError::into_inner);
+    if histories.warm.len() >= WARM_MAX {
+        histories.warm.clear();
+    }
+    histories.warm.insert(identity.clone(), history);
+    Ok(messages)
+}
+
+/// Roughly how many tokens a request has. The provider's count comes with its answer.
+pub(crate) fn estimate_tokens(request: &ModelRequest) -> usize {
+    let message = |message: &Message| match message {
+        Message::User(text) => text.len(),
+        Message::Tool { text, .. } => text.len(),
+        Message::Assistant { text, calls } => {
+            text.len()
+                + calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum::<usize>()
+        }
+    };
+    let said: usize = request.messages.iter().map(|said| 16 + message(said)).sum();
+    let tools: usize = request
+        .tools
+        .iter()
+        .map(|tool| 32 + tool.description.len() + tool.parameters.to_string().len())
+        .sum();
+    (request.system.len() + said + tools) / 4
+}
+
+impl History {
+    fn apply(
+        &mut self,
+        identity: &SessionIdentity,
+        recorded: Recorded,
+    ) -> Result<(), CorruptJournal> {
+        let Recorded { seq, event, .. } = recorded;
+        self.upto = seq;
+        match event {
+            SessionEvent::MessageQueued { text, .. } => {
+                self.waiting.insert(seq, Opening::Message(text));
+            }
+            SessionEvent::CauseWithdrawn { queued, .. } => {
+                self.waiting.remove(&queued);
+            }
+            SessionEvent::ViewReset { .. } => {}
+            SessionEvent::Plan(event) => self.apply_plan(identity, seq, event)?,
+            SessionEvent::Turn(event) => self.apply_turn(seq, event)?,
+        }
+        Ok(())
+    }
+
+    fn apply_plan(
+        &mut self,
+        identity: &SessionIdentity,
+        seq: Seq,
+        event: PlanEvent,
+    ) -> Result<(), CorruptJournal> {
+        match event {
+            PlanEvent::RevisionAdded { revision, digest } => {
+                if revision.digest(identity) != digest {
+                    return Err(CorruptJournal::new(
+                        seq,
+                        "a revision that does not match its digest",
+                    ));
+                }
+                self.revisions.insert(digest, Arc::new(revision));
+            }
+            PlanEvent::ChangesRequested { digest, comments, .. } => {
+                let number = self.revisions.get(&digest).map_or(0, |revision| revision.number);
+                self.waiting.insert(seq, Opening::Changes(number, comments));
+            }
+            PlanEvent::PlanApproved { approval, digest, .. } => {
+                if approval.digest() != digest {
+                    return Err(CorruptJournal::new(
+                        seq,
+                        "an approval that does not match its digest",
+                    ));
+                }
+                self.approval = Some(approval);
+            }
+            PlanEvent::ExecutionStarted { number, .. } => {
+                self.waiting.insert(seq, Opening::Execution { again: number > 1 });
+            }
+            PlanEvent::PlanStarted { .. }
+            | PlanEvent::RevisionShown { .. }
+            | PlanEvent::ExecutionPaused { .. }
+            | PlanEvent::PlanFailed { .. }
+            | PlanEvent::PlanEnded { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn apply_turn(&mut self, seq: Seq, event: TurnEvent) -> Result<(), CorruptJournal> {
+        match event {
+            TurnEvent::TurnStarted { queued, .. } => self.open(seq, queued)?,
+            TurnEvent::ModelCallStarted { entered, .. } => {
+                entered.into_iter().try_for_each(|queued| self.open(seq, queued))?;
+            }
+            TurnEvent::ModelAnswered { answer, arrival: Arrival::InTime, .. } => {
+                let calls = answer.calls.into_iter();
+                let calls: Vec<_> = calls
+                    .map(|call| {
+                        self.calls.push((call.id, call.wire_id.clone(), None));
+                        WireCall { wire_id: call.wire_id, tool: call.tool, arguments: call.arguments }
+                    })
+                    .collect();
+                if !answer.text.is_empty() || !calls.is_empty() {
+                    self.push(Message::Assistant { text: answer.text, calls });
+                }
+            }
+            TurnEvent::CallFinished { call, result, .. } => {
+                let text = match result.status {
+                    CallStatus::Done => result.output,
+                    CallStatus::Failed => format!("failed: {}", result.output),
+                };
+                self.result(call, text);
+            }
+            TurnEvent::CallAnswered { call, told } => {
+                let text = match told {
+                    Told::Text { text } => text,
+                    Told::Refused { words, .. } => words,
+                    Told::LeftRunning => "the turn was stopped while this ran; its outcome is not known yet".into(),
+                    Told::Revision { digest, heading } => match self.revisions.get(&digest) {
+                        Some(revision) => format!("{heading}\n\n{}", revision.markdown),
+                        None => return Err(CorruptJournal::new(seq, "a revision that is not in the view")),
+                    },
+                };
+                self.result(call, text);
+            }
+            TurnEvent::CallInDoubt { call, .. } => {
+                self.result(call, "outcome unknown: the process ended while this ran; a person is asked".into());
+            }
+            TurnEvent::DoubtSettled { verdict, .. } => self.notes.push(match verdict {
+                Verdict::Happened => "[A person looked: the call whose outcome was unknown took effect. Do not repeat it.]".into(),
+                Verdict::DidNotHappen => "[A person looked: the call whose outcome was unknown did not take effect.]".into(),
+            }),
+            TurnEvent::TurnFinished { end: TurnEnd::Stopped { .. }, .. } => {
+                self.notes.push("[The person stopped the turn here.]".into());
+            }
+            TurnEvent::ModelAnswered { arrival: Arrival::Late, .. }
+            | TurnEvent::ModelCallFailed { .. }
+            | TurnEvent::ModelCallOrphaned { .. }
+            | TurnEvent::CallStarted { .. }
+            | TurnEvent::CallOrphaned { .. }
+            | TurnEvent::TurnFinished { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// A cause enters the conversation.
+    fn open(&mut self, seq: Seq, queued: Seq) -> Result<(), CorruptJournal> {
+        let missing = |what: &str| CorruptJournal::new(seq, what);
+        let text = match self
+            .waiting
+            .remove(&queued)
+            .ok_or_else(|| missing("a cause that never waited"))?
+        {
+            Opening::Message(text) => text,
+            Opening::Changes(number, comments) => prompt::changes_opening(number, &comments),
+            Opening::Execution { again } => {
+                let approval = self
+                    .approval
+                    .as_ref()
+                    .ok_or_else(|| missing("an execution without an approval"))?;
+                let revision = self.revisions.get(&approval.revision_digest);
+                let revision =
+                    revision.ok_or_else(|| missing("an approval without its revision"))?;
+                prompt::execution_opening(revision, approval, again)
+            }
+        };
+        self.flush_notes();
+        self.push(Message::User(text));
+        Ok(())
+    }
+
+    /// Gives a call its result; once all have theirs they enter the conversation in order.
+    fn result(&mut self, call: CallId, text: String) {
+        match self.calls.iter_mut().find(|(id, _, result)| *id == call && result.is_none()) {
+            Some((_, _, result)) => *result = Some(text),
+            None => self.notes.push(format!("[A call that was left running has ended: {text}]")),
+        }
+        if self.calls.iter().all(|(_, _, result)| result.is_some()) {
+            for (_, wire_id, result) in std::mem::take(&mut self.calls) {
+                self.push(Message::Tool { wire_id, text: result.unwrap_or_default() });
+            }
+        }
+    }
+
+    fn flush_notes(&mut self) {
+        for note in std::mem::take(&mut self.notes) {
+            self.push(Message::User(note));
+        }
+    }
+
+    fn push(&mut self, message: Message) {
+        Arc::make_mut(&mut self.messages).push(message);
+    }
+}

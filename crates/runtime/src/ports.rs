@@ -1,0 +1,377 @@
+//! What the runtime needs from the outside, each by its role.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use async_trait::async_trait;
+use planwright_domain::{
+    digest::Digest,
+    effect::{Repeat, ToolFacts},
+    id::{CallId, CommandId, PlanId, Seq, TurnId},
+    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    next::{Due, Waiting},
+    plan::Revision,
+    refusal::Refusal,
+    session::{CorruptJournal, Session, SessionEvent},
+    time::Time,
+    tools::ToolSpec,
+    turn::{CallResult, ModelFailure, Usage},
+};
+
+/// What a decision stores, in one transaction.
+#[derive(Debug)]
+pub struct Append {
+    /// What happened.
+    pub events: Vec<SessionEvent>,
+    /// The session after it.
+    pub after: Session,
+    /// When someone must act.
+    pub due: Due,
+    /// What the session waits for.
+    pub waiting: Option<Waiting>,
+}
+
+/// Why nothing is stored.
+#[derive(Debug, thiserror::Error)]
+pub enum Undecided {
+    /// The command was refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The journal holds what cannot have happened.
+    #[error(transparent)]
+    Corrupt(#[from] CorruptJournal),
+}
+
+/// Decides under the session's lock.
+pub type Decide = Box<dyn FnOnce(&Session) -> Result<Append, Undecided> + Send>;
+
+/// The answer to a command. Asking again with the same id gives the same answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It happened: these events, of which there may be none.
+    Accepted {
+        /// The version of the session before it.
+        before: Seq,
+        /// The version of the session after it.
+        version: Seq,
+    },
+    /// It did not, and why.
+    Refused(Refusal),
+}
+
+/// An event as the journal holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its place in the stream.
+    pub seq: Seq,
+    /// When it was recorded.
+    pub at: Time,
+    /// What happened.
+    pub event: SessionEvent,
+}
+
+/// A session that needs someone to act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueRow {
+    /// Which session.
+    pub identity: SessionIdentity,
+    /// At which version.
+    pub version: Seq,
+    /// When; none for now.
+    pub at: Option<Time>,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Which session.
+    pub identity: SessionIdentity,
+    /// How many events it has.
+    pub version: Seq,
+    /// When something last happened.
+    pub updated: Time,
+    /// What it waits for.
+    pub waiting: Option<Waiting>,
+    /// Why nobody acts on it any more, if it was parked.
+    pub parked: Option<String>,
+}
+
+/// What became of a session on which acting failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackedOff {
+    /// It is tried again then.
+    Until(Time),
+    /// It failed too often: a person or the operator must look.
+    Parked,
+}
+
+/// Why the journal could not answer. The operator reads this.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// What it holds cannot be folded.
+    #[error(transparent)]
+    Corrupt(#[from] CorruptJournal),
+    /// It holds an event that this version does not know.
+    #[error(
+        "the session {identity} holds an event that this version does not know ({what}); it is left alone"
+    )]
+    UnknownEvent {
+        /// The session.
+        identity: String,
+        /// What could not be read.
+        what: String,
+    },
+    /// The engine failed.
+    #[error("the journal failed: {0}")]
+    Engine(Box<dyn std::error::Error + Send + Sync>),
+    /// It is shut.
+    #[error("the journal is closed")]
+    Closed,
+}
+
+/// The only truth: one append-only stream of events per session.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Decides under the session's lock and stores, in one transaction, the events, the answer for
+    /// this command and what is due. Answers only when that is durable.
+    async fn append(
+        &self,
+        identity: &SessionIdentity,
+        command: CommandId,
+        at: Time,
+        decide: Decide,
+    ) -> Result<Answer, JournalError>;
+
+    /// The session as it stands; an empty one if nothing ever happened in it.
+    async fn session(&self, identity: &SessionIdentity) -> Result<Arc<Session>, JournalError>;
+
+    /// The events after this place, oldest first, at most so many.
+    async fn events(
+        &self,
+        identity: &SessionIdentity,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, JournalError>;
+
+    /// Every revision of every plan of the session, oldest first, with their digests.
+    async fn revisions(
+        &self,
+        identity: &SessionIdentity,
+    ) -> Result<Vec<(Revision, Digest)>, JournalError>;
+
+    /// The sessions that need someone to act, at any time.
+    async fn due(&self, limit: usize) -> Result<Vec<DueRow>, JournalError>;
+
+    /// Acting on this session failed: try later, or park it.
+    async fn back_off(
+        &self,
+        identity: &SessionIdentity,
+        now: Time,
+        why: &str,
+    ) -> Result<BackedOff, JournalError>;
+
+    /// Takes a parked session up again.
+    async fn unpark(&self, identity: &SessionIdentity, now: Time) -> Result<(), JournalError>;
+
+    /// The sessions, newest first.
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError>;
+
+    /// The conversation that is active for this chat.
+    async fn pointer(
+        &self,
+        channel: ChannelType,
+        chat: &TransportChatId,
+    ) -> Result<Option<ConversationKey>, JournalError>;
+
+    /// Makes a conversation the active one for this chat.
+    async fn move_pointer(
+        &self,
+        channel: ChannelType,
+        chat: &TransportChatId,
+        key: &ConversationKey,
+    ) -> Result<(), JournalError>;
+}
+
+/// Makes sure that someone acts on a session: one at a time per session, any number at once.
+pub trait Lane: Send + Sync {
+    /// The session moved to this version and is due.
+    fn wake(&self, identity: &SessionIdentity, version: Seq, due: Due);
+}
+
+/// Something that watchers are told, outside the sequence of events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signal {
+    /// The session moved to this version; read the journal.
+    Moved(Seq),
+    /// A piece of an answer that is not committed yet.
+    Preview(Preview),
+    /// Something was missed; read the journal.
+    Missed,
+}
+
+/// A piece of an answer that is not committed yet, keyed so that it can be placed or dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// In this turn.
+    pub turn: TurnId,
+    /// In this round.
+    pub round: u32,
+    /// At this try.
+    pub attempt: u32,
+    /// Where in the answer's text it begins.
+    pub offset: usize,
+    /// The piece.
+    pub text: String,
+}
+
+/// Tells watchers that a session moved.
+pub trait Broadcast: Send + Sync {
+    /// Tells everyone. Never waits.
+    fn publish(&self, identity: &SessionIdentity, signal: Signal);
+
+    /// Listens to one session.
+    fn subscribe(&self, identity: &SessionIdentity) -> Box<dyn Subscription>;
+}
+
+/// An ear on one session.
+#[async_trait]
+pub trait Subscription: Send {
+    /// The next signal; none when there will be no more.
+    async fn next(&mut self) -> Option<Signal>;
+}
+
+/// What the model is given.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// What it is, and what plan work is active.
+    pub system: String,
+    /// What was said.
+    pub messages: Arc<Vec<Message>>,
+    /// What it may call.
+    pub tools: Vec<ToolSpec>,
+}
+
+/// One message of the conversation, as the model is given it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// From outside.
+    User(String),
+    /// From the model.
+    Assistant {
+        /// Its words.
+        text: String,
+        /// The calls it asked for.
+        calls: Vec<WireCall>,
+    },
+    /// A call's result.
+    Tool {
+        /// The call, as the provider named it.
+        wire_id: String,
+        /// What came of it.
+        text: String,
+    },
+}
+
+/// A call as the provider writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireCall {
+    /// The provider's id.
+    pub wire_id: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, byte for byte.
+    pub arguments: String,
+}
+
+/// What the model said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelAnswer {
+    /// Its words.
+    pub text: String,
+    /// The calls it asks for.
+    pub calls: Vec<WireCall>,
+    /// What it cost, if the provider says.
+    pub usage: Option<Usage>,
+}
+
+/// A model.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// Asks it. Pieces of text go to `preview` as they arrive.
+    async fn answer(
+        &self,
+        request: &ModelRequest,
+        preview: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<ModelAnswer, ModelFailure>;
+
+    /// How many tokens one request may hold.
+    fn window_tokens(&self) -> usize;
+
+    /// Its name, for people.
+    fn name(&self) -> String;
+}
+
+/// A tool of the toolbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// As the model is told of it.
+    pub spec: ToolSpec,
+    /// Whether a call whose outcome is unknown may be made again unasked.
+    pub repeat: Repeat,
+}
+
+impl Tool {
+    /// The tool as it stands, for the gate.
+    #[must_use]
+    pub fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            effect: self.spec.effect,
+            repeat: self.repeat,
+            schema: self.spec.schema_digest(),
+        }
+    }
+}
+
+/// One call to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRun {
+    /// In this session.
+    pub identity: SessionIdentity,
+    /// The call: also the idempotency key.
+    pub call: CallId,
+    /// The so-manieth try.
+    pub attempt: u32,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, byte for byte.
+    pub arguments: String,
+    /// The plan under whose lease it runs.
+    pub plan: Option<PlanId>,
+}
+
+/// The tools there are.
+#[async_trait]
+pub trait Toolbox: Send + Sync {
+    /// All of them, as they stand now.
+    fn tools(&self) -> Vec<Tool>;
+
+    /// Whether a tool can take these arguments; in words if not.
+    fn check(&self, tool: &str, arguments: &str) -> Result<(), String>;
+
+    /// Makes a call.
+    async fn run(&self, run: ToolRun) -> CallResult;
+}
+
+/// The schemas of a toolbox, by name.
+pub fn schemas(toolbox: &dyn Toolbox) -> BTreeMap<String, Digest> {
+    toolbox
+        .tools()
+        .into_iter()
+        .map(|tool| (tool.spec.name.clone(), tool.spec.schema_digest()))
+        .collect()
+}
+
+/// The time of day.
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> Time;
+}

@@ -1,0 +1,142 @@
+//! The runtime: the ports, wired, and what both directions share.
+
+use std::sync::{Arc, Mutex};
+
+use planwright_domain::{
+    command::{Asked, SessionCommand},
+    id::{CommandId, Incarnation},
+    identity::SessionIdentity,
+    next::{Due, next},
+    session::Session,
+    time::Time,
+};
+use uuid::Uuid;
+
+use crate::{
+    dispatch::dispatch,
+    failpoint,
+    history::Histories,
+    ports::{Answer, Broadcast, Clock, Journal, JournalError, Lane, Model, Signal, Toolbox},
+};
+
+/// What an operator may set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What the model is told about itself.
+    pub system_prompt: String,
+    /// How long one model call may take.
+    pub model_deadline_ms: i64,
+    /// How long one tool call may take.
+    pub tool_deadline_ms: i64,
+    /// How long after its recorded start an effect may still begin.
+    pub start_by_ms: i64,
+    /// Tokens that every request leaves free for the answer.
+    pub answer_tokens: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            system_prompt:
+                "You are a careful assistant working for one person. Use the tools you are given; \
+                            say plainly what you did and what you could not do."
+                    .into(),
+            model_deadline_ms: 10 * 60_000,
+            tool_deadline_ms: 60_000,
+            start_by_ms: 30_000,
+            answer_tokens: 4_096,
+        }
+    }
+}
+
+/// The ports, wired.
+pub struct Runtime {
+    /// The only truth.
+    pub journal: Arc<dyn Journal>,
+    /// Who makes sure that someone acts.
+    pub lane: Arc<dyn Lane>,
+    /// Who tells the watchers.
+    pub broadcast: Arc<dyn Broadcast>,
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// The tools.
+    pub toolbox: Arc<dyn Toolbox>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// This life of this process.
+    pub incarnation: Incarnation,
+    /// What the operator set.
+    pub settings: Settings,
+    /// Conversations as the model is given them, kept warm.
+    pub(crate) histories: Mutex<Histories>,
+}
+
+/// The ports that a runtime is made of.
+pub struct Ports {
+    /// The only truth.
+    pub journal: Arc<dyn Journal>,
+    /// Who makes sure that someone acts.
+    pub lane: Arc<dyn Lane>,
+    /// Who tells the watchers.
+    pub broadcast: Arc<dyn Broadcast>,
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// The tools.
+    pub toolbox: Arc<dyn Toolbox>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Runtime {
+    /// A new life of this process.
+    #[must_use]
+    pub fn new(ports: Ports, settings: Settings) -> Self {
+        let Ports { journal, lane, broadcast, model, toolbox, clock } = ports;
+        let incarnation = Incarnation(Uuid::now_v7());
+        let histories = Mutex::new(Histories::default());
+        Self { journal, lane, broadcast, model, toolbox, clock, incarnation, settings, histories }
+    }
+
+    /// Decides a command, then tells the lane and the watchers. Nothing leaves before it is durable.
+    pub async fn dispatch(
+        &self,
+        identity: &SessionIdentity,
+        id: CommandId,
+        command: SessionCommand,
+    ) -> Result<Answer, JournalError> {
+        let asked = Asked::new(id, self.clock.now(), command);
+        let answer = dispatch(&*self.journal, identity, asked).await?;
+        if let Answer::Accepted { before, version } = answer
+            && before < version
+        {
+            failpoint::hit("dispatch.before_wake");
+            let session = self.journal.session(identity).await?;
+            self.broadcast.publish(identity, Signal::Moved(version));
+            match next(&session).due() {
+                Due::Never => {}
+                due @ (Due::Now | Due::At(_)) => self.lane.wake(identity, version, due),
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The session as it stands.
+    pub async fn session(&self, identity: &SessionIdentity) -> Result<Arc<Session>, JournalError> {
+        self.journal.session(identity).await
+    }
+
+    pub(crate) fn in_ms(&self, milliseconds: i64) -> Time {
+        self.clock.now().plus_micros(milliseconds * 1_000)
+    }
+}
+
+/// A command id that the same report always gets, so that recording it twice has one effect.
+pub(crate) fn report_id(of: Uuid, what: &str, round: u32, attempt: u32) -> CommandId {
+    Uuid::new_v5(&of, format!("{what}:{round}:{attempt}").as_bytes()).into()
+}
+
+/// A command id that nobody had before.
+#[must_use]
+pub fn fresh_id() -> CommandId {
+    Uuid::now_v7().into()
+}

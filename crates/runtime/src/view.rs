@@ -1,0 +1,223 @@
+//! What people are shown: read from the session and its journal, never decided here.
+
+use planwright_domain::{
+    diff::{self, DiffRow},
+    digest::Digest,
+    id::{CallId, PlanId, Seq},
+    identity::SessionIdentity,
+    next::{Waiting, waiting},
+    outcome::PlanCard,
+    plan::{Ended, PlanEvent, Revision},
+    session::{Session, SessionEvent},
+    turn::Usage,
+};
+use serde::Serialize;
+
+use crate::{
+    ports::{Journal, JournalError, schemas},
+    runtime::Runtime,
+};
+
+/// Where a session stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StatusView {
+    /// Which session.
+    pub session: SessionIdentity,
+    /// How many events it has.
+    pub version: Seq,
+    /// Whether plan work is active.
+    pub plan_active: bool,
+    /// The plan, or the one that ended last.
+    pub plan: Option<PlanCard>,
+    /// What it waits for.
+    pub waiting: Option<Waiting>,
+    /// Whether a turn is open.
+    pub turn_open: bool,
+    /// How many causes wait for a turn.
+    pub queued: usize,
+    /// The calls whose outcome nobody knows.
+    pub doubts: Vec<DoubtView>,
+    /// What the model cost.
+    pub usage: Usage,
+}
+
+/// A call whose outcome nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DoubtView {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, cut for display.
+    pub arguments: String,
+}
+
+/// A revision, in full.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RevisionView {
+    /// The contents.
+    pub revision: Revision,
+    /// Their digest.
+    pub digest: Digest,
+    /// Whether it is the current one of the active plan.
+    pub current: bool,
+    /// What approving it would allow.
+    pub allows: Vec<String>,
+}
+
+/// What changed between two revisions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DiffView {
+    /// The earlier revision.
+    pub from: u32,
+    /// The later one.
+    pub to: u32,
+    /// The rows that lead from one to the other.
+    pub rows: Vec<DiffRow>,
+}
+
+/// A plan in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanRow {
+    /// Which plan.
+    pub plan: PlanId,
+    /// Its last title.
+    pub title: String,
+    /// How many revisions it has.
+    pub revisions: u32,
+    /// Where it stands, as people read it.
+    pub status: String,
+}
+
+impl Runtime {
+    /// Where a session stands.
+    pub async fn status(&self, identity: &SessionIdentity) -> Result<StatusView, JournalError> {
+        let session = self.session(identity).await?;
+        Ok(StatusView {
+            session: identity.clone(),
+            version: session.version,
+            plan_active: session.plan().is_some(),
+            plan: self.card(&session),
+            waiting: waiting(&session),
+            turn_open: session.turn.is_some(),
+            queued: session.queue.len(),
+            doubts: session
+                .doubts
+                .iter()
+                .map(|(call, doubt)| DoubtView {
+                    call: *call,
+                    tool: doubt.tool.clone(),
+                    arguments: doubt.arguments.clone(),
+                })
+                .collect(),
+            usage: session.usage,
+        })
+    }
+
+    /// The card of the session's plan, or of the one that ended last.
+    #[must_use]
+    pub fn card(&self, session: &Session) -> Option<PlanCard> {
+        let envelope = session.plan().map(|plan| plan.envelope(&schemas(&*self.toolbox)));
+        PlanCard::of(session, &envelope.unwrap_or_default())
+    }
+
+    /// A revision of the active plan, in full: the current one, or the one with this number.
+    pub async fn revision(
+        &self,
+        identity: &SessionIdentity,
+        number: Option<u32>,
+    ) -> Result<Option<RevisionView>, JournalError> {
+        let session = self.session(identity).await?;
+        let Some(plan) = session.plan() else { return Ok(None) };
+        let current = plan.current.as_ref().map(|head| head.number);
+        let Some(number) = number.or(current) else { return Ok(None) };
+        let found = of_plan(&*self.journal, identity, plan.id, number).await?;
+        Ok(found.map(|(revision, digest)| RevisionView {
+            current: current == Some(number),
+            allows: plan.envelope(&schemas(&*self.toolbox)).in_words(),
+            revision,
+            digest,
+        }))
+    }
+
+    /// What changed between two revisions of the active plan; without numbers, the last change.
+    pub async fn diff(
+        &self,
+        identity: &SessionIdentity,
+        numbers: Option<(u32, u32)>,
+    ) -> Result<Option<DiffView>, JournalError> {
+        let session = self.session(identity).await?;
+        let Some(plan) = session.plan() else { return Ok(None) };
+        let current = plan.current.as_ref().map_or(0, |head| head.number);
+        let (from, to) = numbers.unwrap_or((current.saturating_sub(1), current));
+        let text = async |number| {
+            let found = of_plan(&*self.journal, identity, plan.id, number).await?;
+            Ok::<_, JournalError>(found.map(|(revision, _)| revision.markdown))
+        };
+        let (before, after) = (text(from).await?, text(to).await?);
+        let before = if from == 0 { Some(String::new()) } else { before };
+        Ok(before.zip(after).map(|(before, after)| DiffView {
+            from,
+            to,
+            rows: diff::rows(&before, &after),
+        }))
+    }
+
+    /// The plans of a session, oldest first.
+    pub async fn plans(&self, identity: &SessionIdentity) -> Result<Vec<PlanRow>, JournalError> {
+        let session = self.session(identity).await?;
+        let mut rows: Vec<PlanRow> = Vec::new();
+        let mut after = Seq(0);
+        loop {
+            let page = self.journal.events(identity, after, 512).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            for recorded in page {
+                if let SessionEvent::Plan(event) = recorded.event {
+                    list(&mut rows, event);
+                }
+            }
+        }
+        if let (Some(plan), Some(row)) = (session.plan(), rows.last_mut()) {
+            row.status = plan.status.word().into();
+        }
+        Ok(rows)
+    }
+}
+
+fn list(rows: &mut Vec<PlanRow>, event: PlanEvent) {
+    match event {
+        PlanEvent::PlanStarted { plan, .. } => {
+            rows.push(PlanRow { plan, title: String::new(), revisions: 0, status: String::new() });
+        }
+        PlanEvent::RevisionAdded { revision, .. } => {
+            if let Some(row) = rows.last_mut() {
+                row.title = revision.title;
+                row.revisions = revision.number;
+            }
+        }
+        PlanEvent::PlanEnded { ended, .. } => {
+            if let Some(row) = rows.last_mut() {
+                row.status = Ended::word(ended).into();
+            }
+        }
+        PlanEvent::RevisionShown { .. }
+        | PlanEvent::ChangesRequested { .. }
+        | PlanEvent::PlanApproved { .. }
+        | PlanEvent::ExecutionStarted { .. }
+        | PlanEvent::ExecutionPaused { .. }
+        | PlanEvent::PlanFailed { .. } => {}
+    }
+}
+
+async fn of_plan(
+    journal: &dyn Journal,
+    identity: &SessionIdentity,
+    plan: PlanId,
+    number: u32,
+) -> Result<Option<(Revision, Digest)>, JournalError> {
+    let revisions = journal.revisions(identity).await?;
+    Ok(revisions
+        .into_iter()
+        .find(|(revision, _)| revision.plan == plan && revision.number == number))
+}
