@@ -293,6 +293,9 @@ pub struct ModelAnswer {
     pub usage: Option<Usage>,
 }
 
+/// Hears pieces of text as they arrive.
+pub type OnPreview<'a> = &'a (dyn for<'piece> Fn(&'piece str) + Send + Sync);
+
 /// A model.
 #[async_trait]
 pub trait Model: Send + Sync {
@@ -300,7 +303,7 @@ pub trait Model: Send + Sync {
     async fn answer(
         &self,
         request: &ModelRequest,
-        preview: &(dyn Fn(&str) + Send + Sync),
+        preview: OnPreview<'_>,
     ) -> Result<ModelAnswer, ModelFailure>;
 
     /// How many tokens one request may hold.

@@ -1,0 +1,226 @@
+//! The journal on SQLite: one writer thread that commits in groups, and a few readers.
+//!
+//! Every append that waits while a commit is under way joins the next one, so many clients share
+//! one fsync. The writer also keeps folded sessions warm; this process owns the file, so what is
+//! warm is what is stored.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use planwright_domain::{
+    digest::Digest,
+    id::{CommandId, Seq},
+    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    plan::Revision,
+    session::Session,
+    time::Time,
+};
+use planwright_runtime::ports::{
+    Answer, BackedOff, Decide, DueRow, Journal, JournalError, Recorded, SessionRow,
+};
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{mpsc, oneshot};
+
+mod codec;
+mod read;
+mod warm;
+mod write;
+
+use warm::Warm;
+use write::{Job, Writer};
+
+/// How many appends may wait for the writer.
+const WRITES_MAX: usize = 1_024;
+/// How many readers are kept open.
+const READERS_MAX: usize = 4;
+
+/// The journal on SQLite.
+#[derive(Debug)]
+pub struct SqliteJournal {
+    jobs: mpsc::Sender<Job>,
+    readers: Arc<Readers>,
+    warm: Arc<Mutex<Warm>>,
+}
+
+impl SqliteJournal {
+    /// Opens the journal in this file, or makes it.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        let connection = Connection::open(path).map_err(engine)?;
+        configure(&connection).map_err(engine)?;
+        migrate(&connection).map_err(engine)?;
+        let warm = Arc::new(Mutex::new(Warm::default()));
+        let (jobs, receiver) = mpsc::channel(WRITES_MAX);
+        let writer = Writer::new(connection, warm.clone());
+        std::thread::Builder::new()
+            .name("journal".into())
+            .spawn(move || writer.run(receiver))
+            .map_err(|error| JournalError::Engine(Box::new(error)))?;
+        let readers = Arc::new(Readers { path: path.to_owned(), idle: Mutex::default() });
+        Ok(Self { jobs, readers, warm })
+    }
+
+    async fn submit<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<T, JournalError>>) -> Job,
+    ) -> Result<T, JournalError> {
+        let (reply, answer) = oneshot::channel();
+        self.jobs.send(job(reply)).await.map_err(|_| JournalError::Closed)?;
+        answer.await.map_err(|_| JournalError::Closed)?
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let readers = self.readers.clone();
+        tokio::task::spawn_blocking(move || readers.with(query))
+            .await
+            .map_err(|error| JournalError::Engine(Box::new(error)))?
+    }
+}
+
+#[async_trait]
+impl Journal for SqliteJournal {
+    async fn append(
+        &self,
+        identity: &SessionIdentity,
+        command: CommandId,
+        at: Time,
+        decide: Decide,
+    ) -> Result<Answer, JournalError> {
+        let identity = identity.clone();
+        self.submit(|reply| Job::Append { identity, command, at, decide, reply }).await
+    }
+
+    async fn session(&self, identity: &SessionIdentity) -> Result<Arc<Session>, JournalError> {
+        if let Some(session) =
+            self.warm.lock().unwrap_or_else(PoisonError::into_inner).get(identity)
+        {
+            return Ok(session);
+        }
+        let identity = identity.clone();
+        self.read(move |connection| {
+            let (session, _) = read::session(connection, &identity)?;
+            Ok(Arc::new(session))
+        })
+        .await
+    }
+
+    async fn events(
+        &self,
+        identity: &SessionIdentity,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, JournalError> {
+        let identity = identity.clone();
+        self.read(move |connection| read::events(connection, &identity, after, limit)).await
+    }
+
+    async fn revisions(
+        &self,
+        identity: &SessionIdentity,
+    ) -> Result<Vec<(Revision, Digest)>, JournalError> {
+        let identity = identity.clone();
+        self.read(move |connection| read::revisions(connection, &identity)).await
+    }
+
+    async fn due(&self, limit: usize) -> Result<Vec<DueRow>, JournalError> {
+        self.read(move |connection| read::due(connection, limit)).await
+    }
+
+    async fn back_off(
+        &self,
+        identity: &SessionIdentity,
+        now: Time,
+        why: &str,
+    ) -> Result<BackedOff, JournalError> {
+        let (identity, why) = (identity.clone(), why.to_owned());
+        self.submit(|reply| Job::BackOff { identity, now, why, reply }).await
+    }
+
+    async fn unpark(&self, identity: &SessionIdentity, now: Time) -> Result<(), JournalError> {
+        let identity = identity.clone();
+        self.submit(|reply| Job::Unpark { identity, now, reply }).await
+    }
+
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
+        self.read(move |connection| read::sessions(connection, limit)).await
+    }
+
+    async fn pointer(
+        &self,
+        channel: ChannelType,
+        chat: &TransportChatId,
+    ) -> Result<Option<ConversationKey>, JournalError> {
+        let chat = chat.clone();
+        self.read(move |connection| read::pointer(connection, channel, &chat)).await
+    }
+
+    async fn move_pointer(
+        &self,
+        channel: ChannelType,
+        chat: &TransportChatId,
+        key: &ConversationKey,
+    ) -> Result<(), JournalError> {
+        let (chat, key) = (chat.clone(), key.clone());
+        self.submit(|reply| Job::MovePointer { channel, chat, key, reply }).await
+    }
+}
+
+#[derive(Debug)]
+struct Readers {
+    path: std::path::PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    fn with<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+                Connection::open_with_flags(&self.path, flags).map_err(engine)?
+            }
+        };
+        let result = query(&connection);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < READERS_MAX {
+            idle.push(connection);
+        }
+        result
+    }
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // An acknowledgement means that the disk has it.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+/// The schema's versions, oldest first. A version is never changed once it was released.
+const MIGRATIONS: [&str; 1] = [include_str!("journal_sqlite/0001_journal.sql")];
+
+fn migrate(connection: &Connection) -> rusqlite::Result<()> {
+    let done: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for (at, migration) in MIGRATIONS.iter().enumerate().skip(done as usize) {
+        connection.execute_batch(&format!(
+            "BEGIN; {migration}; PRAGMA user_version = {}; COMMIT;",
+            at + 1
+        ))?;
+    }
+    Ok(())
+}
+
+fn engine(error: rusqlite::Error) -> JournalError {
+    JournalError::Engine(Box::new(error))
+}

@@ -1,0 +1,189 @@
+//! Reading: sessions, events, revisions and lists.
+
+use planwright_domain::{
+    digest::Digest,
+    id::Seq,
+    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    next::Waiting,
+    plan::{PlanEvent, Revision},
+    session::{CorruptJournal, FOLD_VERSION, Session, SessionEvent},
+    time::Time,
+};
+use planwright_runtime::ports::{DueRow, JournalError, Recorded, SessionRow};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::{codec, engine};
+
+/// A stream's row id, and the version of its last snapshot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StreamRow {
+    pub(super) id: i64,
+    pub(super) snapshot: Seq,
+}
+
+/// The session as it stands: its snapshot, if one fits, and the events after it.
+pub(super) fn session(
+    connection: &Connection,
+    identity: &SessionIdentity,
+) -> Result<(Session, Option<StreamRow>), JournalError> {
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT id, snapshot, snapshot_version, fold_version FROM streams WHERE identity = ?1",
+        )
+        .map_err(engine)?;
+    let row = statement
+        .query_row([identity.to_string()], |row| {
+            let snapshot: Option<Vec<u8>> = row.get(1)?;
+            Ok((row.get::<_, i64>(0)?, snapshot, row.get::<_, i64>(2)?, row.get::<_, u32>(3)?))
+        })
+        .optional()
+        .map_err(engine)?;
+    let Some((id, snapshot, snapshot_version, fold_version)) = row else {
+        return Ok((Session::new(identity.clone()), None));
+    };
+    let snapshot = snapshot.filter(|_| fold_version == FOLD_VERSION);
+    let start = snapshot.and_then(|body| codec::unpack_snapshot(&body));
+    let start = start.unwrap_or_else(|| Session::new(identity.clone()));
+    let snapshot = Seq(snapshot_version.cast_unsigned());
+    let events = events(connection, identity, start.version, usize::MAX)?;
+    let session =
+        events.iter().try_fold(start, |session, recorded| session.evolve(&recorded.event))?;
+    Ok((session, Some(StreamRow { id, snapshot })))
+}
+
+pub(super) fn events(
+    connection: &Connection,
+    identity: &SessionIdentity,
+    after: Seq,
+    limit: usize,
+) -> Result<Vec<Recorded>, JournalError> {
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT seq, at, kind, body FROM events
+             WHERE stream = (SELECT id FROM streams WHERE identity = ?1) AND seq > ?2 ORDER BY seq LIMIT ?3",
+        )
+        .map_err(engine)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = statement
+        .query_map(params![identity.to_string(), after.0.cast_signed(), limit], event_row)
+        .map_err(engine)?;
+    let mut expected = after;
+    rows.map(|row| {
+        let (seq, at, kind, body) = row.map_err(engine)?;
+        expected = expected.following();
+        if seq != expected {
+            return Err(CorruptJournal::new(seq, format!("event {expected} is missing")).into());
+        }
+        let event = codec::unpack_event(identity, &kind, &body)?;
+        if event.kind() != kind {
+            return Err(CorruptJournal::new(
+                seq,
+                format!("a {} in the row of a {kind}", event.kind()),
+            )
+            .into());
+        }
+        Ok(Recorded { seq, at, event })
+    })
+    .collect()
+}
+
+pub(super) fn revisions(
+    connection: &Connection,
+    identity: &SessionIdentity,
+) -> Result<Vec<(Revision, Digest)>, JournalError> {
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT seq, at, kind, body FROM events
+             WHERE stream = (SELECT id FROM streams WHERE identity = ?1) AND kind = 'revision_added' ORDER BY seq",
+        )
+        .map_err(engine)?;
+    let rows = statement.query_map([identity.to_string()], event_row).map_err(engine)?;
+    rows.map(|row| {
+        let (seq, _, kind, body) = row.map_err(engine)?;
+        let event = codec::unpack_event(identity, &kind, &body)?;
+        if let SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest }) = event
+            && revision.digest(identity) == digest
+        {
+            return Ok((revision, digest));
+        }
+        Err(CorruptJournal::new(seq, "a revision that does not match its digest").into())
+    })
+    .collect()
+}
+
+pub(super) fn due(connection: &Connection, limit: usize) -> Result<Vec<DueRow>, JournalError> {
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT identity, version, due_at FROM streams
+             WHERE due_at IS NOT NULL AND parked IS NULL ORDER BY due_at LIMIT ?1",
+        )
+        .map_err(engine)?;
+    let rows = statement
+        .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        })
+        .map_err(engine)?;
+    rows.map(|row| {
+        let (text, version, at) = row.map_err(engine)?;
+        let at = (at > 0).then_some(Time(at));
+        Ok(DueRow { identity: identity(&text)?, version: Seq(version.cast_unsigned()), at })
+    })
+    .collect()
+}
+
+pub(super) fn sessions(
+    connection: &Connection,
+    limit: usize,
+) -> Result<Vec<SessionRow>, JournalError> {
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT identity, version, updated_at, waiting, parked FROM streams ORDER BY updated_at DESC LIMIT ?1",
+        )
+        .map_err(engine)?;
+    let rows = statement
+        .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+            let waiting: Option<String> = row.get(3)?;
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, i64>(1)?,
+                row.get::<_, i64>(2)?,
+                waiting,
+                row.get(4)?,
+            ))
+        })
+        .map_err(engine)?;
+    rows.map(|row| {
+        let (text, version, updated, waiting, parked) = row.map_err(engine)?;
+        let waiting = waiting.and_then(|name| serde_json::from_value(name.into()).ok());
+        let waiting: Option<Waiting> = waiting;
+        let (version, updated) = (Seq(version.cast_unsigned()), Time(updated));
+        Ok(SessionRow { identity: identity(&text)?, version, updated, waiting, parked })
+    })
+    .collect()
+}
+
+pub(super) fn pointer(
+    connection: &Connection,
+    channel: ChannelType,
+    chat: &TransportChatId,
+) -> Result<Option<ConversationKey>, JournalError> {
+    let mut statement = connection
+        .prepare_cached("SELECT key FROM pointers WHERE channel = ?1 AND chat = ?2")
+        .map_err(engine)?;
+    let key: Option<String> = statement
+        .query_row([channel.name(), &chat.0], |row| row.get(0))
+        .optional()
+        .map_err(engine)?;
+    Ok(key.and_then(|key| ConversationKey::legacy(&key).ok()))
+}
+
+type EventRow = (Seq, Time, String, Vec<u8>);
+
+fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+    let seq: i64 = row.get(0)?;
+    Ok((Seq(seq.cast_unsigned()), Time(row.get(1)?), row.get(2)?, row.get(3)?))
+}
+
+fn identity(text: &str) -> Result<SessionIdentity, JournalError> {
+    SessionIdentity::parse(text).map_err(|error| JournalError::Engine(Box::new(error)))
+}

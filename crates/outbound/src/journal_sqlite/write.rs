@@ -1,0 +1,396 @@
+//! Writing: one thread, groups of appends, one commit for each group.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use planwright_domain::{
+    id::{CommandId, Seq},
+    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    next::{Due, Waiting},
+    session::{FOLD_VERSION, Session},
+    time::Time,
+};
+use planwright_runtime::{
+    failpoint,
+    ports::{Answer, Append, BackedOff, Decide, JournalError, Undecided},
+};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    codec,
+    read::{self, StreamRow},
+    warm::Warm,
+};
+
+/// How many jobs share one commit at most.
+const GROUP_MAX: usize = 64;
+/// A snapshot is stored when so many events have come since the last one.
+const SNAPSHOT_EVERY: u64 = 64;
+/// After so many failures in a row a session is parked.
+const FAILURES_MAX: u32 = 8;
+
+type Reply<T> = oneshot::Sender<Result<T, JournalError>>;
+
+/// Something to be written.
+pub(super) enum Job {
+    Append {
+        identity: SessionIdentity,
+        command: CommandId,
+        at: Time,
+        decide: Decide,
+        reply: Reply<Answer>,
+    },
+    BackOff {
+        identity: SessionIdentity,
+        now: Time,
+        why: String,
+        reply: Reply<BackedOff>,
+    },
+    Unpark {
+        identity: SessionIdentity,
+        now: Time,
+        reply: Reply<()>,
+    },
+    MovePointer {
+        channel: ChannelType,
+        chat: TransportChatId,
+        key: ConversationKey,
+        reply: Reply<()>,
+    },
+}
+
+/// An answer that waits for its commit.
+type Pending = Box<dyn FnOnce(Result<(), String>) + Send>;
+
+/// The one writer.
+pub(super) struct Writer {
+    connection: Connection,
+    warm: Arc<Mutex<Warm>>,
+    streams: HashMap<SessionIdentity, StreamRow>,
+}
+
+/// What one group has changed and not committed yet.
+#[derive(Default)]
+struct Group {
+    sessions: HashMap<SessionIdentity, Arc<Session>>,
+    streams: HashMap<SessionIdentity, StreamRow>,
+    pending: Vec<Pending>,
+}
+
+impl Writer {
+    pub(super) fn new(connection: Connection, warm: Arc<Mutex<Warm>>) -> Self {
+        Self { connection, warm, streams: HashMap::new() }
+    }
+
+    /// Writes until nobody can ask any more.
+    pub(super) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        while let Some(first) = jobs.blocking_recv() {
+            let mut batch = vec![first];
+            while batch.len() < GROUP_MAX
+                && let Ok(job) = jobs.try_recv()
+            {
+                batch.push(job);
+            }
+            self.commit(batch);
+        }
+    }
+
+    fn commit(&mut self, batch: Vec<Job>) {
+        failpoint::hit("journal.before_begin");
+        let mut group = Group::default();
+        let mut outcome =
+            self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| error.to_string());
+        for job in batch {
+            let begun = outcome.clone();
+            if let Err(error) = self.write(&mut group, job, begun)
+                && outcome.is_ok()
+            {
+                outcome = Err(error);
+            }
+        }
+        if outcome.is_ok() {
+            failpoint::hit("journal.before_commit");
+            outcome = self.connection.execute_batch("COMMIT").map_err(|error| error.to_string());
+            failpoint::hit("journal.after_commit");
+        }
+        if outcome.is_err() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        } else {
+            let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
+            group.sessions.into_values().for_each(|session| warm.put(session));
+            self.streams.extend(group.streams);
+        }
+        failpoint::hit("journal.before_acknowledge");
+        for answer in group.pending {
+            answer(outcome.clone());
+        }
+    }
+
+    /// Writes one job. An error means that the engine failed and the whole group must go.
+    fn write(
+        &mut self,
+        group: &mut Group,
+        job: Job,
+        begun: Result<(), String>,
+    ) -> Result<(), String> {
+        match job {
+            Job::Append { identity, command, at, decide, reply } => {
+                let written = begun
+                    .clone()
+                    .map_err(Failed::Engine)
+                    .and_then(|()| self.append(group, &identity, command, at, decide));
+                settle(group, reply, written)
+            }
+            Job::BackOff { identity, now, why, reply } => {
+                let written = begun
+                    .map_err(Failed::Engine)
+                    .and_then(|()| self.back_off(&identity, now, &why));
+                settle(group, reply, written)
+            }
+            Job::Unpark { identity, now, reply } => {
+                let written =
+                    begun.map_err(Failed::Engine).and_then(|()| self.unpark(&identity, now));
+                settle(group, reply, written)
+            }
+            Job::MovePointer { channel, chat, key, reply } => {
+                let sql = "INSERT INTO pointers (channel, chat, key) VALUES (?1, ?2, ?3)
+                           ON CONFLICT (channel, chat) DO UPDATE SET key = excluded.key";
+                let written = begun.map_err(Failed::Engine).and_then(|()| {
+                    self.execute(sql, params![channel.name(), chat.0, key.as_str()])
+                });
+                settle(group, reply, written)
+            }
+        }
+    }
+
+    fn append(
+        &mut self,
+        group: &mut Group,
+        identity: &SessionIdentity,
+        command: CommandId,
+        at: Time,
+        decide: Decide,
+    ) -> Result<Answer, Failed> {
+        let (session, stream) = self.load(group, identity).map_err(Failed::Job)?;
+        if let Some(stream) = stream
+            && let Some(answer) = self.answered(stream, command)?
+        {
+            return Ok(answer);
+        }
+        let before = session.version;
+        match decide(&session) {
+            Err(Undecided::Corrupt(corrupt)) => Err(Failed::Job(corrupt.into())),
+            Err(Undecided::Refused(refusal)) => {
+                if let Some(stream) = stream
+                    && refusal.is_final()
+                {
+                    let words = serde_json::to_string(&refusal)
+                        .map_err(|error| Failed::Engine(error.to_string()))?;
+                    self.keep_answer(stream, command, before, before, Some(words))?;
+                }
+                Ok(Answer::Refused(refusal))
+            }
+            Ok(append) => {
+                let version = append.after.version;
+                let stream = self.store(group, identity, stream, at, append)?;
+                self.keep_answer(stream, command, before, version, None)?;
+                Ok(Answer::Accepted { before, version })
+            }
+        }
+    }
+
+    /// The session with what this group has done to it, and its row.
+    fn load(
+        &mut self,
+        group: &Group,
+        identity: &SessionIdentity,
+    ) -> Result<(Arc<Session>, Option<StreamRow>), JournalError> {
+        let stream = group.streams.get(identity).or_else(|| self.streams.get(identity)).copied();
+        if let (Some(session), Some(stream)) = (group.sessions.get(identity), stream) {
+            return Ok((session.clone(), Some(stream)));
+        }
+        let warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner).get(identity);
+        if let (Some(session), Some(stream)) = (warm, stream) {
+            return Ok((session, Some(stream)));
+        }
+        let (session, stream) = read::session(&self.connection, identity)?;
+        Ok((Arc::new(session), stream))
+    }
+
+    fn answered(&self, stream: StreamRow, command: CommandId) -> Result<Option<Answer>, Failed> {
+        let mut statement = self
+            .connection
+            .prepare_cached(
+                "SELECT before, version, refusal FROM answers WHERE stream = ?1 AND command = ?2",
+            )
+            .map_err(failed)?;
+        let row = statement
+            .query_row(params![stream.id, command.0.as_bytes()], |row| {
+                let refusal: Option<String> = row.get(2)?;
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, refusal))
+            })
+            .optional()
+            .map_err(failed)?;
+        let Some((before, version, refusal)) = row else { return Ok(None) };
+        Ok(Some(match refusal {
+            None => Answer::Accepted {
+                before: Seq(before.cast_unsigned()),
+                version: Seq(version.cast_unsigned()),
+            },
+            Some(words) => Answer::Refused(
+                serde_json::from_str(&words).map_err(|error| Failed::Engine(error.to_string()))?,
+            ),
+        }))
+    }
+
+    fn keep_answer(
+        &self,
+        stream: StreamRow,
+        command: CommandId,
+        before: Seq,
+        version: Seq,
+        refusal: Option<String>,
+    ) -> Result<(), Failed> {
+        let sql = "INSERT INTO answers (stream, command, before, version, refusal) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let (before, version) = (before.0.cast_signed(), version.0.cast_signed());
+        self.execute(sql, params![stream.id, command.0.as_bytes(), before, version, refusal])
+    }
+
+    fn store(
+        &mut self,
+        group: &mut Group,
+        identity: &SessionIdentity,
+        stream: Option<StreamRow>,
+        at: Time,
+        append: Append,
+    ) -> Result<StreamRow, Failed> {
+        let Append { events, after, due, waiting } = append;
+        let version = after.version.0.cast_signed();
+        let (due, waiting) = (due_column(due), waiting_column(waiting));
+        let mut stream = match stream {
+            Some(stream) => {
+                let sql = "UPDATE streams SET version = ?2, updated_at = ?3, due_at = ?4, waiting = ?5,
+                           failures = CASE WHEN parked IS NULL THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
+                self.execute(sql, params![stream.id, version, at.0, due, waiting])?;
+                stream
+            }
+            None => {
+                let sql = "INSERT INTO streams (identity, version, updated_at, due_at, waiting) VALUES (?1, ?2, ?3, ?4, ?5)";
+                self.execute(sql, params![identity.to_string(), version, at.0, due, waiting])?;
+                StreamRow { id: self.connection.last_insert_rowid(), snapshot: Seq(0) }
+            }
+        };
+        let first = after.version.0 + 1 - events.len() as u64;
+        for (seq, event) in (first..).zip(&events) {
+            let body = codec::pack(event).map_err(Failed::Job)?;
+            let sql =
+                "INSERT INTO events (stream, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+            self.execute(sql, params![stream.id, seq.cast_signed(), at.0, event.kind(), body])?;
+        }
+        failpoint::hit("journal.after_events");
+        if after.version.0 >= stream.snapshot.0 + SNAPSHOT_EVERY {
+            let sql = "UPDATE streams SET snapshot = ?2, snapshot_version = ?3, fold_version = ?4 WHERE id = ?1";
+            let body = codec::pack(&after).map_err(Failed::Job)?;
+            self.execute(sql, params![stream.id, body, version, FOLD_VERSION])?;
+            stream.snapshot = after.version;
+        }
+        failpoint::hit("journal.after_snapshot");
+        group.streams.insert(identity.clone(), stream);
+        group.sessions.insert(identity.clone(), Arc::new(after));
+        Ok(stream)
+    }
+
+    fn back_off(
+        &self,
+        identity: &SessionIdentity,
+        now: Time,
+        why: &str,
+    ) -> Result<BackedOff, Failed> {
+        let text = identity.to_string();
+        let failures: Option<u32> = self
+            .connection
+            .query_row("SELECT failures FROM streams WHERE identity = ?1", [&text], |row| {
+                row.get(0)
+            })
+            .optional()
+            .map_err(failed)?;
+        let failures = failures.unwrap_or(0) + 1;
+        if failures >= FAILURES_MAX {
+            let sql = "UPDATE streams SET failures = ?2, parked = ?3 WHERE identity = ?1";
+            self.execute(sql, params![text, failures, why])?;
+            return Ok(BackedOff::Parked);
+        }
+        let until = now.plus_micros(250_000 << failures);
+        let sql = "UPDATE streams SET failures = ?2, due_at = ?3 WHERE identity = ?1";
+        self.execute(sql, params![text, failures, until.0])?;
+        Ok(BackedOff::Until(until))
+    }
+
+    fn unpark(&self, identity: &SessionIdentity, now: Time) -> Result<(), Failed> {
+        let sql = "UPDATE streams SET failures = 0, due_at = CASE WHEN parked IS NULL THEN due_at ELSE ?2 END,
+                   parked = NULL WHERE identity = ?1";
+        self.execute(sql, params![identity.to_string(), now.0])
+    }
+
+    fn execute(&self, sql: &str, parameters: &[&dyn rusqlite::ToSql]) -> Result<(), Failed> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        statement.execute(parameters).map(drop).map_err(failed)
+    }
+}
+
+/// Why a job did not get its answer.
+enum Failed {
+    /// This job alone; nothing was written for it.
+    Job(JournalError),
+    /// The engine: the whole group must go.
+    Engine(String),
+}
+
+fn failed(error: rusqlite::Error) -> Failed {
+    Failed::Engine(error.to_string())
+}
+
+/// Lines the answer up behind the commit.
+fn settle<T: Send + 'static>(
+    group: &mut Group,
+    reply: Reply<T>,
+    written: Result<T, Failed>,
+) -> Result<(), String> {
+    match written {
+        Ok(answer) => {
+            group.pending.push(Box::new(move |committed| {
+                let _ = reply.send(
+                    committed.map(|()| answer).map_err(|words| JournalError::Engine(words.into())),
+                );
+            }));
+            Ok(())
+        }
+        Err(Failed::Job(error)) => {
+            let _ = reply.send(Err(error));
+            Ok(())
+        }
+        Err(Failed::Engine(words)) => {
+            let _ = reply.send(Err(JournalError::Engine(words.clone().into())));
+            Err(words)
+        }
+    }
+}
+
+fn due_column(due: Due) -> Option<i64> {
+    match due {
+        Due::Never => None,
+        Due::Now => Some(0),
+        Due::At(time) => Some(time.0.max(1)),
+    }
+}
+
+fn waiting_column(waiting: Option<Waiting>) -> Option<&'static str> {
+    waiting.map(|waiting| match waiting {
+        Waiting::Decision => "decision",
+        Waiting::Resume => "resume",
+        Waiting::Doubt => "doubt",
+    })
+}

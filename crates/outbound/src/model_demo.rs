@@ -1,0 +1,166 @@
+//! A model that plays a story: no key, no network, always the same. It says so in its name.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use planwright_domain::turn::{FailureKind, ModelFailure, Usage};
+use planwright_runtime::ports::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall};
+use serde_json::json;
+
+/// The files that the story is about, with their contents.
+pub const FILES: [(&str, &str); 2] = [
+    ("notes/monday.md", "# Monday\n- call the plumber\n- photo server: disk 91 % full\n"),
+    ("notes/thursday.md", "# Thursday\n- plumber came, pipe fixed\n- ordered a 4 TB disk\n"),
+];
+
+const FIRST_PLAN: &str = "# Weekly review from my notes
+
+1. Read every file under `notes/`.
+2. Write `review.md`: what got done, what is open.
+3. Shorten `notes/monday.md` to what is still open.
+";
+
+const SECOND_PLAN: &str = "# Weekly review from my notes
+
+1. Read every file under `notes/`.
+2. Copy `notes/monday.md` to `backup/monday.md`.
+3. Write `review.md`: what got done, what is open.
+4. Shorten `notes/monday.md` to what is still open.
+";
+
+const REVIEW: &str = "# Review of the week
+
+Done: the plumber came and fixed the pipe.
+Open: the photo server's disk is 91 % full; a 4 TB disk is ordered.
+";
+
+/// A model that plays a story.
+#[derive(Debug)]
+pub struct DemoModel {
+    pace: Duration,
+    has_stumbled: AtomicBool,
+}
+
+impl DemoModel {
+    /// A model that speaks at this pace, a word at a time.
+    #[must_use]
+    pub fn new(pace: Duration) -> Self {
+        Self { pace, has_stumbled: AtomicBool::new(false) }
+    }
+}
+
+#[async_trait]
+impl Model for DemoModel {
+    async fn answer(
+        &self,
+        request: &ModelRequest,
+        preview: OnPreview<'_>,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let (said, rounds) = last_said(&request.messages);
+        let executing =
+            said.starts_with("Execute the approved plan") || said.starts_with("Go on with");
+        if executing && rounds == 0 && !self.has_stumbled.swap(true, Ordering::SeqCst) {
+            return Err(ModelFailure {
+                kind: FailureKind::Transient,
+                message: "the demo model is busy (a failure on purpose)".into(),
+                retry_after_micros: Some(700_000),
+            });
+        }
+        let planning = request.tools.iter().any(|tool| tool.name == "plan_set_content");
+        let (text, calls) = match (executing, said.starts_with("Changes were requested")) {
+            (true, _) => execution(rounds),
+            (false, true) => revision(rounds),
+            (false, false) if planning => first_draft(rounds),
+            (false, false) => (
+                "I am the demo: a scripted model without a network. I only know one story. Switch plan work on with /plan on, then ask me for a weekly review.",
+                vec![],
+            ),
+        };
+        for word in text.split_inclusive(' ') {
+            preview(word);
+            tokio::time::sleep(self.pace).await;
+        }
+        let usage = Usage {
+            input: 900 + 40 * request.messages.len() as u64,
+            output: 20 + text.len() as u64 / 4,
+        };
+        let calls = calls.into_iter().enumerate().map(|(at, (tool, arguments))| WireCall {
+            wire_id: format!("demo_{}_{at}", request.messages.len()),
+            tool: tool.into(),
+            arguments,
+        });
+        Ok(ModelAnswer { text: text.into(), calls: calls.collect(), usage: Some(usage) })
+    }
+
+    fn window_tokens(&self) -> usize {
+        128_000
+    }
+
+    fn name(&self) -> String {
+        "Demo (scripted, no network)".into()
+    }
+}
+
+type Answer = (&'static str, Vec<(&'static str, String)>);
+
+fn first_draft(rounds: usize) -> Answer {
+    match rounds {
+        0 => (
+            "Let me look at your notes first.",
+            vec![
+                ("list_files", json!({}).to_string()),
+                ("read_file", json!({"path": "notes/monday.md"}).to_string()),
+                ("read_file", json!({"path": "notes/thursday.md"}).to_string()),
+            ],
+        ),
+        1 => ("", vec![("plan_set_content", json!({"plan_markdown": FIRST_PLAN}).to_string())]),
+        _ => ("I wrote a plan of three steps. Nothing is changed before you approve it.", vec![]),
+    }
+}
+
+fn revision(rounds: usize) -> Answer {
+    match rounds {
+        0 => ("", vec![("plan_set_content", json!({"plan_markdown": SECOND_PLAN}).to_string())]),
+        _ => ("Revision 2 keeps a copy before anything is shortened.", vec![]),
+    }
+}
+
+fn execution(rounds: usize) -> Answer {
+    let (_, monday) = FILES[0];
+    match rounds {
+        0 => (
+            "First the copy.",
+            vec![("write_file", json!({"path": "backup/monday.md", "content": monday}).to_string())],
+        ),
+        1 => ("Now the review.", vec![("write_file", json!({"path": "review.md", "content": REVIEW}).to_string())]),
+        2 => (
+            "",
+            vec![(
+                "edit_file",
+                json!({"path": "notes/monday.md", "old": "- call the plumber\n", "new": ""}).to_string(),
+            )],
+        ),
+        3 => (
+            "",
+            vec![(
+                "plan_report",
+                json!({"status": "done", "summary": "review written, Monday's note shortened, a copy kept", "evidence": "review.md, backup/monday.md"}).to_string(),
+            )],
+        ),
+        _ => ("Done. Your review is in review.md, and the old note is in backup/monday.md.", vec![]),
+    }
+}
+
+/// What was last said from outside, and how often the model has answered since.
+fn last_said(messages: &[Message]) -> (&str, usize) {
+    let at = messages.iter().rposition(|message| matches!(message, Message::User(_)));
+    let rest = at.map_or(messages, |at| &messages[at..]);
+    let said = match rest.first() {
+        Some(Message::User(text)) => text.as_str(),
+        Some(Message::Assistant { .. } | Message::Tool { .. }) | None => "",
+    };
+    (said, rest.iter().filter(|message| matches!(message, Message::Assistant { .. })).count())
+}

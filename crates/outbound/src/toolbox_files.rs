@@ -1,0 +1,372 @@
+//! Files under one workspace root: list, grep, read, write, edit. No path leads out of it.
+
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use cap_std::{ambient_authority, fs::Dir};
+use planwright_domain::{
+    effect::{Effect, Repeat, Touched},
+    tools::{FILE_TOOLS, ToolSpec},
+    turn::{CallResult, CallStatus},
+};
+use planwright_runtime::{
+    failpoint,
+    ports::{Tool, ToolRun, Toolbox},
+};
+use regex::Regex;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+/// How many entries or matches one call lists.
+const ROWS_MAX: usize = 500;
+/// How many files one grep opens.
+const FILES_MAX: usize = 20_000;
+/// The largest file that is read or written.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The file tools, under one root.
+#[derive(Debug)]
+pub struct FileToolbox {
+    root: Arc<Dir>,
+}
+
+/// Why a workspace root cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    /// Tools could reach the journal, or the journal the tools.
+    #[error(
+        "the workspace {root} and the data directory {data} lie inside each other; choose a workspace elsewhere with --workspace"
+    )]
+    OverlapsData {
+        /// The workspace.
+        root: String,
+        /// The data directory.
+        data: String,
+    },
+    /// The system said no.
+    #[error("the workspace {root} cannot be used: {source}")]
+    Unusable {
+        /// The workspace.
+        root: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl FileToolbox {
+    /// The file tools under this root, which is made if it is not there.
+    pub fn open(root: &Path, data: &Path) -> Result<Self, WorkspaceError> {
+        let unusable =
+            |source| WorkspaceError::Unusable { root: root.display().to_string(), source };
+        std::fs::create_dir_all(root).map_err(unusable)?;
+        let (real, data) =
+            (root.canonicalize().map_err(unusable)?, data.canonicalize().map_err(unusable)?);
+        if real.starts_with(&data) || data.starts_with(&real) {
+            let (root, data) = (real.display().to_string(), data.display().to_string());
+            return Err(WorkspaceError::OverlapsData { root, data });
+        }
+        let root = Dir::open_ambient_dir(&real, ambient_authority()).map_err(unusable)?;
+        Ok(Self { root: Arc::new(root) })
+    }
+}
+
+#[async_trait]
+impl Toolbox for FileToolbox {
+    fn tools(&self) -> Vec<Tool> {
+        FILE_TOOLS.into_iter().map(tool).collect()
+    }
+
+    fn check(&self, tool: &str, arguments: &str) -> Result<(), String> {
+        Request::parse(tool, arguments).map(drop)
+    }
+
+    async fn run(&self, run: ToolRun) -> CallResult {
+        let root = self.root.clone();
+        let acted = tokio::task::spawn_blocking(move || {
+            let request = Request::parse(&run.tool, &run.arguments)?;
+            request.act(&root).map_err(|error| error.to_string())
+        })
+        .await;
+        match acted {
+            Ok(Ok((output, touched))) => CallResult { status: CallStatus::Done, output, touched },
+            Ok(Err(output)) => {
+                CallResult { status: CallStatus::Failed, output, touched: Vec::new() }
+            }
+            Err(broken) => std::panic::resume_unwind(broken.into_panic()),
+        }
+    }
+}
+
+/// What a call asks for.
+enum Request {
+    List(PathArgument),
+    Grep(Grep),
+    Read(Read),
+    Write(Write),
+    Edit(Edit),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PathArgument {
+    #[serde(default)]
+    path: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Grep {
+    pattern: String,
+    #[serde(default)]
+    path: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    path: String,
+    #[serde(default)]
+    first_line: Option<usize>,
+    #[serde(default)]
+    lines: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Write {
+    path: String,
+    content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Edit {
+    path: String,
+    old: String,
+    new: String,
+}
+
+impl Request {
+    fn parse(tool: &str, arguments: &str) -> Result<Self, String> {
+        fn of<T: DeserializeOwned>(tool: &str, arguments: &str) -> Result<T, String> {
+            let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+            serde_json::from_str(arguments)
+                .map_err(|error| format!("the arguments of {tool} do not fit: {error}"))
+        }
+        match tool {
+            "list_files" => of(tool, arguments).map(Self::List),
+            "grep_files" => of(tool, arguments).map(Self::Grep),
+            "read_file" => of(tool, arguments).map(Self::Read),
+            "write_file" => of(tool, arguments).map(Self::Write),
+            "edit_file" => of(tool, arguments).map(Self::Edit),
+            other => Err(format!("there is no tool {other:?}")),
+        }
+    }
+
+    fn act(self, root: &Dir) -> io::Result<(String, Vec<Touched>)> {
+        match self {
+            Self::List(PathArgument { path }) => {
+                let mut rows = Vec::new();
+                walk(root, &relative(path.as_deref())?, &mut |path, size| {
+                    rows.push(format!("{} ({size} bytes)", path.display()));
+                    if rows.len() < ROWS_MAX { Walk::On } else { Walk::Stop }
+                })?;
+                rows.sort();
+                Ok((or_nothing(rows, "no files"), Vec::new()))
+            }
+            Self::Grep(grep) => Ok((grep_files(root, &grep)?, Vec::new())),
+            Self::Read(read) => {
+                let text = text_of(root, &relative(Some(&read.path))?)?;
+                let first = read.first_line.unwrap_or(1).max(1);
+                if first == 1 && read.lines.is_none() {
+                    return Ok((text, Vec::new()));
+                }
+                let lines: Vec<_> =
+                    text.lines().skip(first - 1).take(read.lines.unwrap_or(usize::MAX)).collect();
+                Ok((lines.join("\n"), Vec::new()))
+            }
+            Self::Write(Write { path, content }) => {
+                let path = relative(Some(&path))?;
+                put(root, &path, &content)?;
+                Ok(wrote(&path, &content))
+            }
+            Self::Edit(Edit { path, old, new }) => {
+                let path = relative(Some(&path))?;
+                let text = text_of(root, &path)?;
+                let count = text.matches(&old).count();
+                if old.is_empty() || count != 1 {
+                    let words = format!(
+                        "old must stand exactly once in {}, and stands {count} times; read the file and give more of it",
+                        path.display()
+                    );
+                    return Err(io::Error::other(words));
+                }
+                let content = text.replacen(&old, &new, 1);
+                put(root, &path, &content)?;
+                Ok(wrote(&path, &content))
+            }
+        }
+    }
+}
+
+fn wrote(path: &Path, content: &str) -> (String, Vec<Touched>) {
+    let (path, bytes) = (path.display().to_string(), content.len() as u64);
+    (format!("wrote {path} ({bytes} bytes)"), vec![Touched::Wrote { path, bytes }])
+}
+
+/// Writes the whole file or nothing: a new file beside it, synced, takes its place.
+fn put(root: &Dir, path: &Path, content: &str) -> io::Result<()> {
+    if content.len() as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::other(format!(
+            "the content has {} bytes, and the limit is {FILE_BYTES_MAX}",
+            content.len()
+        )));
+    }
+    let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        root.create_dir_all(parent)?;
+    }
+    let directory = parent.map_or_else(|| root.try_clone(), |parent| root.open_dir(parent))?;
+    if directory.symlink_metadata(name).is_ok_and(|there| !there.is_file()) {
+        return Err(io::Error::other(format!(
+            "{} is there and is not a plain file",
+            path.display()
+        )));
+    }
+    let beside = format!(".{}.{}.part", name.to_string_lossy(), uuid::Uuid::now_v7().simple());
+    let written = (|| {
+        let mut file = directory.create(&beside)?;
+        file.write_all(content.as_bytes())?;
+        failpoint::hit("tool.mid_act");
+        file.sync_all()?;
+        directory.rename(&beside, &directory, name)
+    })();
+    if written.is_err() {
+        let _ = directory.remove_file(&beside);
+    }
+    written
+}
+
+fn text_of(root: &Dir, path: &Path) -> io::Result<String> {
+    let size = root.metadata(path)?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(io::Error::other(format!(
+            "{} has {size} bytes, and the limit is {FILE_BYTES_MAX}",
+            path.display()
+        )));
+    }
+    root.read_to_string(path)
+}
+
+fn grep_files(root: &Dir, grep: &Grep) -> io::Result<String> {
+    let pattern = Regex::new(&grep.pattern).map_err(io::Error::other)?;
+    let (mut rows, mut files) = (Vec::new(), 0);
+    walk(root, &relative(grep.path.as_deref())?, &mut |path, size| {
+        files += 1;
+        if size <= FILE_BYTES_MAX
+            && let Ok(text) = root.read_to_string(path)
+        {
+            let matches = text.lines().enumerate().filter(|(_, line)| pattern.is_match(line));
+            rows.extend(
+                matches
+                    .map(|(at, line)| format!("{}:{}: {line}", path.display(), at + 1))
+                    .take(ROWS_MAX),
+            );
+        }
+        if rows.len() < ROWS_MAX && files < FILES_MAX { Walk::On } else { Walk::Stop }
+    })?;
+    rows.truncate(ROWS_MAX);
+    Ok(or_nothing(rows, "no match"))
+}
+
+#[derive(PartialEq, Eq)]
+enum Walk {
+    On,
+    Stop,
+}
+
+/// Visits every plain file under a path. Links are not followed.
+fn walk(root: &Dir, path: &Path, visit: &mut dyn FnMut(&Path, u64) -> Walk) -> io::Result<()> {
+    let mut waiting = vec![path.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let is_root = path.as_os_str().is_empty();
+        let entries = if is_root { root.entries()? } else { root.read_dir(&path)? };
+        for entry in entries {
+            let entry = entry?;
+            let (kind, inside) = (entry.file_type()?, path.join(entry.file_name()));
+            if kind.is_dir() {
+                waiting.push(inside);
+            } else if kind.is_file() && visit(&inside, entry.metadata()?.len()) == Walk::Stop {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A path as the model wrote it, without a leading `/` or `./`. The root's handle refuses escapes.
+fn relative(path: Option<&str>) -> io::Result<PathBuf> {
+    let path = path.unwrap_or_default().trim_start_matches('/');
+    if path.contains('\0') {
+        return Err(io::Error::other("a path cannot hold a zero byte"));
+    }
+    let parts =
+        Path::new(path).components().filter(|part| !matches!(part, std::path::Component::CurDir));
+    Ok(parts.collect())
+}
+
+fn or_nothing(rows: Vec<String>, nothing: &str) -> String {
+    match rows.len() {
+        0 => nothing.into(),
+        ROWS_MAX => format!("{}\n(only the first {ROWS_MAX} are listed)", rows.join("\n")),
+        _ => rows.join("\n"),
+    }
+}
+
+fn tool(name: &str) -> Tool {
+    let string = || json!({"type": "string"});
+    let number = || json!({"type": "integer"});
+    let (description, effect, required, properties): (_, _, Vec<&str>, Value) = match name {
+        "list_files" => {
+            ("List files under a path.", Effect::Read, vec![], json!({"path": string()}))
+        }
+        "grep_files" => (
+            "Search files by regular expression.",
+            Effect::Read,
+            vec!["pattern"],
+            json!({"pattern": string(), "path": string()}),
+        ),
+        "read_file" => (
+            "Read a file.",
+            Effect::Read,
+            vec!["path"],
+            json!({"path": string(), "first_line": number(), "lines": number()}),
+        ),
+        "write_file" => (
+            "Write a whole file.",
+            Effect::Write,
+            vec!["path", "content"],
+            json!({"path": string(), "content": string()}),
+        ),
+        _ => (
+            "Replace text that stands exactly once in a file.",
+            Effect::Write,
+            vec!["path", "old", "new"],
+            json!({"path": string(), "old": string(), "new": string()}),
+        ),
+    };
+    let mut parameters = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        parameters["required"] = required.into();
+    }
+    let repeat = if effect == Effect::Read { Repeat::Harmless } else { Repeat::AskFirst };
+    Tool {
+        spec: ToolSpec { name: name.into(), description: description.into(), parameters, effect },
+        repeat,
+    }
+}
