@@ -5,7 +5,10 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,7 +19,7 @@ use planwright_runtime::{
     runtime::Runtime,
 };
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     task::JoinSet,
     time::{Instant, sleep_until},
 };
@@ -56,9 +59,14 @@ impl Lane for InProcessLane {
 }
 
 impl LaneWorker {
-    /// Acts on what is due until the waking end is gone.
-    pub async fn run(mut self, runtime: Arc<Runtime>) {
-        let mut state = Working::new(runtime);
+    /// Acts on what is due until told to stop; then what has started is let to end.
+    pub async fn run(
+        mut self,
+        runtime: Arc<Runtime>,
+        scope: Scope,
+        mut stopping: watch::Receiver<bool>,
+    ) {
+        let mut state = Working::new(runtime, scope);
         state.sweep(Sweep::Everything).await;
         let mut next_sweep = Instant::now() + SWEEP;
         loop {
@@ -67,7 +75,7 @@ impl LaneWorker {
             tokio::select! {
                 wake = self.wakes.recv() => match wake {
                     Some((identity, due)) => state.wake(identity, due),
-                    None => return,
+                    None => break,
                 },
                 Some(done) = state.running.join_next(), if !state.running.is_empty() => {
                     if let Ok((identity, acted)) = done {
@@ -75,13 +83,30 @@ impl LaneWorker {
                     }
                 }
                 () = sleep_until(alarm) => {}
+                () = told(&mut stopping) => break,
             }
             if Instant::now() >= next_sweep {
                 state.sweep(Sweep::Overdue).await;
                 next_sweep = Instant::now() + SWEEP;
             }
         }
+        state.ending.store(true, Ordering::SeqCst);
+        while state.running.join_next().await.is_some() {}
     }
+}
+
+/// Ends when the worker is told to stop, or nobody is left to tell it.
+async fn told(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// Which sessions a worker acts on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them.
+    Everything,
+    /// This one alone.
+    Only(SessionIdentity),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,6 +116,9 @@ enum Sweep {
 }
 
 struct Working {
+    scope: Scope,
+    /// Set when nothing new may start.
+    ending: Arc<AtomicBool>,
     runtime: Arc<Runtime>,
     running: JoinSet<(SessionIdentity, Acted)>,
     busy: HashSet<SessionIdentity>,
@@ -102,8 +130,10 @@ struct Working {
 }
 
 impl Working {
-    fn new(runtime: Arc<Runtime>) -> Self {
+    fn new(runtime: Arc<Runtime>, scope: Scope) -> Self {
         Self {
+            scope,
+            ending: Arc::default(),
             runtime,
             running: JoinSet::new(),
             busy: HashSet::new(),
@@ -114,6 +144,9 @@ impl Working {
     }
 
     fn wake(&mut self, identity: SessionIdentity, due: Due) {
+        if matches!(&self.scope, Scope::Only(only) if *only != identity) {
+            return;
+        }
         match due {
             Due::Never => {}
             Due::Now => {
@@ -176,7 +209,7 @@ impl Working {
         for identity in startable {
             self.ready.remove(&identity);
             self.busy.insert(identity.clone());
-            self.running.spawn(work(self.runtime.clone(), identity));
+            self.running.spawn(work(self.runtime.clone(), identity, self.ending.clone()));
         }
     }
 
@@ -188,7 +221,7 @@ impl Working {
                 for row in rows {
                     let overdue = row.at.is_none_or(|time| time <= now);
                     if sweep == Sweep::Everything || overdue {
-                        self.ready.insert(row.identity);
+                        self.wake(row.identity, Due::Now);
                     }
                 }
             }
@@ -205,7 +238,11 @@ enum Acted {
 }
 
 /// Acts on one session until nothing is due now.
-async fn work(runtime: Arc<Runtime>, identity: SessionIdentity) -> (SessionIdentity, Acted) {
+async fn work(
+    runtime: Arc<Runtime>,
+    identity: SessionIdentity,
+    ending: Arc<AtomicBool>,
+) -> (SessionIdentity, Acted) {
     loop {
         failpoint::hit("lane.before_advance");
         let advancing = tokio::spawn({
@@ -215,6 +252,9 @@ async fn work(runtime: Arc<Runtime>, identity: SessionIdentity) -> (SessionIdent
         let outcome = advancing.await.map_err(|panic| JournalError::Engine(Box::new(panic)));
         failpoint::hit("lane.after_advance");
         match outcome.and_then(|advanced| advanced) {
+            Ok(Due::Now) if ending.load(Ordering::SeqCst) => {
+                return (identity, Acted::Well(Due::Now));
+            }
             Ok(Due::Now) => {}
             Ok(due @ (Due::Never | Due::At(_))) => return (identity, Acted::Well(due)),
             Err(error) => {

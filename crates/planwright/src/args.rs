@@ -1,0 +1,209 @@
+//! The command line's words.
+
+use std::path::PathBuf;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+/// A plan is durable, reviewable state and not chat text.
+#[derive(Debug, Parser)]
+#[command(name = "planwright", version, about, after_help = EXITS)]
+pub struct Args {
+    /// Where everything is kept; private to you, used by one process at a time.
+    #[arg(long, global = true, env = "PLANWRIGHT_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// The only files that the agent's tools can reach.
+    #[arg(
+        long,
+        global = true,
+        env = "PLANWRIGHT_WORKSPACE",
+        value_name = "DIR",
+        default_value = "workspace"
+    )]
+    pub workspace: PathBuf,
+    /// The session to work in, by its key; without it, the one used last.
+    #[arg(long, global = true, value_name = "KEY")]
+    pub session: Option<String>,
+    /// One JSON object a line instead of words.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Read the passphrase from the first line of standard input.
+    #[arg(long, global = true)]
+    pub passphrase_stdin: bool,
+    /// The address of an OpenAI-compatible server, up to and without /chat/completions.
+    #[arg(long, global = true, env = "PLANWRIGHT_MODEL_URL", value_name = "URL")]
+    pub model_url: Option<String>,
+    /// The name of the model there.
+    #[arg(long, global = true, env = "PLANWRIGHT_MODEL", value_name = "NAME")]
+    pub model: Option<String>,
+    /// The key, if the server wants one.
+    #[arg(long, global = true, env = "PLANWRIGHT_API_KEY", hide_env_values = true, hide = true)]
+    pub api_key: Option<String>,
+    /// How many tokens one request to the model may hold.
+    #[arg(
+        long,
+        global = true,
+        env = "PLANWRIGHT_WINDOW",
+        value_name = "TOKENS",
+        default_value_t = 128_000
+    )]
+    pub window: usize,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXITS: &str =
+    "Exit codes: 0 fine, 1 failed, 2 wrong words, 3 waits for you, 4 stale digest, 5 denied.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Talk with the agent; with words, say them and wait for the answer.
+    Chat {
+        /// What to say.
+        message: Vec<String>,
+    },
+    /// Plan work: what waits, what changed, and your decision.
+    Plan {
+        /// What to do; without it, the status.
+        #[command(subcommand)]
+        command: PlanCommand,
+    },
+    /// Conversations: list, start, switch.
+    Session {
+        /// What to do; without it, the list.
+        #[command(subcommand)]
+        command: Option<SessionCommand>,
+    },
+    /// Check that everything is as it should be.
+    Doctor,
+    /// A story to play: no key, no network.
+    Demo {
+        /// Let it play itself.
+        #[arg(long)]
+        play: bool,
+    },
+    /// Completions for a shell.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Plan work.
+#[derive(Debug, Subcommand)]
+pub enum PlanCommand {
+    /// Begin plan work.
+    On {
+        /// How the plan is written.
+        #[arg(default_value = "document")]
+        strategy: String,
+    },
+    /// End plan work; the plan is cancelled.
+    Off,
+    /// End plan work; an executing plan is complete by your word.
+    Done,
+    /// Where the plan stands.
+    Status,
+    /// Read a revision in full.
+    Show {
+        /// Which one; without it, the current one.
+        revision: Option<u32>,
+    },
+    /// What changed between two revisions.
+    Diff {
+        /// The earlier one.
+        #[arg(requires = "to")]
+        from: Option<u32>,
+        /// The later one.
+        to: Option<u32>,
+    },
+    /// The plans of this session.
+    List,
+    /// Approve exactly what you were shown last, or the named revision if that is what you were shown.
+    Approve {
+        /// The revision.
+        revision: Option<String>,
+        /// Do not start yet.
+        #[arg(long)]
+        hold: bool,
+    },
+    /// Ask for a newer revision.
+    Changes {
+        /// What should change; begin with 12: to speak of line 12.
+        #[arg(required = true)]
+        text: Vec<String>,
+    },
+    /// End the plan unexecuted.
+    Reject {
+        /// Why.
+        why: Vec<String>,
+    },
+    /// Start a held plan, or go on with a paused or failed one.
+    Resume,
+    /// Pause the execution.
+    Stop,
+    /// Say what became of a call in doubt.
+    Settle {
+        /// The call, or the beginning of its id.
+        call: String,
+        /// What you found.
+        #[arg(value_parser = ["happened", "not"])]
+        verdict: String,
+    },
+}
+
+impl PlanCommand {
+    /// The same, as it is typed in a chat.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let words = match self {
+            Self::On { strategy } => format!("on {strategy}"),
+            Self::Off => "off".into(),
+            Self::Done => "done".into(),
+            Self::Status => "status".into(),
+            Self::Show { revision } => {
+                format!("show {}", revision.map(|number| number.to_string()).unwrap_or_default())
+            }
+            Self::Diff { from, to } => match (from, to) {
+                (Some(from), Some(to)) => format!("diff {from} {to}"),
+                (None | Some(_), None | Some(_)) => "diff".into(),
+            },
+            Self::List => "list".into(),
+            Self::Approve { revision, hold } => {
+                let hold = if *hold { "hold" } else { "" };
+                format!("approve {} {hold}", revision.as_deref().unwrap_or_default())
+            }
+            Self::Changes { text } => format!("changes {}", text.join(" ")),
+            Self::Reject { why } => format!("reject {}", why.join(" ")),
+            Self::Resume => "resume".into(),
+            Self::Stop => "stop".into(),
+            Self::Settle { call, verdict } => format!("settle {call} {verdict}"),
+        };
+        format!("/plan {words}")
+    }
+}
+
+/// Conversations.
+#[derive(Debug, Subcommand)]
+pub enum SessionCommand {
+    /// The conversations there are.
+    List,
+    /// Start a new one and make it the active one.
+    New {
+        /// Its key: 8 to 64 letters, digits, - or _.
+        key: Option<String>,
+    },
+    /// Make another one the active one.
+    Switch {
+        /// Its key.
+        key: String,
+    },
+    /// Take up a parked one again.
+    Retry,
+}
+
+/// Prints completions for a shell.
+pub fn completions(shell: clap_complete::Shell) {
+    clap_complete::generate(shell, &mut Args::command(), "planwright", &mut std::io::stdout());
+}

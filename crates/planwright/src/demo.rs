@@ -1,0 +1,110 @@
+//! `planwright demo`: a story that a person plays, offline, in a directory that goes away.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use planwright_domain::actor::Standing;
+use planwright_outbound::{
+    lane_in_process::Scope,
+    model_demo::{DemoModel, FILES},
+};
+
+use crate::{
+    exit::Exit,
+    installation::Installation,
+    talk::{Lines, Watch, hear},
+    terminal::Terminal,
+};
+
+/// One scene: what the person is told, and the line that leads on.
+struct Scene {
+    told: &'static str,
+    line: &'static str,
+}
+
+const SCENES: [Scene; 9] = [
+    Scene {
+        told: "This is a scripted model: no key, no network. Plan work is switched on by you, never by the model.",
+        line: "/plan on",
+    },
+    Scene {
+        told: "Ask for something. The model looks around (reading is free) and writes a plan.",
+        line: "Please make a weekly review from my notes.",
+    },
+    Scene {
+        told: "Read the whole plan. What you were shown here is what you can approve.",
+        line: "/plan show",
+    },
+    Scene {
+        told: "Not quite: nothing is backed up. Ask for a change; the model writes revision 2.",
+        line: "/plan changes Keep a copy of Monday's note before you shorten it.",
+    },
+    Scene {
+        told: "Now try to approve. You read revision 1, and revision 2 has replaced it:",
+        line: "/plan approve",
+    },
+    Scene { told: "Refused, as it should be. See what changed.", line: "/plan diff" },
+    Scene {
+        told: "One step is new; the renumbered ones are not repainted. Read it in full.",
+        line: "/plan show",
+    },
+    Scene {
+        told: "Approve exactly that. The run starts at once; the model stumbles once on purpose and is tried again.",
+        line: "/plan approve",
+    },
+    Scene {
+        told: "Everything was recorded: what was said, shown, decided and done.",
+        line: "/plan list",
+    },
+];
+
+/// Plays the story; by itself if asked to.
+pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
+    let home = tempfile::Builder::new().prefix("planwright-demo-").tempdir()?;
+    let workspace = home.path().join("workspace");
+    for (path, content) in FILES {
+        let path = workspace.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(&workspace))?;
+        fs::write(path, content)?;
+    }
+    let pace = Duration::from_millis(if play { 2 } else { 25 });
+    let model = Arc::new(DemoModel::new(pace));
+    let mut installation =
+        Installation::wire(&home.path().join("data"), &workspace, model, None).await?;
+    // In an installation of your own, deciding needs the passphrase that you chose at the first run.
+    installation.person.standing = Standing::Decides;
+    installation.work(Scope::Everything);
+    let mut lines = Lines::default();
+    let mut watch = Watch::new(&installation).await?;
+    for (at, scene) in SCENES.iter().enumerate() {
+        terminal.line(&format!("\n{}/{}  {}", at + 1, SCENES.len(), scene.told));
+        let Some(line) = next_line(terminal, &mut lines, scene.line, play).await else { break };
+        hear(&installation, terminal, &line, None).await?;
+        watch.until_rest(&installation, terminal).await?;
+    }
+    installation.rest().await;
+    for path in ["review.md", "backup/monday.md", "notes/monday.md"] {
+        let text =
+            fs::read_to_string(workspace.join(path)).unwrap_or_else(|_| "(not written)\n".into());
+        terminal.line(&format!("\n{path}\n{}", text.trim_end()));
+    }
+    let played = fs::read_to_string(workspace.join("review.md")).is_ok();
+    terminal.line("\nThat was the demo; its files are gone now. Connect a model of your own:\n  planwright doctor\n  planwright chat --model-url http://127.0.0.1:11434/v1 --model qwen3");
+    Ok(if played || !play { Exit::Fine } else { Exit::Failed })
+}
+
+/// What the person types; Enter takes the suggestion.
+async fn next_line(
+    terminal: &mut Terminal,
+    lines: &mut Lines,
+    suggested: &str,
+    play: bool,
+) -> Option<String> {
+    if play {
+        terminal.line(&format!("you › {suggested}"));
+        return Some(suggested.to_owned());
+    }
+    terminal.line(&format!("     (Enter for: {suggested})"));
+    terminal.prompt();
+    let typed = lines.next().await?;
+    Some(if typed.trim().is_empty() { suggested.to_owned() } else { typed })
+}

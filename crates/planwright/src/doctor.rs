@@ -1,0 +1,117 @@
+//! `planwright doctor`: says what is as it should be, and what to do about the rest.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
+
+use planwright_outbound::{
+    data_directory::DataDirectory, journal_sqlite::SqliteJournal, model_openai::OpenAiModel,
+    toolbox_files::FileToolbox,
+};
+use planwright_runtime::ports::{Journal as _, Message, Model as _, ModelRequest};
+use serde_json::json;
+
+use crate::{
+    args::Args,
+    exit::Exit,
+    installation::{data_path, model_settings},
+    passphrase::Passphrase,
+    terminal::Terminal,
+};
+
+/// Looks at everything, and fails if anything is not as it should be.
+pub async fn run(args: &Args, terminal: &mut Terminal) -> anyhow::Result<Exit> {
+    let path = data_path(args)?;
+    let mut findings = vec![("data directory", data(&path)), ("passphrase", passphrase(&path))];
+    findings.push(("workspace", workspace(args, &path)));
+    findings.push(("journal", journal(&path).await));
+    findings.push(("model", model(args).await));
+    let is_well = findings.iter().all(|(_, finding)| finding.is_ok());
+    for (what, finding) in findings {
+        let (ok, words) = match &finding {
+            Ok(words) => (true, words),
+            Err(words) => (false, words),
+        };
+        let mark = if ok { "✓" } else { "✗" };
+        terminal.row(
+            &format!("{mark} {what}: {words}"),
+            || json!({"type": "finding", "what": what, "ok": ok, "words": words}),
+        );
+    }
+    Ok(if is_well { Exit::Fine } else { Exit::Failed })
+}
+
+type Finding = Result<String, String>;
+
+fn data(path: &Path) -> Finding {
+    let Ok(there) = fs::metadata(path) else {
+        return Ok(format!("{} is made at the first run", path.display()));
+    };
+    let mode = there.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(format!(
+            "others can read {0} (mode {mode:o}); run: chmod 700 {0}",
+            path.display()
+        ));
+    }
+    DataDirectory::own(path, "planwright doctor")
+        .map(|_| format!("{} is private and free", path.display()))
+        .map_err(|error| error.to_string())
+}
+
+fn passphrase(path: &Path) -> Finding {
+    if Passphrase::of(path).is_set() {
+        Ok("chosen".into())
+    } else {
+        Err("not chosen yet, so nothing can be approved; run: planwright chat".into())
+    }
+}
+
+fn workspace(args: &Args, data: &Path) -> Finding {
+    if !data.exists() {
+        return Ok(format!(
+            "{} (looked at once there is a data directory)",
+            args.workspace.display()
+        ));
+    }
+    FileToolbox::open(&args.workspace, data)
+        .map(|_| format!("{} and nothing outside it", args.workspace.display()))
+        .map_err(|error| error.to_string())
+}
+
+async fn journal(path: &Path) -> Finding {
+    let file = path.join("journal.sqlite");
+    if !file.exists() {
+        return Ok("is made at the first run".into());
+    }
+    let journal = SqliteJournal::open(&file).map_err(|error| error.to_string())?;
+    let rows = journal.sessions(usize::MAX).await.map_err(|error| error.to_string())?;
+    for row in &rows {
+        journal
+            .session(&row.identity)
+            .await
+            .map_err(|error| format!("{}: {error}", row.identity))?;
+    }
+    let parked = rows.iter().filter(|row| row.parked.is_some()).count();
+    if parked > 0 {
+        return Err(format!("{parked} sessions are parked; planwright session lists them"));
+    }
+    Ok(format!("{} sessions, every one folds", rows.len()))
+}
+
+async fn model(args: &Args) -> Finding {
+    let settings = model_settings(args);
+    let (name, url) = (settings.model.clone(), settings.base_url.clone());
+    let model = OpenAiModel::new(settings).map_err(|failure| failure.message)?;
+    let request = ModelRequest {
+        system: "Answer with one word.".into(),
+        messages: Arc::new(vec![Message::User("Say: ready".into())]),
+        tools: Vec::new(),
+    };
+    let begun = std::time::Instant::now();
+    match model.answer(&request, &|_| {}).await {
+        Ok(_) => Ok(format!("{name} at {url} answered in {:.1} s", begun.elapsed().as_secs_f32())),
+        Err(failure) => Err(format!(
+            "{}; set --model-url and --model, or try: planwright demo",
+            failure.message
+        )),
+    }
+}

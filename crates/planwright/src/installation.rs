@@ -1,0 +1,216 @@
+//! How the parts are wired: one process, one data directory.
+
+use std::{
+    io::BufRead as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail};
+use planwright_domain::{
+    actor::{Person, Standing},
+    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+};
+use planwright_outbound::{
+    broadcast_in_process::InProcessBroadcast,
+    clock_system::SystemClock,
+    data_directory::DataDirectory,
+    journal_sqlite::SqliteJournal,
+    lane_in_process::{self, LaneWorker, Scope},
+    model_openai::{OpenAiModel, OpenAiSettings},
+    toolbox_files::FileToolbox,
+};
+use planwright_runtime::{
+    ports::{Model, Toolbox},
+    runtime::{Ports, Runtime, Settings},
+};
+use tokio::{sync::watch, task::JoinHandle};
+use uuid::Uuid;
+
+use crate::{args::Args, passphrase::Passphrase};
+
+/// Puts something around the tools, for those who must watch them.
+pub type WrapToolbox = fn(Arc<dyn Toolbox>) -> Arc<dyn Toolbox>;
+
+/// A running installation, and the person in front of it.
+pub struct Installation {
+    /// The runtime.
+    pub runtime: Arc<Runtime>,
+    /// The session that is worked in.
+    pub identity: SessionIdentity,
+    /// The person at this terminal.
+    pub person: Person,
+    /// The passphrase.
+    pub passphrase: Passphrase,
+    worker: Option<LaneWorker>,
+    working: Option<JoinHandle<()>>,
+    stopping: watch::Sender<bool>,
+    _directory: DataDirectory,
+}
+
+/// How long what has started may take to end when the program ends.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+
+/// The chat that every terminal of an installation shares.
+fn terminal_chat() -> TransportChatId {
+    TransportChatId("terminal".into())
+}
+
+impl Installation {
+    /// Opens the installation that the arguments name.
+    pub async fn open(args: &Args, wrap: Option<WrapToolbox>) -> anyhow::Result<Self> {
+        let model = Arc::new(
+            OpenAiModel::new(model_settings(args))
+                .map_err(|failure| anyhow::anyhow!(failure.message))?,
+        );
+        let passphrase = first_line(args)?;
+        let mut opened = Self::wire(&data_path(args)?, &args.workspace, model, wrap).await?;
+        if let Some(passphrase) = passphrase {
+            opened.unlock_with(&passphrase)?;
+        }
+        opened.choose_session(args.session.as_deref()).await?;
+        Ok(opened)
+    }
+
+    /// Wires the parts over this data directory, with this model.
+    pub async fn wire(
+        data: &Path,
+        workspace: &Path,
+        model: Arc<dyn Model>,
+        wrap: Option<WrapToolbox>,
+    ) -> anyhow::Result<Self> {
+        let directory = DataDirectory::own(data, "planwright")?;
+        let files: Arc<dyn Toolbox> = Arc::new(FileToolbox::open(workspace, directory.path())?);
+        let toolbox = wrap.map_or_else(|| files.clone(), |wrap| wrap(files.clone()));
+        let (lane, worker) = lane_in_process::in_process();
+        let ports = Ports {
+            journal: Arc::new(SqliteJournal::open(&directory.path().join("journal.sqlite"))?),
+            lane,
+            broadcast: Arc::new(InProcessBroadcast::default()),
+            model,
+            toolbox,
+            clock: Arc::new(SystemClock),
+        };
+        let runtime = Arc::new(Runtime::new(ports, Settings::default()));
+        let person = Person::new(&user(), &surface(), Standing::Speaks);
+        let identity = SessionIdentity::new(ChannelType::Cli, new_key()?);
+        let passphrase = Passphrase::of(directory.path());
+        Ok(Self {
+            runtime,
+            identity,
+            person,
+            passphrase,
+            worker: Some(worker),
+            working: None,
+            stopping: watch::Sender::new(false),
+            _directory: directory,
+        })
+    }
+
+    /// Works in the named session, else in the one used last, else in a new one.
+    pub async fn choose_session(&mut self, named: Option<&str>) -> anyhow::Result<()> {
+        let journal = &self.runtime.journal;
+        let active = journal.pointer(ChannelType::Cli, &terminal_chat()).await?;
+        let key = match (named, active) {
+            (Some(named), _) => ConversationKey::legacy(named)?,
+            (None, Some(key)) => key,
+            (None, None) => new_key()?,
+        };
+        self.activate(key).await
+    }
+
+    /// Makes a session the active one.
+    pub async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()> {
+        self.runtime.journal.move_pointer(ChannelType::Cli, &terminal_chat(), &key).await?;
+        self.identity = SessionIdentity::new(ChannelType::Cli, key);
+        Ok(())
+    }
+
+    /// Lets the person decide, if the passphrase is right. The first one given is the one chosen.
+    pub fn unlock_with(&mut self, passphrase: &str) -> anyhow::Result<()> {
+        if !self.passphrase.is_set() {
+            self.passphrase.set(passphrase)?;
+        } else if !self.passphrase.matches(passphrase)? {
+            bail!("the passphrase is not the one that was chosen");
+        }
+        self.passphrase.remember(&self.person.surface.0, self.runtime.clock.now())?;
+        self.person.standing = Standing::Decides;
+        Ok(())
+    }
+
+    /// Whether the passphrase was given at this terminal not long ago.
+    pub fn is_unlocked(&mut self) -> bool {
+        if self.passphrase.is_remembered(&self.person.surface.0, self.runtime.clock.now()) {
+            self.person.standing = Standing::Decides;
+        }
+        self.person.standing == Standing::Decides
+    }
+
+    /// Starts to act on what is due: on everything, or on this session alone.
+    pub fn work(&mut self, scope: Scope) {
+        if let Some(worker) = self.worker.take() {
+            let stopping = self.stopping.subscribe();
+            self.working = Some(tokio::spawn(worker.run(self.runtime.clone(), scope, stopping)));
+        }
+    }
+
+    /// Starts nothing new, and lets what has started end, for a while.
+    pub async fn rest(&mut self) {
+        self.stopping.send_replace(true);
+        if let Some(working) = self.working.take() {
+            let _ = tokio::time::timeout(DRAIN_MAX, working).await;
+        }
+    }
+}
+
+/// Where everything is kept.
+pub fn data_path(args: &Args) -> anyhow::Result<PathBuf> {
+    if let Some(path) = &args.data {
+        return Ok(path.clone());
+    }
+    let home =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = home("XDG_DATA_HOME").or_else(|| home("HOME").map(|home| home.join(".local/share")));
+    Ok(base
+        .context("there is no home directory; name a data directory with --data")?
+        .join("planwright"))
+}
+
+/// The model that the arguments name; by default a local one that wants no key.
+#[must_use]
+pub fn model_settings(args: &Args) -> OpenAiSettings {
+    OpenAiSettings {
+        base_url: args.model_url.clone().unwrap_or_else(|| "http://127.0.0.1:11434/v1".into()),
+        model: args.model.clone().unwrap_or_else(|| "qwen3".into()),
+        api_key: args.api_key.clone().filter(|key| !key.is_empty()),
+        window_tokens: args.window,
+    }
+}
+
+/// A key that no conversation had before.
+pub fn new_key() -> anyhow::Result<ConversationKey> {
+    let id = Uuid::now_v7().simple().to_string();
+    Ok(ConversationKey::new(&format!("talk-{}", &id[20..]))?)
+}
+
+fn first_line(args: &Args) -> anyhow::Result<Option<String>> {
+    if !args.passphrase_stdin {
+        return Ok(None);
+    }
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
+}
+
+fn user() -> String {
+    std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "me".into())
+}
+
+/// This terminal: its device and its session leader, so that another one is another surface.
+fn surface() -> String {
+    let device = rustix::termios::ttyname(std::io::stdin(), Vec::new()).ok();
+    let device = device.map_or_else(|| "pipe".into(), |name| name.to_string_lossy().into_owned());
+    let leader = rustix::process::getsid(None).map_or(0, |leader| leader.as_raw_nonzero().get());
+    format!("cli {device} {leader}")
+}

@@ -1,0 +1,79 @@
+//! `planwright session`: conversations, listed, started, switched.
+
+use planwright_domain::{
+    identity::{ChannelType, ConversationKey},
+    next::Waiting,
+};
+use serde_json::json;
+
+use crate::{
+    args::SessionCommand,
+    exit::Exit,
+    installation::{Installation, new_key},
+    terminal::Terminal,
+};
+
+/// How many conversations are listed.
+const LISTED_MAX: usize = 50;
+
+/// Does what the words say.
+pub async fn run(
+    installation: &mut Installation,
+    terminal: &mut Terminal,
+    command: Option<&SessionCommand>,
+) -> anyhow::Result<Exit> {
+    match command {
+        None | Some(SessionCommand::List) => list(installation, terminal).await,
+        Some(SessionCommand::New { key }) => {
+            let key = key.as_deref().map_or_else(new_key, |key| Ok(ConversationKey::new(key)?))?;
+            installation.activate(key).await?;
+            terminal.line(&format!("{} is now the active session", installation.identity));
+            Ok(Exit::Fine)
+        }
+        Some(SessionCommand::Switch { key }) => {
+            let rows = installation.runtime.journal.sessions(usize::MAX).await?;
+            let known = rows.iter().find(|row| {
+                row.identity.channel == ChannelType::Cli && row.identity.key.as_str() == key
+            });
+            let Some(known) = known else {
+                terminal.refusal(&format!(
+                    "there is no session {key:?}; planwright session lists them"
+                ));
+                return Ok(Exit::Failed);
+            };
+            installation.activate(known.identity.key.clone()).await?;
+            terminal.line(&format!("{} is now the active session", installation.identity));
+            Ok(Exit::Fine)
+        }
+        Some(SessionCommand::Retry) => {
+            let now = installation.runtime.clock.now();
+            installation.runtime.journal.unpark(&installation.identity, now).await?;
+            terminal.line(&format!("{} is taken up again", installation.identity));
+            Ok(Exit::Fine)
+        }
+    }
+}
+
+async fn list(installation: &Installation, terminal: &mut Terminal) -> anyhow::Result<Exit> {
+    let rows = installation.runtime.journal.sessions(LISTED_MAX).await?;
+    if rows.is_empty() && !terminal.is_json() {
+        terminal.line("no conversations yet; start one with: planwright chat");
+    }
+    for row in rows {
+        let is_active = row.identity == installation.identity;
+        let waits = match (&row.parked, row.waiting) {
+            (Some(why), _) => format!("parked: {why}"),
+            (None, Some(Waiting::Decision)) => "a plan waits for your decision".into(),
+            (None, Some(Waiting::Resume)) => "an execution waits for you".into(),
+            (None, Some(Waiting::Doubt)) => "a call is in doubt".into(),
+            (None, None) => "at rest".into(),
+        };
+        let mark = if is_active { "●" } else { "○" };
+        let text = format!("{mark} {}  {} events  {waits}", row.identity, row.version);
+        terminal.row(&text, || {
+            json!({"type": "session", "session": row.identity, "version": row.version, "active": is_active,
+                   "waiting": row.waiting, "parked": row.parked})
+        });
+    }
+    Ok(Exit::Fine)
+}

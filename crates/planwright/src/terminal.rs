@@ -1,0 +1,464 @@
+//! What a person sees in a terminal: words, cards, diffs; or one JSON object a line.
+
+use std::{
+    collections::HashMap,
+    io::{IsTerminal as _, Write as _},
+    time::Duration,
+};
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressStyle};
+use planwright_domain::{
+    chat::HELP,
+    diff::Change,
+    id::CallId,
+    outcome::{OutgoingResponse, PlanCard, TurnOutcome},
+    plan::PlanEvent,
+    refusal::Refusal,
+    session::{Session, SessionEvent},
+    turn::{Arrival, CallStatus, RequestedCall, Told, TurnEvent},
+};
+use planwright_runtime::{
+    inbound::Reply,
+    ports::{Preview, Recorded},
+    view::{DiffView, RevisionView, StatusView},
+};
+use serde_json::{Value, json};
+
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+const WARN: Style = AnsiColor::Yellow.on_default();
+const CALM: Style = AnsiColor::Cyan.on_default();
+
+/// How many unchanged rows a diff shows around a change.
+const AROUND: usize = 2;
+
+/// A terminal, or a pipe.
+pub struct Terminal {
+    json: bool,
+    spinner: Option<ProgressBar>,
+    /// What the calls under way are called.
+    calls: HashMap<CallId, String>,
+    /// How much of the answer under way was streamed.
+    streamed: usize,
+    /// The last words of the model in this turn.
+    last_text: String,
+}
+
+impl Terminal {
+    /// A terminal that speaks words, or JSON.
+    #[must_use]
+    pub fn new(json: bool) -> Self {
+        Self { json, spinner: None, calls: HashMap::new(), streamed: 0, last_text: String::new() }
+    }
+
+    /// Whether it speaks JSON.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// One line of words; as JSON, a note.
+    pub fn line(&mut self, text: &str) {
+        self.row(text, || json!({"type": "note", "words": text}));
+    }
+
+    /// One line of words, or its JSON.
+    pub fn row(&mut self, text: &str, value: impl FnOnce() -> Value) {
+        if self.json {
+            self.raw(&format!("{}\n", value()));
+        } else {
+            self.raw(&format!("{text}\n"));
+        }
+    }
+
+    /// Why something did not happen.
+    pub fn refusal(&mut self, words: &str) {
+        let text = format!("{BAD}✗{BAD:#} {words}");
+        self.row(&text, || json!({"type": "refused", "words": words}));
+    }
+
+    /// An error that ends the program.
+    pub fn error(&mut self, error: &anyhow::Error) {
+        self.quiet();
+        if self.json {
+            self.raw(&format!("{}\n", json!({"type": "error", "words": format!("{error:#}")})));
+        } else {
+            let _ = writeln!(anstream::stderr(), "{BAD}✗{BAD:#} {error:#}");
+        }
+    }
+
+    /// The prompt, if someone can type.
+    pub fn prompt(&mut self) {
+        if !self.json && std::io::stdin().is_terminal() {
+            self.raw(&format!("{CALM}you ›{CALM:#} "));
+        }
+    }
+
+    /// Something is under way.
+    pub fn busy(&mut self, words: &str) {
+        if self.json || !std::io::stderr().is_terminal() || self.spinner.is_some() {
+            return;
+        }
+        let style = ProgressStyle::with_template("{spinner:.cyan} {msg} {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let spinner = ProgressBar::new_spinner().with_style(style).with_message(words.to_owned());
+        spinner.enable_steady_tick(Duration::from_millis(100));
+        self.spinner = Some(spinner);
+    }
+
+    /// Nothing is under way.
+    pub fn quiet(&mut self) {
+        if let Some(spinner) = self.spinner.take() {
+            spinner.finish_and_clear();
+        }
+    }
+
+    /// A piece of an answer that is not committed yet.
+    pub fn preview(&mut self, session: &Session, preview: &Preview) {
+        if self.json {
+            let value = json!({"type": "preview", "session": session.identity, "turn": preview.turn, "round": preview.round,
+                "attempt": preview.attempt, "offset": preview.offset, "text": preview.text});
+            self.raw(&format!("{value}\n"));
+            return;
+        }
+        // A piece that does not fit what was streamed so far waits for the committed answer.
+        if preview.offset == self.streamed {
+            self.streamed += preview.text.len();
+            self.raw(&visible(&preview.text));
+        }
+    }
+
+    /// Something that was recorded, in a session that now stands so.
+    pub fn event(&mut self, session: &Session, recorded: &Recorded, card: Option<&PlanCard>) {
+        if self.json {
+            let value = json!({"type": "event", "session": session.identity, "seq": recorded.seq, "at": recorded.at,
+                "kind": recorded.event.kind(), "event": recorded.event});
+            self.raw(&format!("{value}\n"));
+            return;
+        }
+        match &recorded.event {
+            SessionEvent::Turn(event) => self.turn_event(session, event, card),
+            SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }) => {
+                self.raw(&format!("{WARN}⏸ paused:{WARN:#} {}\n", reason.in_words()));
+            }
+            SessionEvent::Plan(PlanEvent::PlanFailed { summary }) => {
+                self.raw(&format!(
+                    "{BAD}✗ the model reports failure:{BAD:#} {}\n",
+                    visible(summary)
+                ));
+            }
+            SessionEvent::CauseWithdrawn { why, .. } => self.raw(&format!("{DIM}· {why}{DIM:#}\n")),
+            SessionEvent::Plan(_)
+            | SessionEvent::MessageQueued { .. }
+            | SessionEvent::ViewReset { .. } => {}
+        }
+    }
+
+    fn turn_event(&mut self, session: &Session, event: &TurnEvent, card: Option<&PlanCard>) {
+        match event {
+            TurnEvent::TurnStarted { .. } => self.last_text.clear(),
+            TurnEvent::ModelCallStarted { .. } => self.streamed = 0,
+            TurnEvent::ModelAnswered { answer, arrival: Arrival::InTime, .. } => {
+                self.end_of_text(&answer.text);
+                self.calls = answer.calls.iter().map(|call| (call.id, label(call))).collect();
+                self.last_text.clone_from(&answer.text);
+            }
+            TurnEvent::ModelCallFailed { failure, retry_at, .. } => {
+                self.end_of_text("");
+                let words = visible(&failure.message);
+                match retry_at {
+                    Some(_) => self.raw(&format!("{WARN}↻ {words}; trying again{WARN:#}\n")),
+                    None => self.raw(&format!("{BAD}✗{BAD:#} {words}\n")),
+                }
+            }
+            TurnEvent::CallFinished { call, result, .. } => {
+                let (label, first) =
+                    (self.label(*call), visible(result.output.lines().next().unwrap_or_default()));
+                let (style, mark) = match result.status {
+                    CallStatus::Done => (GOOD, "✓"),
+                    CallStatus::Failed => (BAD, "✗"),
+                };
+                let shown: String = first.chars().take(60).collect();
+                self.raw(&format!(
+                    "{DIM}⚙ {label}{DIM:#} {style}{mark}{style:#} {DIM}{shown}{DIM:#}\n"
+                ));
+            }
+            TurnEvent::CallAnswered { call, told: Told::Refused { words, .. } } => {
+                let label = self.label(*call);
+                self.raw(&format!("{DIM}⚙ {label}{DIM:#} {BAD}✗{BAD:#} {}\n", visible(words)));
+            }
+            TurnEvent::CallInDoubt { call, .. } => {
+                let (label, id) = (self.label(*call), call.to_string());
+                self.raw(&format!(
+                    "{WARN}⚠ in doubt:{WARN:#} {label} had started when the process ended; nobody knows whether it took effect\n  look, then say: /plan settle {id} happened   or   /plan settle {id} not\n"
+                ));
+            }
+            TurnEvent::TurnFinished { end, .. } => {
+                self.quiet();
+                let outcome = TurnOutcome::of(end, session, &self.last_text);
+                let mut response = OutgoingResponse::of(
+                    &outcome,
+                    session,
+                    &planwright_domain::effect::Envelope::default(),
+                );
+                response.card = response.card.and(card.cloned());
+                if let TurnOutcome::Interruption { reason } = &outcome {
+                    self.raw(&format!("{DIM}· {reason}{DIM:#}\n"));
+                }
+                if let Some(card) = &response.card {
+                    self.card(card, &response.quick_commands);
+                }
+            }
+            TurnEvent::ModelAnswered { .. }
+            | TurnEvent::ModelCallOrphaned { .. }
+            | TurnEvent::CallStarted { .. }
+            | TurnEvent::CallOrphaned { .. }
+            | TurnEvent::DoubtSettled { .. }
+            | TurnEvent::CallAnswered { .. } => {}
+        }
+    }
+
+    /// Ends a streamed answer; prints it if it was not streamed in full.
+    fn end_of_text(&mut self, text: &str) {
+        if self.streamed > 0 {
+            self.raw("\n");
+        }
+        if self.streamed != text.len() && !text.is_empty() {
+            self.raw(&format!("{}\n", visible(text)));
+        }
+        self.streamed = 0;
+    }
+
+    /// A plan, in a box.
+    pub fn card(&mut self, card: &PlanCard, quick: &[String]) {
+        let mut head = format!("Plan {}", card.status.to_lowercase());
+        if let (Some(revision), Some(digest)) = (card.revision, &card.digest) {
+            head.push_str(&format!(" · rev {revision} · {}", digest.short()));
+        }
+        let mut text = format!("{CALM}╭{CALM:#} {BOLD}{head}{BOLD:#}\n");
+        let mut row = |words: &str| text.push_str(&format!("{CALM}│{CALM:#} {words}\n"));
+        if !card.title.is_empty() {
+            row(&visible(&card.title));
+        }
+        if let Some(waits) = &card.waits {
+            row(&format!("{WARN}{}{WARN:#}", visible(waits)));
+        }
+        if !card.allows.is_empty() && card.done.is_empty() {
+            row(&format!("{DIM}Approval allows the agent to:{DIM:#}"));
+            card.allows.iter().for_each(|words| row(&format!("  {words}")));
+        }
+        if !card.done.is_empty() {
+            row(&format!("{DIM}Done to the world:{DIM:#}"));
+            card.done
+                .iter()
+                .for_each(|words| row(&format!("  {GOOD}✓{GOOD:#} {}", visible(words))));
+        }
+        text.push_str(&format!("{CALM}╰{CALM:#} {DIM}{}{DIM:#}\n", quick.join(" · ")));
+        self.raw(&text);
+    }
+
+    /// The answer to a line.
+    pub fn reply(&mut self, reply: &Reply) {
+        self.quiet();
+        if self.json {
+            let value = reply_json(reply);
+            self.raw(&format!("{value}\n"));
+            return;
+        }
+        match reply {
+            Reply::Accepted { words, .. } if words == "queued" => {}
+            Reply::Accepted { words, .. } => self.raw(&format!("{GOOD}✓{GOOD:#} {words}\n")),
+            Reply::Refused(refusal) => {
+                self.raw(&format!("{BAD}✗{BAD:#} {}\n", refusal_words(refusal)))
+            }
+            Reply::Unreadable(refusal) => self.raw(&format!("{BAD}✗{BAD:#} {refusal}\n")),
+            Reply::Nothing(words) => self.raw(&format!("{DIM}{words}{DIM:#}\n")),
+            Reply::Help => {
+                let rows =
+                    HELP.map(|(words, what)| format!("  {BOLD}{words:<34}{BOLD:#} {what}\n"));
+                self.raw(&rows.concat());
+            }
+            Reply::Status(view) => self.status(view),
+            Reply::Revision(view) => self.revision(view),
+            Reply::Diff(view) => self.diff(view),
+            Reply::Plans(rows) if rows.is_empty() => {
+                self.raw("no plans yet; begin with /plan on\n")
+            }
+            Reply::Plans(rows) => {
+                for row in rows {
+                    let title = if row.title.is_empty() {
+                        "(nothing written)".into()
+                    } else {
+                        visible(&row.title)
+                    };
+                    self.raw(&format!("{:<11} {} revisions  {title}\n", row.status, row.revisions));
+                }
+            }
+        }
+    }
+
+    fn status(&mut self, view: &StatusView) {
+        self.raw(&format!("{DIM}{}{DIM:#}\n", view.session));
+        match &view.plan {
+            Some(card) if view.plan_active => self.card(card, &[]),
+            Some(card) => self.raw(&format!(
+                "no plan work; the last plan: {} ({})\n",
+                visible(&card.title),
+                card.status
+            )),
+            None => self.raw("no plan work; /plan on begins it\n"),
+        }
+        if view.turn_open {
+            self.raw("a turn is under way\n");
+        }
+        if view.queued > 0 {
+            self.raw(&format!("{} waiting\n", view.queued));
+        }
+        for doubt in &view.doubts {
+            self.raw(&format!(
+                "{WARN}⚠ in doubt:{WARN:#} {} {}\n  /plan settle {} happened|not\n",
+                doubt.tool,
+                visible(&doubt.arguments),
+                doubt.call
+            ));
+        }
+        self.raw(&format!(
+            "{DIM}tokens so far: {} in, {} out{DIM:#}\n",
+            view.usage.input, view.usage.output
+        ));
+    }
+
+    /// A revision, in full: nothing is cut, and what cannot be seen is made visible.
+    pub fn revision(&mut self, view: &RevisionView) {
+        let (revision, digest) = (&view.revision, view.digest);
+        let mut text = format!(
+            "{BOLD}{}{BOLD:#}  {DIM}rev {} · {digest}{DIM:#}\n",
+            visible(&revision.title),
+            revision.number
+        );
+        for (at, line) in revision.markdown.lines().enumerate() {
+            text.push_str(&format!("{DIM}{:>4}{DIM:#}  {}\n", at + 1, visible(line)));
+        }
+        if view.current && !view.allows.is_empty() {
+            text.push_str(&format!(
+                "{DIM}Approval allows the agent to: {}{DIM:#}\n",
+                view.allows.join("; ")
+            ));
+        }
+        self.raw(&text);
+    }
+
+    fn diff(&mut self, view: &DiffView) {
+        let changed: Vec<_> = view.rows.iter().map(|row| row.change != Change::Same).collect();
+        let near = |at: usize| {
+            let (from, to) = (at.saturating_sub(AROUND), (at + AROUND + 1).min(changed.len()));
+            changed[from..to].contains(&true)
+        };
+        let count = |change| view.rows.iter().filter(|row| row.change == change).count();
+        let mut text = format!(
+            "{BOLD}rev {} → {}{BOLD:#}  {} added · {} removed\n",
+            view.from,
+            view.to,
+            count(Change::Added),
+            count(Change::Removed)
+        );
+        let mut hidden = 0;
+        for (at, row) in view.rows.iter().enumerate() {
+            if !near(at) {
+                hidden += 1;
+                continue;
+            }
+            if hidden > 0 {
+                text.push_str(&format!("{DIM}  ({hidden} unchanged){DIM:#}\n"));
+                hidden = 0;
+            }
+            let words = visible(&row.text);
+            match row.change {
+                Change::Same => text.push_str(&format!("  {words}\n")),
+                Change::Added => text.push_str(&format!("{GOOD}+ {words}{GOOD:#}\n")),
+                Change::Removed => text.push_str(&format!("{BAD}- {words}{BAD:#}\n")),
+            }
+        }
+        if hidden > 0 {
+            text.push_str(&format!("{DIM}  ({hidden} unchanged){DIM:#}\n"));
+        }
+        self.raw(&text);
+    }
+
+    fn label(&self, call: CallId) -> String {
+        self.calls.get(&call).cloned().unwrap_or_else(|| "a call".into())
+    }
+
+    fn raw(&mut self, text: &str) {
+        if !self.json {
+            self.quiet();
+        }
+        let mut out = anstream::stdout();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+/// What a refusal means for the person in front of it.
+fn refusal_words(refusal: &Refusal) -> String {
+    match refusal.kind() {
+        "stale_decision" => format!(
+            "{refusal}. Nothing was approved.\n  what changed: /plan diff   the whole: /plan show"
+        ),
+        _ => refusal.to_string(),
+    }
+}
+
+fn reply_json(reply: &Reply) -> Value {
+    match reply {
+        Reply::Accepted { version, words } => {
+            json!({"type": "accepted", "version": version, "words": words})
+        }
+        Reply::Refused(refusal) => {
+            json!({"type": "refused", "kind": refusal.kind(), "words": refusal.to_string(), "refusal": refusal})
+        }
+        Reply::Unreadable(refusal) => {
+            json!({"type": "refused", "kind": "unreadable", "words": refusal.to_string()})
+        }
+        Reply::Nothing(words) => json!({"type": "nothing", "words": words}),
+        Reply::Help => {
+            json!({"type": "help", "commands": HELP.map(|(words, what)| json!([words, what]))})
+        }
+        Reply::Status(view) => json!({"type": "status", "status": view}),
+        Reply::Revision(view) => json!({"type": "revision", "revision": view}),
+        Reply::Diff(view) => json!({"type": "diff", "diff": view}),
+        Reply::Plans(rows) => json!({"type": "plans", "plans": rows}),
+    }
+}
+
+/// A call in a few words: its tool and the path it is about.
+fn label(call: &RequestedCall) -> String {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let about =
+        ["path", "pattern", "status"].into_iter().find_map(|name| arguments.get(name)?.as_str());
+    match about {
+        Some(about) => format!("{} {}", call.tool, visible(about)),
+        None => call.tool.clone(),
+    }
+}
+
+/// Text in which nothing hides: control, zero-width and direction marks are written out.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    text.chars()
+        .map(|character| match character {
+            '\n' | '\t' => character.to_string(),
+            control if control.is_control() => format!("⟨U+{:04X}⟩", control as u32),
+            '\u{200B}'..='\u{200F}'
+            | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{FEFF}'
+            | '\u{00AD}' => {
+                format!("⟨U+{:04X}⟩", character as u32)
+            }
+            plain => plain.to_string(),
+        })
+        .collect()
+}
