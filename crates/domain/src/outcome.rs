@@ -98,6 +98,8 @@ pub struct PlanCard {
     pub allows: Vec<String>,
     /// Why it waits, if it does.
     pub waits: Option<String>,
+    /// Whose word ended it, if it ended.
+    pub word: Option<String>,
     /// What was done to the world.
     pub done: Vec<String>,
 }
@@ -157,6 +159,7 @@ impl PlanCard {
                 digest: head.map(|head| head.digest),
                 allows: envelope.in_words(),
                 waits,
+                word: None,
                 done: done(&plan.touched, plan.touched_more),
             });
         }
@@ -168,6 +171,7 @@ impl PlanCard {
             digest: None,
             allows: Vec::new(),
             waits: None,
+            word: Some(ended.word.in_words()),
             done: done(&ended.touched, ended.touched_more),
         })
     }

@@ -443,6 +443,22 @@ pub enum Word {
     },
 }
 
+impl Word {
+    /// In words, for the completion card.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Person { by, said: None } => format!("by the word of {}", by.id.0),
+            Self::Person { by, said: Some(said) } => format!("by the word of {}: {said}", by.id.0),
+            Self::Model { summary, evidence: None } => format!("the model reports: {summary}"),
+            Self::Model { summary, evidence: Some(evidence) } => {
+                format!("the model reports: {summary} (see {evidence})")
+            }
+            Self::Successor { .. } => "a newer plan took its place".into(),
+        }
+    }
+}
+
 impl Plan {
     /// Whether a decision on its current revision is awaited.
     #[must_use]

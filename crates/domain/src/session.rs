@@ -21,7 +21,7 @@ use crate::{
     identity::SessionIdentity,
     limits,
     plan::{
-        self, Ended, PauseReason, Plan, PlanEvent, PlanStatus, PlanWork, Progress,
+        self, Ended, PauseReason, Plan, PlanEvent, PlanStatus, PlanWork, Progress, Word,
         refusal::PlanRefusal,
     },
     refusal::Refusal,
@@ -65,6 +65,8 @@ pub struct EndedPlan {
     pub title: String,
     /// How it ended.
     pub ended: Ended,
+    /// Whose word that is.
+    pub word: Word,
     /// What its executions did to the world.
     pub touched: Vec<Touched>,
     /// How many more touched things there were than are listed.
@@ -182,7 +184,7 @@ impl Session {
             {
                 self.planned(plan);
             }
-            (PlanEvent::PlanEnded { plan, ended, touched, touched_more, .. }, _) => {
+            (PlanEvent::PlanEnded { plan, ended, word, touched, touched_more }, _) => {
                 if self.turn.as_ref().and_then(Turn::executes) == Some(*plan) {
                     self.planned(*plan);
                 }
@@ -191,6 +193,7 @@ impl Session {
                     plan: *plan,
                     title: title.map(|head| head.title.clone()).unwrap_or_default(),
                     ended: *ended,
+                    word: word.clone(),
                     touched: touched.clone(),
                     touched_more: *touched_more,
                 });
@@ -323,7 +326,7 @@ fn reset(session: &Session, person: &Person) -> Vec<SessionEvent> {
         why: "not answered: the session was reset before its turn came".into(),
     }));
     if let Some(plan) = session.plan() {
-        let word = plan::Word::Person { by: person.clone(), said: None };
+        let word = Word::Person { by: person.clone(), said: None };
         events.extend(of_plan(vec![plan::decide::ending_of(plan, Ended::Cancelled, word)]));
     }
     events.push(SessionEvent::ViewReset { by: person.clone() });

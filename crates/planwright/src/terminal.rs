@@ -243,6 +243,9 @@ impl Terminal {
         if !card.title.is_empty() {
             row(&visible(&card.title));
         }
+        if let Some(word) = &card.word {
+            row(&visible(word));
+        }
         if let Some(waits) = &card.waits {
             row(&format!("{WARN}{}{WARN:#}", visible(waits)));
         }

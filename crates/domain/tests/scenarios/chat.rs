@@ -1,0 +1,87 @@
+//! What people type.
+
+use planwright_domain::{
+    chat::{Act, ChatCommand, HELP, Line, Look, parse},
+    command::{Ending, Start, Verdict},
+    plan::Strategy,
+};
+
+fn act(line: &str) -> Act {
+    match parse(line).unwrap() {
+        Line::Command(ChatCommand::Act(act)) => act,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn look(line: &str) -> Look {
+    match parse(line).unwrap() {
+        Line::Command(ChatCommand::Look(look)) => look,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn every_command_is_read() {
+    assert_eq!(act("/plan on"), Act::PlanOn(Strategy::Document));
+    assert_eq!(act(" /plan   on  build "), Act::PlanOn(Strategy::Build));
+    assert_eq!(act("/plan off"), Act::PlanEnd(Ending::Off));
+    assert_eq!(act("/plan done"), Act::PlanEnd(Ending::Done));
+    assert_eq!(look("/plan"), Look::Status);
+    assert_eq!(look("/plan show"), Look::Show(None));
+    assert_eq!(look("/plan show rev2"), Look::Show(Some(2)));
+    assert_eq!(look("/plan diff"), Look::Diff(None));
+    assert_eq!(look("/plan diff 1 2"), Look::Diff(Some((1, 2))));
+    assert_eq!(look("/plan list"), Look::List);
+    assert_eq!(act("/plan approve"), Act::Approve { named: None, start: Start::AtOnce });
+    assert_eq!(
+        act("/plan approve 2 hold"),
+        Act::Approve { named: Some("2".into()), start: Start::Hold }
+    );
+    assert_eq!(act("/plan approve hold"), Act::Approve { named: None, start: Start::Hold });
+    assert_eq!(act("/plan changes 3: more  care"), Act::Changes("3: more  care".into()));
+    assert_eq!(act("/plan reject"), Act::Reject(None));
+    assert_eq!(act("/plan reject too risky"), Act::Reject(Some("too risky".into())));
+    assert_eq!(act("/plan resume"), Act::Resume);
+    assert_eq!(act("/plan stop"), Act::PlanStop);
+    assert_eq!(
+        act("/plan settle ab happened"),
+        Act::Settle { call: "ab".into(), verdict: Verdict::Happened }
+    );
+    assert_eq!(
+        act("/plan settle ab not"),
+        Act::Settle { call: "ab".into(), verdict: Verdict::DidNotHappen }
+    );
+    assert_eq!(act("/stop"), Act::Stop);
+    assert_eq!(act("/reset"), Act::Reset);
+    assert_eq!(parse("/help"), Ok(Line::Command(ChatCommand::Help)));
+}
+
+#[test]
+fn words_are_words_and_two_slashes_are_one() {
+    assert_eq!(parse("approve the plan"), Ok(Line::Message("approve the plan".into())));
+    assert_eq!(parse("//plan on"), Ok(Line::Message("/plan on".into())));
+    assert_eq!(parse("2"), Ok(Line::Message("2".into())));
+}
+
+#[test]
+fn what_is_no_command_is_refused_and_the_nearest_is_named() {
+    insta::assert_snapshot!(parse("/plan aprove").unwrap_err(), @r#""/plan aprove" is not a command; did you mean /plan approve? (/help lists them; begin with // to say it to the agent)"#);
+    insta::assert_snapshot!(parse("/rest").unwrap_err(), @r#""/rest" is not a command; did you mean /reset? (/help lists them; begin with // to say it to the agent)"#);
+    insta::assert_snapshot!(parse("/plan on poems").unwrap_err(), @r#"/plan on knows document, collect and build, not "poems""#);
+    insta::assert_snapshot!(parse("/plan show two").unwrap_err(), @r#"/plan show needs the number of a revision, not "two""#);
+    insta::assert_snapshot!(parse("/plan changes").unwrap_err(), @"/plan changes needs the words of what should change");
+    insta::assert_snapshot!(parse("/plan settle x maybe").unwrap_err(), @"/plan settle needs a call and then happened or not");
+}
+
+#[test]
+fn every_line_of_the_help_begins_with_a_command_that_is_read() {
+    for (words, _) in HELP {
+        let first = words.split(" · ").next().unwrap().split(['[', '<']).next().unwrap().trim();
+        let line = match first {
+            "/plan changes" => "/plan changes x",
+            "/plan settle" => "/plan settle x not",
+            other => other,
+        };
+        assert!(parse(line).is_ok(), "{words}");
+    }
+}

@@ -1,0 +1,288 @@
+//! Effects: the gate, brackets, doubt and late results.
+
+use planwright_domain::{
+    command::{Decision, PersonCommand, SystemCommand, Verdict},
+    digest::Digest,
+    effect::Touched,
+    next::{Next, Waiting, next},
+    plan::{PauseReason, PlanStatus, Progress},
+    session::SessionEvent,
+    turn::{CallState, Told, TurnEnd, TurnEvent},
+};
+
+use crate::given::*;
+
+fn refusals(world: &World) -> Vec<String> {
+    let refused = |event: &SessionEvent| match event {
+        SessionEvent::Turn(TurnEvent::CallAnswered {
+            told: Told::Refused { kind, .. }, ..
+        }) => Some(kind.clone()),
+        _ => None,
+    };
+    world.events.iter().filter_map(refused).collect()
+}
+
+#[test]
+fn a_write_outside_an_approved_plan_is_refused_in_words() {
+    for world in [a_session(), collecting(), ready(), withdrawn(), held(), paused(), failed()] {
+        let status = world.status();
+        let world = world.says("x").turn_starts().answers("", vec![write("a.txt")]);
+        let before = world.events.len();
+        let world = world.calls_start();
+        assert!(world.session.open.is_empty(), "{status}");
+        assert_eq!(refusals(&world).last().map(String::as_str), Some("policy_denied"), "{status}");
+        assert_eq!(world.events.len(), before + 1);
+    }
+}
+
+#[test]
+fn a_write_inside_an_executing_approved_plan_runs_under_its_lease() {
+    let world = running().answers("", vec![write("a.txt")]).calls_start();
+    assert_eq!(world.session.open.values().next().unwrap().plan, Some(world.plan().id));
+    let world = world.calls_give(&wrote("a.txt"));
+    assert_eq!(world.plan().touched, [Touched::Wrote { path: "a.txt".into(), bytes: 1 }]);
+}
+
+#[test]
+fn a_turn_that_began_before_the_approval_has_no_lease() {
+    let world =
+        ready().says("x").turn_starts().answers("", vec![write("a.txt")]).approved().calls_start();
+    assert_eq!((refusals(&world), world.session.open.len()), (vec!["policy_denied".to_owned()], 0));
+}
+
+#[test]
+fn after_a_supersede_the_remaining_calls_of_the_answer_have_no_lease() {
+    let world = running()
+        .answers("", vec![set_content(SECOND), write("a.txt")])
+        .plan_tools_run()
+        .calls_start();
+    assert_eq!((refusals(&world), world.session.open.len()), (vec!["policy_denied".to_owned()], 0));
+}
+
+#[test]
+fn after_the_report_the_remaining_calls_of_the_answer_have_no_lease() {
+    let world =
+        running().answers("", vec![report("done"), write("a.txt")]).plan_tools_run().calls_start();
+    assert_eq!((refusals(&world), world.session.open.len()), (vec!["policy_denied".to_owned()], 0));
+}
+
+#[test]
+fn a_tool_that_is_not_leased_is_refused_inside_an_execution() {
+    let mut world = ready().shown();
+    let mut schemas = schemas();
+    schemas.remove("write_file");
+    let digest = world.digest();
+    let start = planwright_domain::command::Start::AtOnce;
+    world
+        .person(PersonCommand::Decide(Decision::Approve { digest, notes: vec![], start, schemas }))
+        .unwrap();
+    let world = world.turn_starts().answers("", vec![write("a.txt")]).calls_start();
+    assert_eq!((refusals(&world), world.session.open.len()), (vec!["policy_denied".to_owned()], 0));
+}
+
+#[test]
+fn a_leased_tool_whose_schema_changed_pauses_the_execution() {
+    let world = running()
+        .answers("", vec![write("a.txt"), write("b.txt")])
+        .calls_start_with(Digest::of(b"other"));
+    let reason = PauseReason::ToolChanged { tool: "write_file".into() };
+    assert!(
+        matches!(&world.plan().status, PlanStatus::Executing(_, Progress::Paused(paused)) if *paused == reason)
+    );
+    assert_eq!((world.session.open.len(), refusals(&world).len()), (0, 2));
+}
+
+#[test]
+fn a_tool_that_is_gone_is_refused() {
+    let mut world = a_session().says("x").turn_starts().answers("", vec![read("a")]);
+    let due = world.due_calls()[0];
+    let calls = vec![planwright_domain::command::StartingCall {
+        call: due.call,
+        attempt: due.attempt,
+        tool: None,
+    }];
+    let bracket = world.bracket();
+    world.system(SystemCommand::StartCalls { calls, bracket }).unwrap();
+    assert_eq!(refusals(&world), ["unknown_tool"]);
+}
+
+#[test]
+fn a_call_that_names_no_tool_is_answered_at_once() {
+    let world = a_session().says("x").turn_starts().answers("", vec![unusable()]);
+    assert_eq!(refusals(&world), ["unusable_call"]);
+    assert!(matches!(next(&world.session), Next::CallModel { round: 2, .. }));
+}
+
+#[test]
+fn reads_of_one_answer_run_together_and_the_rest_one_by_one_in_order() {
+    let calls = vec![read("a"), read("b"), write("c"), write("d"), read("e")];
+    let world = running().answers("", calls);
+    assert_eq!(world.due_calls().len(), 2);
+    let world = world.calls_start().calls_give(&done("ok"));
+    assert_eq!(world.due_calls().len(), 1);
+    let world = world.calls_start();
+    assert!(
+        matches!(next(&world.session), Next::AwaitCalls(_)),
+        "the second write waits for the first"
+    );
+    let world = world.calls_give(&wrote("c")).calls_start().calls_give(&wrote("d"));
+    let world = world.calls_start().calls_give(&done("e"));
+    assert!(matches!(next(&world.session), Next::CallModel { round: 2, .. }));
+}
+
+/// Invariant: `effects-bracketed`.
+#[test]
+fn nothing_but_the_calls_that_are_due_can_start() {
+    let mut world = running().answers("", vec![write("a"), write("b")]);
+    let second = world.session.turn.as_ref().unwrap().calls()[1].requested.id;
+    let bracket = world.bracket();
+    let calls =
+        vec![planwright_domain::command::StartingCall { call: second, attempt: 1, tool: None }];
+    assert_eq!(
+        world.system(SystemCommand::StartCalls { calls, bracket }).unwrap_err().kind(),
+        "moved_on"
+    );
+}
+
+#[test]
+fn a_read_whose_process_died_is_made_again() {
+    let world = running().answers("", vec![read("a")]).calls_start().the_process_dies();
+    assert_eq!(world.session.turn.as_ref().unwrap().calls()[0].state, CallState::Pending(2));
+    assert!(world.session.doubts.is_empty());
+}
+
+#[test]
+fn a_model_call_whose_process_died_is_made_again() {
+    let world = a_session().says("x").turn_starts().model_is_asked().the_process_dies();
+    assert!(matches!(
+        next(&world.session),
+        Next::CallModel { round: 1, attempt: 2, not_before: None, .. }
+    ));
+}
+
+/// Invariant: `effects-bracketed`.
+#[test]
+fn a_write_whose_process_died_is_in_doubt_and_never_repeated_unasked() {
+    let world = in_doubt();
+    assert_eq!(
+        world.session.doubts.values().map(|doubt| doubt.tool.as_str()).collect::<Vec<_>>(),
+        ["write_file"]
+    );
+    assert_eq!(next(&world.session), Next::WaitForPerson(Waiting::Doubt));
+    assert_eq!(world.status(), "executing_paused");
+    assert_eq!(refusals(&world), ["in_doubt"], "the other write of the answer was not run");
+    let ended = world.events.iter().any(|event| {
+        matches!(
+            event,
+            SessionEvent::Turn(TurnEvent::TurnFinished { end: TurnEnd::InDoubt { .. }, .. })
+        )
+    });
+    assert!(ended);
+}
+
+#[test]
+fn an_execution_with_a_call_in_doubt_cannot_be_resumed() {
+    let refusal = in_doubt().person(in_doubt().resume_command()).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "1 call(s) are in doubt; settle them first, then the execution can go on"
+    );
+}
+
+#[test]
+fn a_person_who_saw_that_it_happened_settles_the_doubt_and_the_execution_goes_on() {
+    let world = in_doubt();
+    let call = *world.session.doubts.keys().next().unwrap();
+    let command = world.settle_command(call, Verdict::Happened);
+    let world = world.does(command);
+    assert_eq!((world.session.doubts.len(), world.status().as_str()), (0, "executing"));
+    assert!(matches!(next(&world.session), Next::StartTurn(_)));
+}
+
+#[test]
+fn that_it_did_not_happen_can_be_said_only_after_the_deadline() {
+    let mut world = in_doubt();
+    let call = *world.session.doubts.keys().next().unwrap();
+    let command = world.settle_command(call, Verdict::DidNotHappen);
+    assert_eq!(world.person(command.clone()).unwrap_err().kind(), "doubt_too_fresh");
+    world.now = world.now.plus_micros(20_000_000);
+    world.person(command.clone()).unwrap();
+    assert_eq!(world.person(command).unwrap_err().kind(), "no_such_doubt");
+}
+
+/// Invariant: `facts-only-grow`.
+#[test]
+fn a_late_result_settles_a_doubt_and_moves_nothing() {
+    let mut world = in_doubt();
+    let (call, attempt) =
+        world.session.doubts.iter().map(|(call, doubt)| (*call, doubt.attempt)).next().unwrap();
+    world.system(SystemCommand::RecordResult { call, attempt, result: wrote("a.txt") }).unwrap();
+    assert_eq!((world.session.doubts.len(), world.status().as_str()), (0, "executing_paused"));
+    assert_eq!(world.plan().touched.len(), 1);
+    let command = world.resume_command();
+    assert_eq!(world.does(command).status(), "executing");
+}
+
+#[test]
+fn a_call_that_runs_when_the_turn_is_stopped_is_left_to_end_and_recorded() {
+    let world = running().answers("", vec![write("a"), write("b")]).calls_start();
+    let (call, attempt) = world.open_calls()[0];
+    let mut world = world.does(PersonCommand::Stop);
+    assert!(world.session.turn.is_none());
+    assert!(matches!(next(&world.session), Next::AwaitCalls(_)), "nobody forgets it");
+    world.system(SystemCommand::RecordResult { call, attempt, result: wrote("a") }).unwrap();
+    assert_eq!(
+        (world.plan().touched.len(), next(&world.session)),
+        (1, Next::WaitForPerson(Waiting::Resume))
+    );
+}
+
+#[test]
+fn a_call_left_running_whose_process_dies_is_in_doubt() {
+    let world = running()
+        .answers("", vec![write("a")])
+        .calls_start()
+        .does(PersonCommand::Stop)
+        .the_process_dies();
+    assert_eq!(next(&world.session), Next::WaitForPerson(Waiting::Doubt));
+    let call = *world.session.doubts.keys().next().unwrap();
+    let command = world.settle_command(call, Verdict::Happened);
+    let world = world.does(command);
+    assert_eq!(world.status(), "executing_paused", "a person stopped it, so a person resumes it");
+}
+
+#[test]
+fn no_effect_starts_after_the_acknowledgement_of_a_stop() {
+    for command in [PersonCommand::Stop, PersonCommand::PausePlan, PersonCommand::Reset] {
+        let world = running().answers("", vec![write("a")]);
+        let due = world.due_calls();
+        let mut world = world.does(command);
+        let starting =
+            |due: planwright_domain::next::DueCall| planwright_domain::command::StartingCall {
+                call: due.call,
+                attempt: due.attempt,
+                tool: None,
+            };
+        let calls = due.into_iter().map(starting).collect();
+        let bracket = world.bracket();
+        assert_eq!(
+            world.system(SystemCommand::StartCalls { calls, bracket }).unwrap_err().kind(),
+            "moved_on"
+        );
+    }
+}
+
+#[test]
+fn a_result_that_nobody_waits_for_is_refused() {
+    let mut world = running().answers("", vec![write("a")]).calls_start();
+    let (call, attempt) = world.open_calls()[0];
+    let result = wrote("a");
+    world.system(SystemCommand::RecordResult { call, attempt, result: result.clone() }).unwrap();
+    let refusal = world
+        .system(SystemCommand::RecordResult { call, attempt, result: result.clone() })
+        .unwrap_err();
+    assert_eq!(refusal.kind(), "moved_on");
+    let refusal =
+        world.system(SystemCommand::RecordResult { call, attempt: 9, result }).unwrap_err();
+    assert_eq!(refusal.kind(), "moved_on");
+}

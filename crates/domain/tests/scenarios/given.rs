@@ -1,0 +1,382 @@
+//! One helper touches the API, so that a hundred scenarios survive a refactor.
+
+use std::collections::BTreeMap;
+
+use planwright_domain::{
+    actor::{Person, Standing},
+    command::{
+        Asked, Decision, Ending, ModelCommand, PersonCommand, SessionCommand, Start, StartingCall,
+        SystemCommand, Verdict,
+    },
+    digest::Digest,
+    effect::{Bracket, Effect, Repeat, ToolFacts, Touched},
+    id::{CallId, Incarnation, PlanId, TurnId},
+    identity::SessionIdentity,
+    next::{DueCall, Next, next},
+    plan::{Comment, Plan, Strategy},
+    refusal::Refusal,
+    session::{Session, SessionEvent, decide},
+    time::Time,
+    turn::{Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall},
+};
+use uuid::Uuid;
+
+/// A session, the events that made it, and what will be used next for ids and times.
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub(crate) session: Session,
+    pub(crate) events: Vec<SessionEvent>,
+    pub(crate) now: Time,
+    pub(crate) counter: u128,
+}
+
+/// The digest that every tool's schema has until a scenario changes it.
+pub(crate) fn schema() -> Digest {
+    Digest::of(b"schema")
+}
+
+pub(crate) fn schemas() -> BTreeMap<String, Digest> {
+    planwright_domain::tools::FILE_TOOLS
+        .into_iter()
+        .map(|name| (name.to_owned(), schema()))
+        .collect()
+}
+
+pub(crate) fn ada() -> Person {
+    Person::new("ada", "cli", Standing::Decides)
+}
+
+pub(crate) fn a_guest() -> Person {
+    Person::new("guest", "cli", Standing::Speaks)
+}
+
+pub(crate) fn a_session() -> World {
+    World {
+        session: Session::new(SessionIdentity::parse("cli:talk-0001").unwrap()),
+        events: Vec::new(),
+        now: Time(1_000_000),
+        counter: 0,
+    }
+}
+
+pub(crate) const FIRST: &str = "# Move the photos\n\n1. Stop the service\n2. Copy the files\n";
+pub(crate) const SECOND: &str =
+    "# Move the photos\n\n1. Back up\n2. Stop the service\n3. Copy the files\n";
+
+/// A call of a tool, before it has an id.
+pub(crate) struct Asks(pub(crate) &'static str, pub(crate) String, pub(crate) CallKind);
+
+pub(crate) fn set_content(markdown: &str) -> Asks {
+    Asks(
+        "plan_set_content",
+        serde_json::json!({"plan_markdown": markdown}).to_string(),
+        CallKind::Plan,
+    )
+}
+
+pub(crate) fn get() -> Asks {
+    Asks("plan_get", "{}".into(), CallKind::Plan)
+}
+
+pub(crate) fn report(status: &str) -> Asks {
+    let arguments = serde_json::json!({"status": status, "summary": "as asked"});
+    Asks("plan_report", arguments.to_string(), CallKind::Plan)
+}
+
+pub(crate) fn read(path: &str) -> Asks {
+    let facts = ToolFacts { effect: Effect::Read, repeat: Repeat::Harmless, schema: schema() };
+    Asks("read_file", serde_json::json!({"path": path}).to_string(), CallKind::Tool(facts))
+}
+
+pub(crate) fn write(path: &str) -> Asks {
+    let facts = ToolFacts { effect: Effect::Write, repeat: Repeat::AskFirst, schema: schema() };
+    Asks(
+        "write_file",
+        serde_json::json!({"path": path, "content": "x"}).to_string(),
+        CallKind::Tool(facts),
+    )
+}
+
+pub(crate) fn unusable() -> Asks {
+    Asks("fly", "{}".into(), CallKind::Unusable { problem: "there is no tool \"fly\"".into() })
+}
+
+pub(crate) fn done(output: &str) -> CallResult {
+    CallResult { status: CallStatus::Done, output: output.into(), touched: Vec::new() }
+}
+
+pub(crate) fn wrote(path: &str) -> CallResult {
+    let touched = vec![Touched::Wrote { path: path.into(), bytes: 1 }];
+    CallResult { status: CallStatus::Done, output: format!("wrote {path}"), touched }
+}
+
+pub(crate) fn a_failure(kind: FailureKind) -> ModelFailure {
+    ModelFailure { kind, message: "busy".into(), retry_after_micros: None }
+}
+
+impl World {
+    pub(crate) fn fresh(&mut self) -> Uuid {
+        self.counter += 1;
+        Uuid::from_u128(self.counter)
+    }
+
+    /// Asks; what is accepted is folded in.
+    pub(crate) fn ask(&mut self, command: SessionCommand) -> Result<Vec<SessionEvent>, Refusal> {
+        self.now = self.now.plus_micros(1_000);
+        let asked = Asked::new(self.fresh(), self.now, command);
+        let events = decide(&self.session, &asked)?;
+        self.session = self.session.fold(&events).unwrap();
+        self.events.extend(events.clone());
+        Ok(events)
+    }
+
+    pub(crate) fn person(&mut self, command: PersonCommand) -> Result<Vec<SessionEvent>, Refusal> {
+        self.ask(SessionCommand::Person(ada(), command))
+    }
+
+    pub(crate) fn system(&mut self, command: SystemCommand) -> Result<Vec<SessionEvent>, Refusal> {
+        self.ask(SessionCommand::System(command))
+    }
+
+    /// The same, for what must be accepted.
+    pub(crate) fn does(mut self, command: PersonCommand) -> Self {
+        self.person(command).unwrap();
+        self
+    }
+
+    pub(crate) fn plan_on(mut self) -> Self {
+        let plan = self.fresh().into();
+        self.does(PersonCommand::StartPlan { plan, strategy: Strategy::Document })
+    }
+
+    pub(crate) fn says(self, text: &str) -> Self {
+        self.does(PersonCommand::Say { text: text.into() })
+    }
+
+    /// Begins the turn that is next.
+    pub(crate) fn turn_starts(mut self) -> Self {
+        let Next::StartTurn(queued) = next(&self.session) else {
+            panic!("no turn is due: {:?}", next(&self.session))
+        };
+        let turn = self.fresh().into();
+        self.system(SystemCommand::StartTurn { turn, queued }).unwrap();
+        self
+    }
+
+    pub(crate) fn bracket(&self) -> Bracket {
+        Bracket {
+            incarnation: Incarnation(Uuid::from_u128(7)),
+            start_by: self.now.plus_micros(1_000_000),
+            deadline: self.now.plus_micros(10_000_000),
+        }
+    }
+
+    /// The model is being asked.
+    pub(crate) fn model_is_asked(mut self) -> Self {
+        let Next::CallModel { turn, round, attempt, .. } = next(&self.session) else {
+            panic!("no model call is due: {:?}", next(&self.session))
+        };
+        let bracket = self.bracket();
+        self.system(SystemCommand::StartModelCall { turn, round, attempt, bracket }).unwrap();
+        self
+    }
+
+    pub(crate) fn open_model_call(&self) -> (TurnId, u32, u32) {
+        let Next::AwaitModel { turn, round, attempt, .. } = next(&self.session) else {
+            panic!("no model call is open: {:?}", next(&self.session))
+        };
+        (turn, round, attempt)
+    }
+
+    pub(crate) fn answer(&mut self, text: &str, calls: Vec<Asks>) -> Answer {
+        let calls = calls.into_iter().map(|Asks(tool, arguments, kind)| {
+            let id: CallId = self.fresh().into();
+            RequestedCall { id, wire_id: format!("wire-{id}"), tool: tool.into(), arguments, kind }
+        });
+        let calls = calls.collect();
+        Answer { text: text.into(), calls, ..Answer::default() }
+    }
+
+    /// The model, asked if it was not, answers.
+    pub(crate) fn answers(mut self, text: &str, calls: Vec<Asks>) -> Self {
+        if !matches!(next(&self.session), Next::AwaitModel { .. }) {
+            self = self.model_is_asked();
+        }
+        let (turn, round, attempt) = self.open_model_call();
+        let answer = self.answer(text, calls);
+        self.system(SystemCommand::RecordAnswer { turn, round, attempt, answer }).unwrap();
+        self
+    }
+
+    /// Answers every plan tool that is next.
+    pub(crate) fn plan_tools_run(mut self) -> Self {
+        while let Next::UsePlanTool { turn, call } = next(&self.session) {
+            let fresh: PlanId = self.fresh().into();
+            self.ask(SessionCommand::Model(turn, ModelCommand::UsePlanTool { call, fresh }))
+                .unwrap();
+        }
+        self
+    }
+
+    pub(crate) fn due_calls(&self) -> Vec<DueCall> {
+        match next(&self.session) {
+            Next::RunCalls(calls) => calls,
+            other => panic!("no calls are due: {other:?}"),
+        }
+    }
+
+    /// The calls that are due start, with tools as they were.
+    pub(crate) fn calls_start(self) -> Self {
+        self.calls_start_with(schema())
+    }
+
+    pub(crate) fn calls_start_with(mut self, schema: Digest) -> Self {
+        let starting = |due: DueCall| {
+            let asked = self.session.turn.as_ref().unwrap().calls();
+            let kind =
+                &asked.iter().find(|call| call.requested.id == due.call).unwrap().requested.kind;
+            let CallKind::Tool(facts) = kind else { panic!("not a tool: {kind:?}") };
+            let tool = Some(ToolFacts { schema, ..facts.clone() });
+            StartingCall { call: due.call, attempt: due.attempt, tool }
+        };
+        let calls = self.due_calls().into_iter().map(starting).collect();
+        let bracket = self.bracket();
+        self.system(SystemCommand::StartCalls { calls, bracket }).unwrap();
+        self
+    }
+
+    /// The calls that are open, with their tries.
+    pub(crate) fn open_calls(&self) -> Vec<(CallId, u32)> {
+        self.session.open.iter().map(|(call, open)| (*call, open.attempt)).collect()
+    }
+
+    /// Every open call gives this.
+    pub(crate) fn calls_give(mut self, result: &CallResult) -> Self {
+        for (call, attempt) in self.open_calls() {
+            self.system(SystemCommand::RecordResult { call, attempt, result: result.clone() })
+                .unwrap();
+        }
+        self
+    }
+
+    /// The process dies: what was open is reported as orphaned.
+    pub(crate) fn the_process_dies(mut self) -> Self {
+        if let Next::AwaitModel { turn, round, attempt, .. } = next(&self.session) {
+            self.system(SystemCommand::OrphanModelCall { turn, round, attempt }).unwrap();
+        }
+        for (call, attempt) in self.open_calls() {
+            self.system(SystemCommand::OrphanCall { call, attempt }).unwrap();
+        }
+        self
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        self.session.plan().expect("plan work is active")
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        self.plan().current.as_ref().expect("there is a revision").digest
+    }
+
+    /// Where the plan stands, by name; ended plans by how they ended.
+    pub(crate) fn status(&self) -> String {
+        match (self.session.plan(), &self.session.last_ended) {
+            (Some(plan), _) => plan.status.name().into(),
+            (None, Some(ended)) => ended.ended.word().to_lowercase(),
+            (None, None) => "inactive".into(),
+        }
+    }
+
+    pub(crate) fn shown(self) -> Self {
+        let digest = self.digest();
+        self.does(PersonCommand::RecordShown { digest })
+    }
+
+    pub(crate) fn approve_command(&self, digest: Digest, start: Start) -> PersonCommand {
+        PersonCommand::Decide(Decision::Approve {
+            digest,
+            notes: Vec::new(),
+            start,
+            schemas: schemas(),
+        })
+    }
+
+    pub(crate) fn approved(self) -> Self {
+        let world = self.shown();
+        let command = world.approve_command(world.digest(), Start::AtOnce);
+        world.does(command)
+    }
+
+    pub(crate) fn changes_command(&self, digest: Digest) -> PersonCommand {
+        let comments = vec![Comment { line: Some(3), text: "back up first".into() }];
+        PersonCommand::Decide(Decision::RequestChanges { digest, comments })
+    }
+
+    pub(crate) fn reject_command(&self, digest: Digest) -> PersonCommand {
+        PersonCommand::Decide(Decision::Reject { digest, why: Some("not now".into()) })
+    }
+
+    pub(crate) fn resume_command(&self) -> PersonCommand {
+        PersonCommand::Decide(Decision::Resume)
+    }
+
+    pub(crate) fn settle_command(&self, call: CallId, verdict: Verdict) -> PersonCommand {
+        PersonCommand::Decide(Decision::SettleDoubt { call, verdict })
+    }
+
+    pub(crate) fn ends(self, ending: Ending) -> Self {
+        self.does(PersonCommand::EndPlan(ending))
+    }
+}
+
+// Plans in every status.
+
+pub(crate) fn collecting() -> World {
+    a_session().plan_on()
+}
+
+pub(crate) fn ready() -> World {
+    collecting()
+        .says("plan it")
+        .turn_starts()
+        .answers("", vec![set_content(FIRST)])
+        .plan_tools_run()
+        .answers("there", vec![])
+}
+
+pub(crate) fn withdrawn() -> World {
+    let world = ready().shown();
+    let command = world.changes_command(world.digest());
+    world.does(command)
+}
+
+pub(crate) fn held() -> World {
+    let world = ready().shown();
+    let command = world.approve_command(world.digest(), Start::Hold);
+    world.does(command)
+}
+
+/// Approved, with its execution turn open and the model due.
+pub(crate) fn running() -> World {
+    ready().approved().turn_starts()
+}
+
+pub(crate) fn paused() -> World {
+    running().answers("I am off", vec![])
+}
+
+pub(crate) fn failed() -> World {
+    running().answers("", vec![report("failed")]).plan_tools_run().answers("sorry", vec![])
+}
+
+/// A write has started and its process is gone.
+pub(crate) fn in_doubt() -> World {
+    running().answers("", vec![write("a.txt"), write("b.txt")]).calls_start().the_process_dies()
+}
+
+/// A turn in which the model may write new content for a plan that stands so.
+pub(crate) fn new_content(world: World) -> World {
+    let world =
+        if world.session.turn.is_some() { world } else { world.says("rework it").turn_starts() };
+    world.answers("", vec![set_content(SECOND)]).plan_tools_run()
+}

@@ -1,0 +1,113 @@
+//! What a surface says of a turn: derived, never written into an answer.
+
+use planwright_domain::{
+    effect::Envelope,
+    outcome::{OutgoingResponse, PlanCard, TurnOutcome},
+    turn::{FailureKind, TurnEnd},
+};
+
+use crate::given::*;
+
+#[test]
+fn an_answer_is_its_text_and_nothing_else() {
+    let world = a_session().says("x").turn_starts().answers("hi", vec![]);
+    let outcome = TurnOutcome::of(&TurnEnd::Answered, &world.session, "hi");
+    assert_eq!(outcome, TurnOutcome::Answer { text: "hi".into() });
+    let response = OutgoingResponse::of(&outcome, &world.session, &Envelope::default());
+    assert_eq!(
+        response,
+        OutgoingResponse { text: "hi".into(), card: None, quick_commands: vec![] }
+    );
+}
+
+#[test]
+fn a_plan_that_is_ready_is_a_card_that_says_what_approval_allows() {
+    let world = ready();
+    let end = TurnEnd::Planned { plan: world.plan().id };
+    let outcome = TurnOutcome::of(&end, &world.session, "there");
+    let status = "Ready".to_owned();
+    assert_eq!(
+        outcome,
+        TurnOutcome::Plan { plan_id: world.plan().id, status, text: "there".into() }
+    );
+    let envelope = world.plan().envelope(&schemas());
+    let response = OutgoingResponse::of(&outcome, &world.session, &envelope);
+    let card = PlanCard {
+        plan_id: world.plan().id,
+        title: "Move the photos".into(),
+        status: "Ready".into(),
+        revision: Some(1),
+        digest: Some(world.digest()),
+        allows: envelope.in_words(),
+        waits: None,
+        word: None,
+        done: vec![],
+    };
+    let quick = ["/plan show", "/plan approve", "/plan changes <text>", "/plan reject"];
+    let quick_commands = quick.map(str::to_owned).to_vec();
+    assert_eq!(
+        response,
+        OutgoingResponse { text: "there".into(), card: Some(card), quick_commands }
+    );
+}
+
+#[test]
+fn a_plan_that_is_done_is_a_card_that_lists_what_was_done() {
+    let world = running()
+        .answers("", vec![write("a.txt"), report("done")])
+        .calls_start()
+        .calls_give(&wrote("a.txt"));
+    let world = world.plan_tools_run();
+    let card = PlanCard::of(&world.session, &Envelope::default()).unwrap();
+    assert_eq!(
+        (card.status.as_str(), card.done),
+        ("Done", vec!["wrote a.txt (1 bytes)".to_owned()])
+    );
+    assert_eq!(card.word.as_deref(), Some("the model reports: as asked"));
+}
+
+#[test]
+fn a_plan_that_waits_says_why() {
+    let waits = |world: World| {
+        PlanCard::of(&world.session, &Envelope::default()).unwrap().waits.unwrap_or_default()
+    };
+    assert_eq!(
+        waits(paused()),
+        "the model ended its turn without reporting done, failed or blocked"
+    );
+    assert_eq!(waits(held()), "approved and held; /plan resume starts it");
+    assert_eq!(waits(failed()), "the model reported failure; /plan resume tries again");
+    assert_eq!(waits(withdrawn()), "changes were requested; a newer revision is needed");
+    assert_eq!(waits(in_doubt()), "the outcome of a call is unknown; say what became of it");
+}
+
+#[test]
+fn failures_and_interruptions_say_what_is_the_case() {
+    let world = a_session();
+    let failure = a_failure(FailureKind::Permanent);
+    let outcome = TurnOutcome::of(&TurnEnd::Failed { failure }, &world.session, "");
+    assert_eq!(
+        outcome,
+        TurnOutcome::Failure { kind: FailureKind::Permanent, message: "busy".into() }
+    );
+    let outcome = TurnOutcome::of(&TurnEnd::Stopped { by: ada() }, &world.session, "");
+    assert_eq!(
+        OutgoingResponse::of(&outcome, &world.session, &Envelope::default()).text,
+        "stopped"
+    );
+}
+
+#[test]
+fn a_card_lists_two_hundred_things_and_counts_the_rest() {
+    let mut world = running();
+    for at in 0..planwright_domain::limits::TOUCHED_MAX + 3 {
+        if at % 50 == 0 && at > 0 {
+            world = world.answers("", vec![report("blocked")]).plan_tools_run().answers("", vec![]);
+            let command = world.resume_command();
+            world = world.does(command).turn_starts();
+        }
+        world = world.answers("", vec![write("a.txt")]).calls_start().calls_give(&wrote("a.txt"));
+    }
+    let card = PlanCard::of(&world.session, &Envelope::default()).unwrap();
+    assert_eq!((card.done.len(), card.done.last().map(String::as_str)), (201, Some("and 3 more")));
+}
