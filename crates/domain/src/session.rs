@@ -300,13 +300,18 @@ fn ending_plan(
     let stops =
         session.turn.as_ref().is_some_and(|turn| open == OpenTurn::Stop || turn.executes() == plan);
     let mut events = if stops { turn::decide::stopped(session, person) } else { Vec::new() };
-    let about = |waiting: &&Queued| plan.is_some() && waiting.cause.plan() == plan;
-    events.extend(session.queue.iter().filter(about).map(|waiting| SessionEvent::CauseWithdrawn {
-        queued: waiting.seq,
-        why: "plan work was ended or paused before its turn came".into(),
-    }));
+    events.extend(plan.into_iter().flat_map(|plan| withdrawn(session, plan)));
     events.extend(of_plan(decided));
     events
+}
+
+/// What waits for a plan that has ended or paused leaves the queue.
+pub(crate) fn withdrawn(session: &Session, plan: PlanId) -> impl Iterator<Item = SessionEvent> {
+    let about = move |waiting: &&Queued| waiting.cause.plan() == Some(plan);
+    session.queue.iter().filter(about).map(|waiting| SessionEvent::CauseWithdrawn {
+        queued: waiting.seq,
+        why: "the plan was ended, paused or replaced before its turn came".into(),
+    })
 }
 
 fn stop(session: &Session, person: &Person) -> Result<Vec<SessionEvent>, Refusal> {

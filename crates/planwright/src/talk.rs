@@ -146,11 +146,15 @@ pub async fn hear(
     id: Option<uuid::Uuid>,
 ) -> anyhow::Result<Reply> {
     let Installation { runtime, identity, person, .. } = installation;
-    let id = id.map_or_else(fresh_id, Into::into);
-    let spoken =
-        Spoken { identity: identity.clone(), person: person.clone(), id, line: line.to_owned() };
+    let command = id.map_or_else(fresh_id, Into::into);
+    let spoken = Spoken {
+        identity: identity.clone(),
+        person: person.clone(),
+        id: command,
+        line: line.to_owned(),
+    };
     let reply = runtime.hear(spoken).await?;
-    terminal.reply(&reply);
+    terminal.reply(&reply, id);
     if let Reply::Revision(view) = &reply
         && view.current
     {

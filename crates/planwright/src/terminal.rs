@@ -264,10 +264,13 @@ impl Terminal {
     }
 
     /// The answer to a line.
-    pub fn reply(&mut self, reply: &Reply) {
+    pub fn reply(&mut self, reply: &Reply, id: Option<uuid::Uuid>) {
         self.quiet();
         if self.json {
-            let value = reply_json(reply);
+            let mut value = reply_json(reply);
+            if let Some(id) = id {
+                value["id"] = id.to_string().into();
+            }
             self.raw(&format!("{value}\n"));
             return;
         }

@@ -1,1 +1,18 @@
-//! placeholder
+//! How Planwright is proven. Nothing here is part of the program.
+//!
+//! [`machine`] throws generated commands at the domain; [`journal_contract`] is the suite that
+//! every journal passes; [`scripted_model`] speaks a provider's wire format on loopback;
+//! [`kill`] and [`power`] end real processes and look at what is left.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a script or a check often looks for one kind and passes over the rest"
+)]
+
+pub mod clock;
+pub mod journal_contract;
+pub mod kill;
+pub mod ledger;
+pub mod machine;
+pub mod power;
+pub mod scripted_model;

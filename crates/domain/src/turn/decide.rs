@@ -9,7 +9,7 @@ use crate::{
     next::{DueCall, Next, next},
     plan::{PauseReason, Plan, PlanEvent, PlanStatus, Progress},
     refusal::Refusal,
-    session::{Session, SessionEvent},
+    session::{Session, SessionEvent, withdrawn},
     time::Time,
     tools,
     turn::{
@@ -84,9 +84,12 @@ pub(crate) fn decide_model(
                 (Vec::new(), Told::Refused { kind, words: refusal.to_string() })
             }
         };
-    let mut events: Vec<_> = events.into_iter().map(SessionEvent::Plan).collect();
-    events.push(event(TurnEvent::CallAnswered { call: *call, told }));
-    Ok(events)
+    let ended = events.iter().any(|event| matches!(event, PlanEvent::PlanEnded { .. }));
+    let plan = session.plan().filter(|_| ended).map(|plan| plan.id);
+    let mut news: Vec<_> = plan.into_iter().flat_map(|plan| withdrawn(session, plan)).collect();
+    news.extend(events.into_iter().map(SessionEvent::Plan));
+    news.push(event(TurnEvent::CallAnswered { call: *call, told }));
+    Ok(news)
 }
 
 /// Ends the open turn by a person's word: every call gets its answer, what runs is left to end.

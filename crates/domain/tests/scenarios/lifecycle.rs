@@ -219,3 +219,11 @@ fn strategies_that_are_not_built_are_refused_in_words() {
         "the strategy collect is not available in this version; use /plan on document"
     );
 }
+
+#[test]
+fn a_superseded_plan_takes_its_waiting_execution_out_of_the_queue() {
+    let world = held().says("rework it").turn_starts();
+    let command = world.resume_command();
+    let world = new_content(world.does(command)).answers("there", vec![]);
+    assert_eq!((world.status().as_str(), world.session.queue.len()), ("ready", 0));
+}

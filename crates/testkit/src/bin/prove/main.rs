@@ -1,0 +1,50 @@
+//! The long proofs, by name. Each ends with one line: `NAME: figure (target) ok|short`.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod kill;
+mod machine;
+
+/// The long proofs.
+#[derive(Parser)]
+#[command(name = "prove")]
+struct Args {
+    #[command(subcommand)]
+    proof: Proof,
+}
+
+#[derive(Subcommand)]
+enum Proof {
+    /// Generated commands against the domain: no invariant breaks.
+    Machine {
+        /// How many sequences.
+        #[arg(long, default_value_t = 1_000_000)]
+        count: u64,
+        /// The first seed.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// A fiftieth of it.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The real process, killed under load and cut off from power: nothing acknowledged is lost.
+    Kill {
+        /// The seed of the load.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// 40 lives instead of 470.
+        #[arg(long)]
+        quick: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match Args::parse().proof {
+        Proof::Machine { count, seed, quick } => {
+            machine::prove(if quick { count / 50 } else { count }, seed)
+        }
+        Proof::Kill { seed, quick } => kill::prove(seed, quick),
+    }
+}

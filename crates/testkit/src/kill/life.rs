@@ -1,0 +1,232 @@
+//! One life of the process: start it, drive it by what it says of itself, end it.
+
+use std::{process::Stdio, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    time::{Instant, timeout_at},
+};
+use uuid::Uuid;
+
+use super::{Acknowledged, Campaign, Death, PASSPHRASE};
+
+/// How long an answer may take.
+const ANSWER_MAX: Duration = Duration::from_secs(8);
+/// How many commands one life gives at most.
+const COMMANDS_MAX: usize = 120;
+
+/// Lives until the death comes or everything rests.
+pub(super) async fn live(
+    campaign: &mut Campaign,
+    session: &str,
+    death: &Death,
+) -> anyhow::Result<()> {
+    let mut process = Process::start(campaign, session, death)?;
+    let dies_at = match death {
+        Death::After(milliseconds) | Death::PowerCut(milliseconds) => {
+            Some(Instant::now() + Duration::from_millis(*milliseconds))
+        }
+        Death::At(..) | Death::Peaceful => None,
+    };
+    process.send(PASSPHRASE).await;
+    for _ in 0..COMMANDS_MAX {
+        let far = Instant::now() + Duration::from_secs(3_600);
+        let step =
+            timeout_at(dies_at.unwrap_or(far), step(campaign, &mut process, session, death)).await;
+        match step {
+            Err(_) => break,
+            Ok(Step::On) => {}
+            Ok(Step::Rests | Step::Dead) => break,
+        }
+    }
+    let was_alive = process.child.try_wait()?.is_none();
+    match death {
+        Death::Peaceful => {
+            drop(process.input.take());
+            process.child.wait().await?;
+        }
+        Death::At(..) if was_alive => {
+            campaign.outlived += 1;
+            drop(process.input.take());
+            process.child.wait().await?;
+        }
+        Death::At(..) => campaign.killed += 1,
+        Death::After(_) | Death::PowerCut(_) => {
+            process.child.start_kill()?;
+            process.child.wait().await?;
+            campaign.killed += 1;
+        }
+    }
+    // What it acknowledged and nobody had read yet counts too.
+    while let Ok(Some(line)) = process.output.next_line().await {
+        process.hear(campaign, session, &line);
+    }
+    Ok(())
+}
+
+enum Step {
+    On,
+    Rests,
+    Dead,
+}
+
+/// Looks where the session stands, and does what a person would do next.
+async fn step(
+    campaign: &mut Campaign,
+    process: &mut Process,
+    session: &str,
+    death: &Death,
+) -> Step {
+    let Some(status) = process.ask(campaign, session, "/plan status").await else {
+        return Step::Dead;
+    };
+    let status = &status["status"];
+    let doubts = status["doubts"].as_array().cloned().unwrap_or_default();
+    let plan = status["plan"]["status"].as_str().unwrap_or_default();
+    let is_active = status["plan_active"] == Value::Bool(true);
+    let waiting = status["waiting"].as_str();
+    let moving = status["turn_open"] == Value::Bool(true) || status["queued"].as_u64() > Some(0);
+    let token = campaign.rng.u64(..);
+    let chatter = campaign.rng.u8(0..10) == 0;
+    let line = match (is_active, plan, waiting) {
+        _ if !doubts.is_empty() => {
+            let call = doubts[0]["call"].as_str().unwrap_or_default();
+            format!("/plan settle {call} happened")
+        }
+        _ if moving => return process.wait(campaign, session).await,
+        _ if chatter => format!("just talk {token:x}"),
+        (false, _, _) if *death == Death::Peaceful => return Step::Rests,
+        (false, _, _) => "/plan on".into(),
+        (true, "Drafting", _) => format!("plan the work {token:x}"),
+        (true, "Ready", Some("decision")) => {
+            if process.ask(campaign, session, "/plan show").await.is_none() {
+                return Step::Dead;
+            }
+            if campaign.rng.u8(0..4) == 0 {
+                format!("/plan changes please {token:x}")
+            } else {
+                "/plan approve".into()
+            }
+        }
+        (true, _, Some("resume")) => "/plan resume".into(),
+        (true, _, _) => return process.wait(campaign, session).await,
+    };
+    match process.ask(campaign, session, &line).await {
+        None => Step::Dead,
+        Some(reply) => {
+            if reply["type"] == "refused" {
+                campaign
+                    .complaints
+                    .push(format!("{session}: {line:?} was refused: {}", reply["words"]));
+            }
+            Step::On
+        }
+    }
+}
+
+struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Lines<BufReader<ChildStdout>>,
+    asked: Vec<(Uuid, String)>,
+}
+
+impl Process {
+    fn start(campaign: &Campaign, session: &str, death: &Death) -> anyhow::Result<Self> {
+        let mut command = Command::new(&campaign.subject);
+        command
+            .args([
+                "chat",
+                "--json",
+                "--passphrase-stdin",
+                "--session",
+                session,
+                "--model",
+                "scripted",
+            ])
+            .args(["--model-url", &campaign.model.base_url()])
+            .arg("--data")
+            .arg(campaign.data())
+            .arg("--workspace")
+            .arg(campaign.workspace())
+            .env(crate::ledger::LEDGER, campaign.ledger())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        if let Death::At(name, count) = death {
+            command.env("PLANWRIGHT_FAILPOINT", format!("{name}:{count}"));
+        }
+        if let (Some(power), Death::PowerCut(_)) = (&campaign.power, death) {
+            power.put_under(&mut command);
+        }
+        let mut child = command.spawn()?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().ok_or_else(|| anyhow::anyhow!("no output"))?;
+        Ok(Self { child, input, output: BufReader::new(output).lines(), asked: Vec::new() })
+    }
+
+    async fn send(&mut self, line: &str) {
+        if let Some(input) = &mut self.input {
+            let _ = input.write_all(format!("{line}\n").as_bytes()).await;
+        }
+    }
+
+    /// Sends a line and waits for its answer; none if the process is gone.
+    async fn ask(&mut self, campaign: &mut Campaign, session: &str, line: &str) -> Option<Value> {
+        let id = Uuid::now_v7();
+        self.asked.push((id, line.to_owned()));
+        self.send(&json!({"id": id, "text": line}).to_string()).await;
+        let until = Instant::now() + ANSWER_MAX;
+        loop {
+            match timeout_at(until, self.output.next_line()).await {
+                Ok(Ok(Some(heard))) => {
+                    let value = self.hear(campaign, session, &heard);
+                    if value["id"] == id.to_string() {
+                        return Some(value);
+                    }
+                }
+                Ok(Ok(None) | Err(_)) => return None,
+                Err(_) => {
+                    campaign.complaints.push(format!(
+                        "{session}: {line:?} was not answered within {ANSWER_MAX:?}"
+                    ));
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Waits until something happens.
+    async fn wait(&mut self, campaign: &mut Campaign, session: &str) -> Step {
+        match timeout_at(Instant::now() + Duration::from_millis(300), self.output.next_line()).await
+        {
+            Ok(Ok(Some(heard))) => {
+                self.hear(campaign, session, &heard);
+                Step::On
+            }
+            Ok(Ok(None) | Err(_)) => Step::Dead,
+            Err(_) => Step::On,
+        }
+    }
+
+    /// Logs what a line acknowledges.
+    fn hear(&mut self, campaign: &mut Campaign, session: &str, line: &str) -> Value {
+        let value: Value = serde_json::from_str(line).unwrap_or_default();
+        let asked = value["id"]
+            .as_str()
+            .and_then(|id| self.asked.iter().find(|(asked, _)| asked.to_string() == id));
+        if let (Some((id, line)), Some("accepted"), Some(version)) =
+            (asked, value["type"].as_str(), value["version"].as_u64())
+        {
+            let (session, line) = (session.to_owned(), line.clone());
+            campaign.acknowledged.push(Acknowledged { session, id: *id, line, version });
+        }
+        if value["type"] == "error" {
+            campaign.complaints.push(format!("{session}: {}", value["words"]));
+        }
+        value
+    }
+}

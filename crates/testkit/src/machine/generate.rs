@@ -1,0 +1,350 @@
+//! Which command comes next: what leads on, what a person might do, and what must be refused.
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+use planwright_domain::{
+    actor::{Person, Standing},
+    command::{
+        Decision, Ending, ModelCommand, PersonCommand, SessionCommand, Start, StartingCall,
+        SystemCommand, Verdict,
+    },
+    digest::Digest,
+    effect::{Bracket, Effect, Repeat, ToolFacts, Touched},
+    id::{CallId, Incarnation, TurnId},
+    next::{DueCall, Next, next},
+    plan::{Comment, PlanStatus, Progress, Review, Strategy},
+    session::Session,
+    time::Time,
+    tools::FILE_TOOLS,
+    turn::{
+        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall, Usage,
+    },
+};
+use uuid::Uuid;
+
+/// The statuses that a command can meet.
+pub const STATUSES: [&str; 8] =
+    ["inactive", "collecting", "ready", "withdrawn", "approved", "running", "paused", "failed"];
+
+/// The commands that are counted.
+pub const COMMANDS: [&str; 20] = [
+    "on",
+    "say",
+    "shown",
+    "approve",
+    "approve-hold",
+    "approve-stale",
+    "approve-guest",
+    "changes",
+    "reject",
+    "resume",
+    "settle",
+    "stop",
+    "plan-stop",
+    "done",
+    "off",
+    "reset",
+    "content",
+    "report",
+    "step",
+    "late",
+];
+
+/// Where a session's plan stands, as the table has it.
+pub(super) fn status(session: &Session) -> &'static str {
+    let Some(plan) = session.plan() else { return "inactive" };
+    match &plan.status {
+        PlanStatus::Collecting => "collecting",
+        PlanStatus::Ready
+            if plan.current.as_ref().is_some_and(|head| head.review == Review::Withdrawn) =>
+        {
+            "withdrawn"
+        }
+        PlanStatus::Ready => "ready",
+        PlanStatus::Approved(_) => "approved",
+        PlanStatus::Executing(_, Progress::Running) => "running",
+        PlanStatus::Executing(_, Progress::Paused(_)) => "paused",
+        PlanStatus::Failed(_) => "failed",
+    }
+}
+
+/// Makes commands, and remembers what could be reported too late.
+pub(super) struct Generator {
+    seen: Vec<Digest>,
+    asked: Vec<(TurnId, u32, u32)>,
+    started: Vec<(CallId, u32)>,
+    schema: Digest,
+}
+
+impl Generator {
+    pub(super) fn new() -> Self {
+        Self {
+            seen: Vec::new(),
+            asked: Vec::new(),
+            started: Vec::new(),
+            schema: Digest::of(b"schema"),
+        }
+    }
+
+    pub(super) fn next(
+        &mut self,
+        rng: &mut Rng,
+        session: &Session,
+    ) -> (&'static str, SessionCommand) {
+        if let Some(head) = session.plan().and_then(|plan| plan.current.as_ref())
+            && self.seen.last() != Some(&head.digest)
+        {
+            self.seen.push(head.digest);
+        }
+        match rng.u8(0..100) {
+            0..=67 => self.step(rng, session),
+            68..=70 => self.late(rng),
+            _ => self.person(rng, session),
+        }
+    }
+
+    fn person(&mut self, rng: &mut Rng, session: &Session) -> (&'static str, SessionCommand) {
+        let ada =
+            Person::new("ada", if rng.u8(..) < 230 { "cli" } else { "web" }, Standing::Decides);
+        let guest = Person::new("guest", "cli", Standing::Speaks);
+        let current = session.plan().and_then(|plan| plan.current.as_ref()).map(|head| head.digest);
+        let current = current.unwrap_or(self.schema);
+        let stale =
+            self.seen.get(rng.usize(0..self.seen.len().max(1))).copied().unwrap_or(self.schema);
+        let stale = if stale == current { Digest::of(b"never seen") } else { stale };
+        let approve = |digest, start, schemas| {
+            PersonCommand::Decide(Decision::Approve {
+                digest,
+                notes: vec!["mind the gap".into()],
+                start,
+                schemas,
+            })
+        };
+        let schemas: BTreeMap<_, _> =
+            FILE_TOOLS.into_iter().map(|name| (name.to_owned(), self.schema)).collect();
+        let doubt =
+            session.doubts.keys().next().copied().unwrap_or(Uuid::from_u128(rng.u128(..)).into());
+        let start_plan =
+            PersonCommand::StartPlan { plan: fresh(rng).into(), strategy: Strategy::Document };
+        let leads_on = if rng.bool() { status(session) } else { "" };
+        let (name, command) = match (leads_on, rng.u8(0..80)) {
+            ("inactive", _) => ("on", start_plan),
+            ("collecting" | "withdrawn", _) => {
+                ("say", PersonCommand::Say { text: "write it".into() })
+            }
+            ("ready", 0..=36) => ("shown", PersonCommand::RecordShown { digest: current }),
+            ("ready", 37..=71) => ("approve", approve(current, Start::AtOnce, schemas)),
+            ("ready", _) => ("approve-hold", approve(current, Start::Hold, schemas)),
+            ("approved" | "paused", 0..=59) => ("resume", PersonCommand::Decide(Decision::Resume)),
+            (_, 0..=13) => ("say", PersonCommand::Say { text: "go on".into() }),
+            (_, 14..=17) => ("on", start_plan),
+            (_, 18..=22) => ("shown", PersonCommand::RecordShown { digest: current }),
+            (_, 23..=27) => ("approve", approve(current, Start::AtOnce, schemas)),
+            (_, 28..=31) => ("approve-hold", approve(current, Start::Hold, schemas)),
+            (_, 32..=36) => ("approve-stale", approve(stale, Start::AtOnce, schemas)),
+            (_, 37..=40) => {
+                let command = approve(current, Start::AtOnce, schemas);
+                return ("approve-guest", SessionCommand::Person(guest, command));
+            }
+            (_, 41..=46) => {
+                let comments = vec![Comment { line: None, text: "shorter".into() }];
+                let digest = if rng.u8(..) < 200 { current } else { stale };
+                ("changes", PersonCommand::Decide(Decision::RequestChanges { digest, comments }))
+            }
+            (_, 47..=49) => {
+                ("reject", PersonCommand::Decide(Decision::Reject { digest: current, why: None }))
+            }
+            (_, 50..=54) => ("resume", PersonCommand::Decide(Decision::Resume)),
+            (_, 55..=61) => {
+                let verdict = if rng.bool() { Verdict::Happened } else { Verdict::DidNotHappen };
+                ("settle", PersonCommand::Decide(Decision::SettleDoubt { call: doubt, verdict }))
+            }
+            (_, 62..=65) => ("stop", PersonCommand::Stop),
+            (_, 66..=69) => ("plan-stop", PersonCommand::PausePlan),
+            (_, 70..=72) => ("done", PersonCommand::EndPlan(Ending::Done)),
+            (_, 73..=75) => ("off", PersonCommand::EndPlan(Ending::Off)),
+            (_, _) => ("reset", PersonCommand::Reset),
+        };
+        (name, SessionCommand::Person(ada, command))
+    }
+
+    /// What `next` says, done well or badly.
+    fn step(&mut self, rng: &mut Rng, session: &Session) -> (&'static str, SessionCommand) {
+        let system = |command| ("step", SessionCommand::System(command));
+        match next(session) {
+            Next::Nothing | Next::WaitForPerson(_) => self.person(rng, session),
+            Next::StartTurn(queued) => {
+                system(SystemCommand::StartTurn { turn: fresh(rng).into(), queued })
+            }
+            Next::CallModel { turn, round, attempt, .. } => {
+                self.asked.push((turn, round, attempt));
+                system(SystemCommand::StartModelCall {
+                    turn,
+                    round,
+                    attempt,
+                    bracket: bracket(rng),
+                })
+            }
+            Next::AwaitModel { turn, round, attempt, .. } => system(match rng.u8(0..100) {
+                0..=84 => SystemCommand::RecordAnswer {
+                    turn,
+                    round,
+                    attempt,
+                    answer: self.answer(rng, session),
+                },
+                85..=91 => SystemCommand::OrphanModelCall { turn, round, attempt },
+                _ => SystemCommand::RecordModelFailure {
+                    turn,
+                    round,
+                    attempt,
+                    failure: failure(rng),
+                },
+            }),
+            Next::UsePlanTool { turn, call } => {
+                let command = ModelCommand::UsePlanTool { call, fresh: fresh(rng).into() };
+                let requested = session
+                    .turn
+                    .as_ref()
+                    .and_then(|turn| turn.calls().iter().find(|asked| asked.requested.id == call));
+                let name = match requested.map(|asked| asked.requested.tool.as_str()) {
+                    Some("plan_set_content") => "content",
+                    Some("plan_report") => "report",
+                    Some(_) | None => "step",
+                };
+                (name, SessionCommand::Model(turn, command))
+            }
+            Next::RunCalls(due) => {
+                let calls = due.iter().map(|due| self.starting(rng, session, *due)).collect();
+                self.started.extend(due.iter().map(|due| (due.call, due.attempt)));
+                system(SystemCommand::StartCalls { calls, bracket: bracket(rng) })
+            }
+            Next::AwaitCalls(open) => {
+                let open = open[rng.usize(0..open.len())];
+                let (call, attempt) = (open.call, open.attempt);
+                system(if rng.u8(..) < 190 {
+                    SystemCommand::RecordResult { call, attempt, result: result(rng) }
+                } else {
+                    SystemCommand::OrphanCall { call, attempt }
+                })
+            }
+        }
+    }
+
+    /// A report about something that may no longer be the case.
+    fn late(&mut self, rng: &mut Rng) -> (&'static str, SessionCommand) {
+        let command = match (self.asked.last(), self.started.last()) {
+            (Some((turn, round, attempt)), _) if rng.bool() => SystemCommand::RecordAnswer {
+                turn: *turn,
+                round: *round,
+                attempt: *attempt,
+                answer: Answer { text: "late".into(), ..Answer::default() },
+            },
+            (_, Some(_)) => {
+                let (call, attempt) = self.started[rng.usize(0..self.started.len())];
+                if rng.bool() {
+                    SystemCommand::RecordResult { call, attempt, result: result(rng) }
+                } else {
+                    SystemCommand::OrphanCall { call, attempt }
+                }
+            }
+            (_, None) => SystemCommand::OrphanCall { call: fresh(rng).into(), attempt: 1 },
+        };
+        ("late", SessionCommand::System(command))
+    }
+
+    fn starting(&self, rng: &mut Rng, session: &Session, due: DueCall) -> StartingCall {
+        let calls = session.turn.as_ref().map(|turn| turn.calls()).unwrap_or_default();
+        let facts =
+            calls.iter().find(|asked| asked.requested.id == due.call).and_then(
+                |asked| match &asked.requested.kind {
+                    CallKind::Tool(facts) => Some(facts.clone()),
+                    CallKind::Plan | CallKind::Unusable { .. } => None,
+                },
+            );
+        let tool = match rng.u8(0..50) {
+            0 => None,
+            1 => facts.map(|facts| ToolFacts { schema: Digest::of(b"another"), ..facts }),
+            _ => facts,
+        };
+        StartingCall { call: due.call, attempt: due.attempt, tool }
+    }
+
+    fn answer(&self, rng: &mut Rng, session: &Session) -> Answer {
+        let text = if rng.u8(..) < 200 { "words" } else { "" };
+        let executes = session.turn.as_ref().is_some_and(|turn| turn.executes().is_some());
+        let count = if rng.u8(0..10) < 3 { 0 } else { rng.usize(1..=3) };
+        let calls = (0..count).map(|_| {
+            let facts =
+                |effect, repeat| CallKind::Tool(ToolFacts { effect, repeat, schema: self.schema });
+            let (tool, arguments, kind) = match rng.u8(0..100) {
+                0..=19 => ("read_file", "{}".to_owned(), facts(Effect::Read, Repeat::Harmless)),
+                20..=34 => ("write_file", "{}".to_owned(), facts(Effect::Write, Repeat::AskFirst)),
+                35..=37 => {
+                    ("send_mail", "{}".to_owned(), facts(Effect::External, Repeat::AskFirst))
+                }
+                38..=44 => ("plan_get", "{}".to_owned(), CallKind::Plan),
+                45..=47 => ("plan_approve", "{\"approved\":true}".to_owned(), CallKind::Plan),
+                48..=50 => {
+                    ("fly", "{}".to_owned(), CallKind::Unusable { problem: "no such tool".into() })
+                }
+                51..=70 if executes => {
+                    let status = ["done", "failed", "failed", "blocked"][rng.usize(0..4)];
+                    (
+                        "plan_report",
+                        format!("{{\"status\":\"{status}\",\"summary\":\"s\"}}"),
+                        CallKind::Plan,
+                    )
+                }
+                51..=54 => (
+                    "plan_report",
+                    "{\"status\":\"done\",\"summary\":\"s\"}".into(),
+                    CallKind::Plan,
+                ),
+                55..=57 => ("plan_set_content", "{\"plan_markdown\":\" \"}".into(), CallKind::Plan),
+                _ => (
+                    "plan_set_content",
+                    format!("{{\"plan_markdown\":\"# Plan {}\"}}", rng.u32(..)),
+                    CallKind::Plan,
+                ),
+            };
+            RequestedCall {
+                id: fresh(rng).into(),
+                wire_id: "w".into(),
+                tool: tool.into(),
+                arguments,
+                kind,
+            }
+        });
+        Answer { text: text.into(), calls: calls.collect(), usage: Usage { input: 1, output: 1 } }
+    }
+}
+
+fn fresh(rng: &mut Rng) -> Uuid {
+    Uuid::from_u128(rng.u128(..))
+}
+
+fn bracket(rng: &mut Rng) -> Bracket {
+    let deadline = Time(1_000_000 * rng.i64(1..100));
+    Bracket { incarnation: Incarnation(Uuid::from_u128(1)), start_by: deadline, deadline }
+}
+
+fn result(rng: &mut Rng) -> CallResult {
+    let touched = vec![Touched::Wrote { path: "a".into(), bytes: 1 }];
+    let status = if rng.u8(..) < 200 { CallStatus::Done } else { CallStatus::Failed };
+    CallResult { status, output: "ok".into(), touched }
+}
+
+fn failure(rng: &mut Rng) -> ModelFailure {
+    let kinds = [
+        FailureKind::Transient,
+        FailureKind::Malformed,
+        FailureKind::Permanent,
+        FailureKind::TooLarge,
+    ];
+    ModelFailure {
+        kind: kinds[rng.usize(0..kinds.len())],
+        message: "no".into(),
+        retry_after_micros: Some(1),
+    }
+}

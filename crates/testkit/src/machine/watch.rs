@@ -1,0 +1,244 @@
+//! The invariants, checked from outside: from commands and events, not from the rules' own code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planwright_domain::{
+    actor::Standing,
+    command::{Decision, PersonCommand, SessionCommand, SystemCommand},
+    digest::Digest,
+    effect::Effect,
+    id::{CallId, PlanId},
+    next::{Next, next},
+    plan::{Ended, PlanEvent, Review},
+    session::{Session, SessionEvent},
+    turn::{CallKind, TurnEvent},
+};
+
+/// What was seen so far.
+#[derive(Default)]
+pub(super) struct Watcher {
+    plans: BTreeMap<PlanId, Option<Ended>>,
+    approved: BTreeMap<PlanId, Digest>,
+    asked: BTreeMap<CallId, Effect>,
+    answers: BTreeMap<CallId, u32>,
+    started: BTreeSet<(CallId, u32)>,
+    harmless: BTreeSet<CallId>,
+    version: u64,
+}
+
+impl Watcher {
+    /// What must hold of a decision, given the state it was made in.
+    pub(super) fn before(
+        &self,
+        session: &Session,
+        command: &SessionCommand,
+        news: &[SessionEvent],
+    ) -> Result<(), String> {
+        let decides = |event: &SessionEvent| match event {
+            SessionEvent::Plan(event) => matches!(
+                event,
+                PlanEvent::PlanApproved { .. }
+                    | PlanEvent::ExecutionStarted { .. }
+                    | PlanEvent::ChangesRequested { .. }
+            ),
+            SessionEvent::Turn(event) => matches!(event, TurnEvent::DoubtSettled { .. }),
+            SessionEvent::MessageQueued { .. }
+            | SessionEvent::CauseWithdrawn { .. }
+            | SessionEvent::ViewReset { .. } => false,
+        };
+        match command {
+            SessionCommand::Person(person, PersonCommand::Decide(decision)) => {
+                if person.standing != Standing::Decides {
+                    return Err("model-never-approves: someone who may only speak decided".into());
+                }
+                if let Decision::Approve { digest, .. } = decision {
+                    let plan = session.plan().ok_or("approved-as-read: no plan was approved")?;
+                    let head = plan
+                        .current
+                        .as_ref()
+                        .ok_or("approved-as-read: no revision was approved")?;
+                    if head.digest != *digest || plan.shown_to(person) != Some(*digest) {
+                        return Err(
+                            "approved-as-read: a stale or unseen revision was approved".into()
+                        );
+                    }
+                    if plan.status.approval().is_some() || head.review == Review::Withdrawn {
+                        return Err(
+                            "one-decision: decided twice, or on a withdrawn revision".into()
+                        );
+                    }
+                }
+            }
+            SessionCommand::Person(..) | SessionCommand::Model(..) | SessionCommand::System(_) => {
+                if news.iter().any(decides) {
+                    return Err(
+                        "model-never-approves: a decision without a person's decision".into()
+                    );
+                }
+            }
+        }
+        for event in news {
+            if let SessionEvent::Turn(TurnEvent::CallStarted { call, .. }) = event {
+                self.gate(session, *call)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What must hold afterwards.
+    pub(super) fn after(
+        &mut self,
+        session: &Session,
+        command: &SessionCommand,
+        news: &[SessionEvent],
+    ) -> Result<(), String> {
+        self.version += news.len() as u64;
+        if session.version.0 != self.version {
+            return Err("facts-only-grow: the version is not the number of events".into());
+        }
+        news.iter().try_for_each(|event| self.count(event))?;
+        self.plans_are_single(session)?;
+        if let Some(plan) = session.plan()
+            && let Some(approval) = plan.status.approval()
+            && (self.approved.get(&plan.id) != Some(&approval.revision_digest)
+                || plan.current.as_ref().map(|head| head.digest) != Some(approval.revision_digest))
+        {
+            return Err("approved-as-read: what stands approved is not what was approved".into());
+        }
+        let ends = match command {
+            SessionCommand::Person(_, command) => matches!(
+                command,
+                PersonCommand::EndPlan(_)
+                    | PersonCommand::Reset
+                    | PersonCommand::Decide(Decision::Reject { .. })
+            ),
+            SessionCommand::Model(..) | SessionCommand::System(_) => false,
+        };
+        if ends
+            && (session.plan().is_some()
+                || session.queue.iter().any(|waiting| waiting.cause.plan().is_some()))
+        {
+            return Err("no-zombies: ending plan work left something behind".into());
+        }
+        let is_stop = matches!(
+            command,
+            SessionCommand::Person(_, PersonCommand::Stop | PersonCommand::Reset)
+        );
+        if is_stop && session.turn.is_some() {
+            return Err("no-zombies: a stop left the turn open".into());
+        }
+        match next(session) {
+            Next::Nothing | Next::WaitForPerson(_)
+                if session.turn.is_some() || !session.queue.is_empty() =>
+            {
+                Err("next: something is open and nothing is due".into())
+            }
+            Next::Nothing if !session.doubts.is_empty() => {
+                Err("next: a doubt that nobody is asked about".into())
+            }
+            _ => self.reports_move_no_ended_turn(session, command, news),
+        }
+    }
+
+    /// Every write or external effect runs under the lease of the plan that its turn executes.
+    fn gate(&self, session: &Session, call: CallId) -> Result<(), String> {
+        let effect =
+            self.asked.get(&call).copied().ok_or("effects-bracketed: an unknown call started")?;
+        if effect == Effect::Read {
+            return Ok(());
+        }
+        let executes = session.turn.as_ref().and_then(|turn| turn.executes());
+        let plan = session
+            .plan()
+            .filter(|plan| Some(plan.id) == executes)
+            .ok_or("a write without a lease")?;
+        if plan.status.name() != "executing" || !self.approved.contains_key(&plan.id) {
+            return Err("a write outside a running approved plan".into());
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, event: &SessionEvent) -> Result<(), String> {
+        match event {
+            SessionEvent::Plan(PlanEvent::PlanStarted { plan, .. }) => {
+                if self.plans.insert(*plan, None).is_some() {
+                    return Err("single-active-plan: a plan started twice".into());
+                }
+            }
+            SessionEvent::Plan(PlanEvent::PlanEnded { plan, ended, .. }) => {
+                if self.plans.insert(*plan, Some(*ended)) != Some(None) {
+                    return Err("one-decision: a plan ended twice".into());
+                }
+                if *ended == Ended::Completed && !self.approved.contains_key(plan) {
+                    return Err("nothing that never ran is called complete".into());
+                }
+            }
+            SessionEvent::Plan(PlanEvent::PlanApproved { approval, .. }) => {
+                if self.approved.insert(approval.plan, approval.revision_digest).is_some() {
+                    return Err("one-decision: a plan was approved twice".into());
+                }
+            }
+            SessionEvent::Turn(TurnEvent::ModelAnswered { answer, .. }) => {
+                for call in &answer.calls {
+                    self.asked.insert(call.id, call.kind.effect());
+                    if matches!(&call.kind, CallKind::Tool(facts) if facts.effect == Effect::Read) {
+                        self.harmless.insert(call.id);
+                    }
+                }
+            }
+            SessionEvent::Turn(TurnEvent::CallStarted { call, attempt, .. }) => {
+                if !self.started.insert((*call, *attempt)) {
+                    return Err("effects-bracketed: the same try started twice".into());
+                }
+                if *attempt > 1 && !self.harmless.contains(call) {
+                    return Err("effects-bracketed: an effect was repeated unasked".into());
+                }
+            }
+            SessionEvent::Turn(
+                TurnEvent::CallAnswered { call, .. } | TurnEvent::CallInDoubt { call, .. },
+            ) => {
+                *self.answers.entry(*call).or_default() += 1;
+            }
+            SessionEvent::Plan(_)
+            | SessionEvent::Turn(_)
+            | SessionEvent::MessageQueued { .. }
+            | SessionEvent::CauseWithdrawn { .. }
+            | SessionEvent::ViewReset { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn plans_are_single(&self, session: &Session) -> Result<(), String> {
+        let open: Vec<_> =
+            self.plans.iter().filter(|(_, ended)| ended.is_none()).map(|(plan, _)| *plan).collect();
+        let active: Vec<_> = session.plan().map(|plan| plan.id).into_iter().collect();
+        if open == active {
+            Ok(())
+        } else {
+            Err("single-active-plan: an open plan that is not the active one".into())
+        }
+    }
+
+    fn reports_move_no_ended_turn(
+        &self,
+        session: &Session,
+        command: &SessionCommand,
+        news: &[SessionEvent],
+    ) -> Result<(), String> {
+        let late = matches!(command, SessionCommand::System(SystemCommand::RecordResult { .. }));
+        let starts = news
+            .iter()
+            .any(|event| matches!(event, SessionEvent::Turn(TurnEvent::CallStarted { .. })));
+        if late && starts {
+            return Err("a result started an effect".into());
+        }
+        let closed = session.turn.is_none()
+            && !session.open.is_empty()
+            && matches!(next(session), Next::StartTurn(_));
+        if closed {
+            Err("a turn would start while an effect of another is open".into())
+        } else {
+            Ok(())
+        }
+    }
+}

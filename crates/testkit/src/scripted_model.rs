@@ -1,0 +1,226 @@
+//! A model as a real HTTP server: it speaks the OpenAI-compatible wire format, streaming, and is
+//! as strict as the real ones about what it is sent. What it says is scripted.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::post,
+};
+use futures_util::stream;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+mod strict;
+mod wire;
+pub mod worker;
+
+pub use wire::Shape;
+
+/// What the model says to one request.
+#[derive(Debug, Clone, Default)]
+pub struct Said {
+    /// Its words.
+    pub text: String,
+    /// The calls it asks for: tool and arguments.
+    pub calls: Vec<(String, String)>,
+    /// How the server sends it.
+    pub shape: Shape,
+    /// How long it thinks first.
+    pub thinks: Duration,
+}
+
+impl Said {
+    /// Words alone.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// One call.
+    #[must_use]
+    pub fn call(tool: &str, arguments: &Value) -> Self {
+        Self { calls: vec![(tool.into(), arguments.to_string())], ..Self::default() }
+    }
+
+    /// The same with one more call.
+    #[must_use]
+    pub fn and(mut self, tool: &str, arguments: &Value) -> Self {
+        self.calls.push((tool.into(), arguments.to_string()));
+        self
+    }
+
+    /// The same, sent in another shape.
+    #[must_use]
+    pub fn shaped(self, shape: Shape) -> Self {
+        Self { shape, ..self }
+    }
+}
+
+/// What a model says to what it was told.
+pub type Conduct = Arc<dyn Fn(&Told) -> Said + Send + Sync>;
+
+/// What a model was told, in the parts that a script looks at.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// The whole request.
+    pub body: Value,
+    /// What was last said from outside.
+    pub last_said: String,
+    /// How often the model has answered since.
+    pub rounds: usize,
+    /// The names of the tools it may call.
+    pub tools: Vec<String>,
+    /// How many requests the server had before this one.
+    pub earlier: usize,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<Value>>>,
+    serving: JoinHandle<()>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    conduct: Conduct,
+    requests: Arc<Mutex<Vec<Value>>>,
+    key: Option<String>,
+}
+
+impl ScriptedModel {
+    /// A server on a free port of loopback.
+    pub async fn start(conduct: Conduct) -> std::io::Result<Self> {
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), None, conduct).await
+    }
+
+    /// A server at this address, which may want a key.
+    pub async fn start_at(
+        address: SocketAddr,
+        key: Option<String>,
+        conduct: Conduct,
+    ) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let shared = Shared { conduct, requests: requests.clone(), key };
+        let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(shared);
+        let serving = tokio::spawn(async move {
+            let _ = axum::serve(listener, router).await;
+        });
+        Ok(Self { address, requests, serving })
+    }
+
+    /// A server that says these things, one after the other, and then nothing but "the script has ended".
+    pub async fn saying(said: Vec<Said>) -> std::io::Result<Self> {
+        Self::start(Arc::new(move |told: &Told| {
+            said.get(told.earlier).cloned().unwrap_or_else(|| Said::text("the script has ended"))
+        }))
+        .await
+    }
+
+    /// Its address, up to and without `/chat/completions`.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// What it was sent so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for ScriptedModel {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if let Some(key) = &shared.key
+        && given != Some(&format!("Bearer {key}"))
+    {
+        return refusal(
+            StatusCode::UNAUTHORIZED,
+            "Incorrect API key provided",
+            "invalid_request_error",
+        );
+    }
+    let told = match serde_json::from_slice::<Value>(&body)
+        .map_err(|error| error.to_string())
+        .and_then(|body| {
+            strict::check(&body)?;
+            Ok(body)
+        }) {
+        Ok(body) => body,
+        Err(words) => return refusal(StatusCode::BAD_REQUEST, &words, "invalid_request_error"),
+    };
+    let earlier = {
+        let mut requests = shared.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.push(told.clone());
+        requests.len() - 1
+    };
+    let said = (shared.conduct)(&read(told, earlier));
+    tokio::time::sleep(said.thinks).await;
+    match said.shape {
+        Shape::TooManyRequests => {
+            let mut response =
+                refusal(StatusCode::TOO_MANY_REQUESTS, "Rate limit reached", "rate_limit_error");
+            response.headers_mut().insert("retry-after-ms", header::HeaderValue::from_static("20"));
+            response
+        }
+        Shape::ServerError => {
+            refusal(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "server_error")
+        }
+        Shape::TooLong => refusal(
+            StatusCode::BAD_REQUEST,
+            "This model's maximum context length is 8 tokens (context_length_exceeded)",
+            "invalid_request_error",
+        ),
+        _ => {
+            let pieces = wire::pieces(&said)
+                .into_iter()
+                .map(|piece| Ok::<_, std::io::Error>(Bytes::from(piece)));
+            let paced = stream::unfold(pieces, |mut pieces| async move {
+                let piece = pieces.next()?;
+                tokio::task::yield_now().await;
+                Some((piece, pieces))
+            });
+            ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(paced))
+                .into_response()
+        }
+    }
+}
+
+fn refusal(status: StatusCode, words: &str, kind: &str) -> Response {
+    let body = json!({"error": {"message": words, "type": kind, "code": null}});
+    (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
+
+fn read(body: Value, earlier: usize) -> Told {
+    let messages = body["messages"].as_array().cloned().unwrap_or_default();
+    let last = messages.iter().rposition(|message| message["role"] == "user");
+    let last_said =
+        last.and_then(|at| messages[at]["content"].as_str()).unwrap_or_default().to_owned();
+    let since = last.map_or(&messages[..], |at| &messages[at..]);
+    let rounds = since.iter().filter(|message| message["role"] == "assistant").count();
+    let tools = body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let tools = tools
+        .iter()
+        .filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned))
+        .collect();
+    Told { body, last_said, rounds, tools, earlier }
+}
