@@ -1,1 +1,371 @@
-//! later
+//! The contract of a journal: every adapter passes this suite.
+//!
+//! A [`Place`] is somewhere a journal lives; opening it twice gives the same journal again, as a
+//! restart would.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use planwright_domain::{
+    actor::{Person, Standing},
+    command::{Asked, PersonCommand, SessionCommand, SystemCommand},
+    id::Seq,
+    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    next::Waiting,
+    session::{CorruptJournal, Session, SessionEvent},
+    time::Time,
+    turn::{Answer as ModelSaid, CallKind, RequestedCall, TurnEvent},
+};
+use planwright_runtime::{
+    dispatch::dispatch,
+    ports::{Answer, BackedOff, Journal, JournalError, Undecided},
+};
+use uuid::Uuid;
+
+/// Somewhere a journal lives.
+#[async_trait]
+pub trait Place: Send + Sync {
+    /// The journal that lives there, as a process that just started finds it.
+    async fn open(&self) -> Arc<dyn Journal>;
+}
+
+/// Makes one test of each part of the contract, for a place that this expression makes.
+#[macro_export]
+macro_rules! journal_contract {
+    ($place:expr) => {
+        $crate::journal_contract!(@each $place;
+            what_was_appended_is_there_after_a_restart
+            the_same_command_gets_the_same_answer
+            a_refusal_is_kept_and_stores_no_event
+            a_refusal_that_is_only_too_late_is_not_kept
+            a_decision_that_finds_corruption_stores_nothing
+            events_are_numbered_from_one_without_a_gap
+            the_session_is_the_fold_of_its_events_across_snapshots
+            appends_to_one_session_happen_one_after_the_other
+            appends_to_many_sessions_do_not_mix
+            what_is_due_is_stored_with_what_happened
+            what_waits_for_a_person_is_listed
+            a_session_that_fails_backs_off_and_is_parked
+            every_revision_can_be_read_again
+            a_pointer_is_kept
+        );
+    };
+    (@each $place:expr; $($name:ident)*) => {$(
+        #[tokio::test]
+        async fn $name() {
+            let place = $place;
+            $crate::journal_contract::$name(&place).await;
+        }
+    )*};
+}
+
+fn identity(key: &str) -> SessionIdentity {
+    SessionIdentity::parse(&format!("cli:{key}")).expect("a key")
+}
+
+fn ada() -> Person {
+    Person::new("ada", "cli", Standing::Decides)
+}
+
+fn say(text: &str) -> SessionCommand {
+    SessionCommand::Person(ada(), PersonCommand::Say { text: text.into() })
+}
+
+async fn ask(journal: &dyn Journal, key: &str, id: u128, command: SessionCommand) -> Answer {
+    let asked = Asked::new(Uuid::from_u128(id), Time(1_000 + id as i64), command);
+    dispatch(journal, &identity(key), asked).await.expect("the journal answers")
+}
+
+async fn kinds(journal: &dyn Journal, key: &str) -> Vec<&'static str> {
+    let events = journal.events(&identity(key), Seq(0), usize::MAX).await.expect("events");
+    events.iter().map(|recorded| recorded.event.kind()).collect()
+}
+
+/// An acknowledged append is there when the journal is opened again.
+pub async fn what_was_appended_is_there_after_a_restart(place: &dyn Place) {
+    let journal = place.open().await;
+    let answer = ask(&*journal, "talk-0001", 1, say("hello")).await;
+    assert_eq!(answer, Answer::Accepted { before: Seq(0), version: Seq(1) });
+    drop(journal);
+    let journal = place.open().await;
+    let events = journal.events(&identity("talk-0001"), Seq(0), 10).await.expect("events");
+    let event = SessionEvent::MessageQueued { text: "hello".into(), by: ada() };
+    assert_eq!(
+        events
+            .into_iter()
+            .map(|recorded| (recorded.seq, recorded.at, recorded.event))
+            .collect::<Vec<_>>(),
+        [(Seq(1), Time(1_001), event)]
+    );
+}
+
+/// Asking twice has one effect and one answer, in this life and in the next.
+pub async fn the_same_command_gets_the_same_answer(place: &dyn Place) {
+    let journal = place.open().await;
+    let first = ask(&*journal, "talk-0001", 1, say("hello")).await;
+    ask(&*journal, "talk-0001", 2, say("more")).await;
+    assert_eq!(ask(&*journal, "talk-0001", 1, say("hello")).await, first);
+    drop(journal);
+    let journal = place.open().await;
+    assert_eq!(ask(&*journal, "talk-0001", 1, say("something else")).await, first);
+    assert_eq!(kinds(&*journal, "talk-0001").await.len(), 2);
+}
+
+/// A refusal is an answer too.
+pub async fn a_refusal_is_kept_and_stores_no_event(place: &dyn Place) {
+    let journal = place.open().await;
+    ask(&*journal, "talk-0001", 1, say("hello")).await;
+    let refused =
+        ask(&*journal, "talk-0001", 2, SessionCommand::Person(ada(), PersonCommand::Stop)).await;
+    assert!(refused.is_refused());
+    assert_eq!(ask(&*journal, "talk-0001", 2, say("now allowed")).await, refused);
+    assert_eq!(kinds(&*journal, "talk-0001").await, ["message_queued"]);
+}
+
+/// What was refused because the session had moved on may be asked again.
+pub async fn a_refusal_that_is_only_too_late_is_not_kept(place: &dyn Place) {
+    let journal = place.open().await;
+    ask(&*journal, "talk-0001", 1, say("hello")).await;
+    let early = SystemCommand::StartTurn { turn: Uuid::from_u128(9).into(), queued: Seq(2) };
+    assert!(ask(&*journal, "talk-0001", 2, SessionCommand::System(early)).await.is_refused());
+    let due = SystemCommand::StartTurn { turn: Uuid::from_u128(9).into(), queued: Seq(1) };
+    assert!(!ask(&*journal, "talk-0001", 2, SessionCommand::System(due)).await.is_refused());
+}
+
+/// A decision that finds corruption is an error, and nothing is stored.
+pub async fn a_decision_that_finds_corruption_stores_nothing(place: &dyn Place) {
+    let journal = place.open().await;
+    let decide =
+        Box::new(|_: &Session| Err(Undecided::Corrupt(CorruptJournal::new(Seq(1), "for a test"))));
+    let error =
+        journal.append(&identity("talk-0001"), Uuid::from_u128(1).into(), Time(1), decide).await;
+    assert!(matches!(error, Err(JournalError::Corrupt(_))));
+    assert_eq!(kinds(&*journal, "talk-0001").await.len(), 0);
+    assert_eq!(
+        ask(&*journal, "talk-0001", 1, say("hello")).await,
+        Answer::Accepted { before: Seq(0), version: Seq(1) }
+    );
+}
+
+/// Pages of events continue each other.
+pub async fn events_are_numbered_from_one_without_a_gap(place: &dyn Place) {
+    let journal = place.open().await;
+    for at in 1..=10 {
+        ask(&*journal, "talk-0001", at, say(&format!("message {at}"))).await;
+    }
+    let (mut seen, mut after) = (Vec::new(), Seq(0));
+    loop {
+        let page = journal.events(&identity("talk-0001"), after, 3).await.expect("events");
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        seen.extend(page.iter().map(|recorded| recorded.seq.0));
+    }
+    assert_eq!(seen, (1..=10).collect::<Vec<_>>());
+}
+
+/// The stored session, warm or cold, is what folding the events gives.
+pub async fn the_session_is_the_fold_of_its_events_across_snapshots(place: &dyn Place) {
+    let journal = place.open().await;
+    for at in 1..=300 {
+        ask(&*journal, "talk-0001", at, say("x")).await;
+        if at % 50 == 0 {
+            ask(
+                &*journal,
+                "talk-0001",
+                1_000 + at,
+                SessionCommand::Person(ada(), PersonCommand::Reset),
+            )
+            .await;
+        }
+    }
+    let warm = journal.session(&identity("talk-0001")).await.expect("a session");
+    drop(journal);
+    let journal = place.open().await;
+    let cold = journal.session(&identity("talk-0001")).await.expect("a session");
+    let events = journal.events(&identity("talk-0001"), Seq(0), usize::MAX).await.expect("events");
+    let events: Vec<_> = events.into_iter().map(|recorded| recorded.event).collect();
+    let folded = Session::new(identity("talk-0001")).fold(&events).expect("it folds");
+    assert_eq!((&*warm, &*cold), (&folded, &folded));
+}
+
+/// Many at once on one session: each sees what the one before it did.
+pub async fn appends_to_one_session_happen_one_after_the_other(place: &dyn Place) {
+    let journal = place.open().await;
+    let asks = (1..=64_u128).map(|at| {
+        let journal = journal.clone();
+        tokio::spawn(
+            async move { ask(&*journal, "talk-0001", at, say(&format!("message {at}"))).await },
+        )
+    });
+    let mut versions = Vec::new();
+    for asked in asks.collect::<Vec<_>>() {
+        match asked.await.expect("it answers") {
+            Answer::Accepted { before, version } => {
+                assert_eq!(version, before.following());
+                versions.push(version.0);
+            }
+            Answer::Refused(refusal) => panic!("{refusal}"),
+        }
+    }
+    versions.sort_unstable();
+    assert_eq!(versions, (1..=64).collect::<Vec<_>>());
+}
+
+/// Many sessions at once: each holds its own and nothing else.
+pub async fn appends_to_many_sessions_do_not_mix(place: &dyn Place) {
+    let journal = place.open().await;
+    let asks = (0..200_u128).map(|at| {
+        let journal = journal.clone();
+        tokio::spawn(async move {
+            let key = format!("talk-{:04}", at % 20);
+            ask(&*journal, &key, at, say(&key)).await
+        })
+    });
+    for asked in asks.collect::<Vec<_>>() {
+        assert!(!asked.await.expect("it answers").is_refused());
+    }
+    for at in 0..20 {
+        let key = format!("talk-{at:04}");
+        let events = journal.events(&identity(&key), Seq(0), usize::MAX).await.expect("events");
+        assert_eq!(events.len(), 10);
+        assert!(events.iter().all(|recorded| matches!(&recorded.event, SessionEvent::MessageQueued { text, .. } if *text == key)));
+    }
+}
+
+/// What is due is a row that no crash can lose.
+pub async fn what_is_due_is_stored_with_what_happened(place: &dyn Place) {
+    let journal = place.open().await;
+    ask(&*journal, "talk-0001", 1, say("hello")).await;
+    ask(&*journal, "talk-0002", 2, say("hello")).await;
+    ask(&*journal, "talk-0002", 3, SessionCommand::Person(ada(), PersonCommand::Reset)).await;
+    drop(journal);
+    let journal = place.open().await;
+    let due = journal.due(10).await.expect("rows");
+    assert_eq!(
+        due.iter().map(|row| (row.identity.clone(), row.version, row.at)).collect::<Vec<_>>(),
+        [(identity("talk-0001"), Seq(1), None)]
+    );
+}
+
+/// A list of sessions says which of them need a person.
+pub async fn what_waits_for_a_person_is_listed(place: &dyn Place) {
+    let journal = place.open().await;
+    ready(&*journal, "talk-0001").await;
+    ask(&*journal, "talk-0002", 90, say("hello")).await;
+    let rows = journal.sessions(10).await.expect("rows");
+    let rows: Vec<_> =
+        rows.into_iter().map(|row| (row.identity, row.waiting, row.parked)).collect();
+    assert!(rows.contains(&(identity("talk-0001"), Some(Waiting::Decision), None)));
+    assert!(rows.contains(&(identity("talk-0002"), None, None)));
+}
+
+/// Failures back off further and further; after the eighth the session is left alone until taken up.
+pub async fn a_session_that_fails_backs_off_and_is_parked(place: &dyn Place) {
+    let journal = place.open().await;
+    ask(&*journal, "talk-0001", 1, say("hello")).await;
+    let mut last = Time(0);
+    for _ in 1..8 {
+        match journal
+            .back_off(&identity("talk-0001"), Time(1_000), "no luck")
+            .await
+            .expect("it backs off")
+        {
+            BackedOff::Until(time) => {
+                assert!(time > last);
+                last = time;
+            }
+            BackedOff::Parked => panic!("parked too early"),
+        }
+    }
+    assert_eq!(
+        journal.back_off(&identity("talk-0001"), Time(1_000), "no luck").await.expect("it parks"),
+        BackedOff::Parked
+    );
+    assert!(journal.due(10).await.expect("rows").is_empty());
+    assert_eq!(journal.sessions(10).await.expect("rows")[0].parked.as_deref(), Some("no luck"));
+    journal.unpark(&identity("talk-0001"), Time(2_000)).await.expect("it is taken up");
+    assert_eq!(journal.due(10).await.expect("rows").len(), 1);
+    assert_eq!(journal.sessions(10).await.expect("rows")[0].parked, None);
+}
+
+/// Revisions are read back with their digests.
+pub async fn every_revision_can_be_read_again(place: &dyn Place) {
+    let journal = place.open().await;
+    ready(&*journal, "talk-0001").await;
+    let revisions = journal.revisions(&identity("talk-0001")).await.expect("revisions");
+    let session = journal.session(&identity("talk-0001")).await.expect("a session");
+    let head = session.plan().and_then(|plan| plan.current.as_ref()).expect("a revision");
+    assert_eq!(revisions.len(), 1);
+    assert_eq!(
+        (revisions[0].1, revisions[0].0.digest(&identity("talk-0001"))),
+        (head.digest, head.digest)
+    );
+    assert_eq!(revisions[0].0.markdown, "# A plan\n");
+}
+
+/// The active conversation of a chat.
+pub async fn a_pointer_is_kept(place: &dyn Place) {
+    let journal = place.open().await;
+    let chat = TransportChatId("terminal".into());
+    let key = |key: &str| ConversationKey::new(key).expect("a key");
+    assert_eq!(journal.pointer(ChannelType::Cli, &chat).await.expect("it answers"), None);
+    journal.move_pointer(ChannelType::Cli, &chat, &key("talk-0001")).await.expect("it moves");
+    journal.move_pointer(ChannelType::Cli, &chat, &key("talk-0002")).await.expect("it moves");
+    drop(journal);
+    let journal = place.open().await;
+    assert_eq!(
+        journal.pointer(ChannelType::Cli, &chat).await.expect("it answers"),
+        Some(key("talk-0002"))
+    );
+    assert_eq!(journal.pointer(ChannelType::Web, &chat).await.expect("it answers"), None);
+}
+
+/// Brings a session to a plan that waits for a decision.
+async fn ready(journal: &dyn Journal, key: &str) {
+    let plan = PersonCommand::StartPlan {
+        plan: Uuid::from_u128(50).into(),
+        strategy: planwright_domain::plan::Strategy::Document,
+    };
+    ask(journal, key, 10, SessionCommand::Person(ada(), plan)).await;
+    ask(journal, key, 11, say("plan it")).await;
+    let turn = Uuid::from_u128(51).into();
+    ask(
+        journal,
+        key,
+        12,
+        SessionCommand::System(SystemCommand::StartTurn { turn, queued: Seq(2) }),
+    )
+    .await;
+    let bracket = planwright_domain::effect::Bracket {
+        incarnation: planwright_domain::id::Incarnation(Uuid::from_u128(52)),
+        start_by: Time(5),
+        deadline: Time(6),
+    };
+    let start = SystemCommand::StartModelCall { turn, round: 1, attempt: 1, bracket };
+    ask(journal, key, 13, SessionCommand::System(start)).await;
+    let call = RequestedCall {
+        id: Uuid::from_u128(53).into(),
+        wire_id: "w".into(),
+        tool: "plan_set_content".into(),
+        arguments: "{\"plan_markdown\":\"# A plan\\n\"}".into(),
+        kind: CallKind::Plan,
+    };
+    let answer = ModelSaid { text: String::new(), calls: vec![call], ..ModelSaid::default() };
+    ask(
+        journal,
+        key,
+        14,
+        SessionCommand::System(SystemCommand::RecordAnswer { turn, round: 1, attempt: 1, answer }),
+    )
+    .await;
+    let tool = planwright_domain::command::ModelCommand::UsePlanTool {
+        call: Uuid::from_u128(53).into(),
+        fresh: Uuid::from_u128(54).into(),
+    };
+    ask(journal, key, 15, SessionCommand::Model(turn, tool)).await;
+    let events = journal.events(&identity(key), Seq(0), 100).await.expect("events");
+    assert!(events.iter().any(|recorded| matches!(
+        &recorded.event,
+        SessionEvent::Turn(TurnEvent::CallAnswered { .. })
+    )));
+}

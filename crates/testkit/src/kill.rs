@@ -53,8 +53,10 @@ pub struct Campaign {
     power: Option<crate::power::Power>,
     /// What was acknowledged, in order.
     pub acknowledged: Vec<Acknowledged>,
-    /// How many lives ended by being killed.
+    /// How many lives ended by being killed at a moment.
     pub killed: u32,
+    /// How many lives ended by being killed at a named point.
+    pub killed_at_points: u32,
     /// How many lives ended before their death came.
     pub outlived: u32,
     /// What a life saw that it must not see.
@@ -87,6 +89,7 @@ impl Campaign {
             power: None,
             acknowledged: Vec::new(),
             killed: 0,
+            killed_at_points: 0,
             outlived: 0,
             complaints: Vec::new(),
         })
@@ -130,7 +133,7 @@ impl Campaign {
         self.live_in(&session, death).await
     }
 
-    /// Lives on in every conversation until nothing moves and nothing waits.
+    /// Lives on in every conversation until nothing moves; approvals that wait are left to wait.
     pub async fn settle(&mut self) -> anyhow::Result<()> {
         for session in Self::sessions() {
             self.live_in(&session, Death::Peaceful).await?;

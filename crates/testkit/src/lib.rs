@@ -4,6 +4,7 @@
 //! every journal passes; [`scripted_model`] speaks a provider's wire format on loopback;
 //! [`kill`] and [`power`] end real processes and look at what is left.
 
+#![expect(clippy::expect_used, reason = "a broken expectation in a suite is a failed test")]
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "a script or a check often looks for one kind and passes over the rest"

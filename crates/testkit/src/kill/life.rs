@@ -52,7 +52,7 @@ pub(super) async fn live(
             drop(process.input.take());
             process.child.wait().await?;
         }
-        Death::At(..) => campaign.killed += 1,
+        Death::At(..) => campaign.killed_at_points += 1,
         Death::After(_) | Death::PowerCut(_) => {
             process.child.start_kill()?;
             process.child.wait().await?;
@@ -100,6 +100,7 @@ async fn step(
         (false, _, _) if *death == Death::Peaceful => return Step::Rests,
         (false, _, _) => "/plan on".into(),
         (true, "Drafting", _) => format!("plan the work {token:x}"),
+        (true, "Ready", Some("decision")) if *death == Death::Peaceful => return Step::Rests,
         (true, "Ready", Some("decision")) => {
             if process.ask(campaign, session, "/plan show").await.is_none() {
                 return Step::Dead;
