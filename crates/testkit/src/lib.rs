@@ -11,9 +11,11 @@
 )]
 
 pub mod clock;
+pub mod house;
 pub mod journal_contract;
 pub mod kill;
 pub mod ledger;
 pub mod machine;
 pub mod power;
 pub mod scripted_model;
+pub mod stories;

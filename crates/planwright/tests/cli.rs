@@ -1,0 +1,222 @@
+//! The binary, as a person or a script meets it.
+
+use std::{
+    io::Write as _,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+use planwright_testkit::scripted_model::{ScriptedModel, worker::worker};
+use serde_json::Value;
+
+const PASSPHRASE: &str = "correct horse battery";
+
+struct Home {
+    home: tempfile::TempDir,
+    url: String,
+    _model: Option<ScriptedModel>,
+}
+
+impl Home {
+    async fn new() -> Self {
+        let model = ScriptedModel::start(worker(300, 2)).await.unwrap();
+        Self { home: tempfile::tempdir().unwrap(), url: model.base_url(), _model: Some(model) }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_planwright"));
+        command.args(words).env_clear().env("HOME", self.home.path()).env("USER", "ada");
+        command.arg("--data").arg(self.path("data")).arg("--workspace").arg(self.path("workspace"));
+        command.args(["--model-url", &self.url, "--model", "scripted"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    async fn run(&self, words: &[&str], input: &str) -> Output {
+        let (mut command, input) = (self.command(words), input.to_owned());
+        let run = tokio::task::spawn_blocking(move || {
+            let mut child = command.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+            child.wait_with_output().unwrap()
+        });
+        run.await.unwrap()
+    }
+
+    /// A decision needs the passphrase; in a script it comes on the first line.
+    async fn decide(&self, words: &[&str]) -> (Option<i32>, String) {
+        let words: Vec<_> = words.iter().copied().chain(["--passphrase-stdin"]).collect();
+        told(&self.run(&words, &format!("{PASSPHRASE}\n")).await)
+    }
+
+    async fn says(&self, words: &[&str]) -> (Option<i32>, String) {
+        told(&self.run(words, "").await)
+    }
+}
+
+fn told(output: &Output) -> (Option<i32>, String) {
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    (output.status.code(), text)
+}
+
+#[tokio::test]
+async fn the_demo_plays_itself_and_ends_with_what_was_written() {
+    let (code, text) = Home::new().await.says(&["demo", "--play"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    for words in [
+        "Nothing was approved",
+        "rev 1 → 2  1 added · 0 removed",
+        "+ 2. Copy `notes/monday.md` to `backup/monday.md`.",
+        "↻ the demo model is busy",
+        "✓ wrote review.md (133 bytes)",
+        "╭ Plan done",
+    ] {
+        assert!(text.contains(words), "{words} is missing in:\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "a pipe gets no colours");
+}
+
+#[tokio::test]
+async fn a_plan_goes_from_request_to_file_with_exit_codes_that_scripts_can_read() {
+    let home = Home::new().await;
+    assert_eq!(home.says(&["plan", "on"]).await.0, Some(0));
+    let (code, text) = home.says(&["chat", "write", "two", "files"]).await;
+    assert_eq!(code, Some(3), "a plan waits for a decision: {text}");
+    assert!(text.contains("╭ Plan ready · rev 1"), "{text}");
+    let (code, text) = home.says(&["plan", "approve"]).await;
+    assert_eq!(code, Some(5), "nobody may decide without the passphrase: {text}");
+    let (code, text) = home.decide(&["plan", "approve"]).await;
+    assert_eq!((code, text.contains("was not shown in full here")), (Some(5), true), "{text}");
+    let (code, text) = home.decide(&["plan", "show"]).await;
+    assert_eq!((code, text.contains("# Plan 0")), (Some(0), true), "{text}");
+    let (code, text) = home.decide(&["plan", "approve"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.contains("╭ Plan done") && text.contains("the model reports: all files written"),
+        "{text}"
+    );
+    assert_eq!(std::fs::read_dir(home.path("workspace/out")).unwrap().count(), 2);
+    let (code, text) = home.says(&["plan", "status"]).await;
+    assert_eq!(
+        (code, text.contains("no plan work; the last plan: Plan 0 (Done)")),
+        (Some(0), true),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_stale_approval_exits_with_four_and_approves_nothing() {
+    let home = Home::new().await;
+    home.says(&["plan", "on"]).await;
+    home.says(&["chat", "one"]).await;
+    home.decide(&["plan", "show"]).await;
+    home.says(&["chat", "another"]).await;
+    let (code, text) = home.decide(&["plan", "approve"]).await;
+    assert_eq!((code, text.contains("Nothing was approved")), (Some(4), true), "{text}");
+    let (code, text) = home.says(&["plan", "diff", "1", "2"]).await;
+    assert_eq!((code, text.contains("rev 1 → 2")), (Some(0), true), "{text}");
+}
+
+#[tokio::test]
+async fn a_wrong_passphrase_decides_nothing() {
+    let home = Home::new().await;
+    home.says(&["plan", "on"]).await;
+    home.says(&["chat", "one"]).await;
+    home.decide(&["plan", "show"]).await;
+    let (code, text) =
+        told(&home.run(&["plan", "approve", "--passphrase-stdin"], "wrong horse battery\n").await);
+    assert_eq!((code, text.contains("is not the one that was chosen")), (Some(1), true), "{text}");
+    assert_eq!(home.says(&["plan", "status"]).await.0, Some(3), "the approval still waits");
+}
+
+#[tokio::test]
+async fn a_second_process_on_one_data_directory_is_refused_and_told_of_the_first() {
+    let home = Home::new().await;
+    let mut first = home.command(&["chat"]).spawn().unwrap();
+    while !home.path("data/journal.sqlite").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let (code, text) = home.says(&["plan", "status"]).await;
+    let told = format!("is in use by process {} (planwright)", first.id());
+    assert_eq!((code, text.contains(&told)), (Some(1), true), "{text}");
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success());
+    assert_eq!(home.says(&["plan", "status"]).await.0, Some(0));
+}
+
+#[tokio::test]
+async fn json_is_one_object_a_line_and_names_the_session_on_every_event() {
+    let home = Home::new().await;
+    let sent = "{\"id\":\"00000000-0000-0000-0000-000000000001\",\"text\":\"hello\"}\n";
+    let output =
+        home.run(&["chat", "--json", "--session", "my-first-talk"], &format!("{sent}{sent}")).await;
+    let lines: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let accepted: Vec<_> = lines
+        .iter()
+        .filter(|line| line["type"] == "accepted")
+        .map(|line| (line["id"].clone(), line["version"].clone()))
+        .collect();
+    assert_eq!(accepted.len(), 2);
+    assert_eq!(accepted[0], accepted[1], "the same id has the same answer");
+    let events: Vec<_> = lines.iter().filter(|line| line["type"] == "event").collect();
+    assert!(events.iter().all(|event| event["session"] == "cli:my-first-talk"));
+    assert_eq!(events.iter().filter(|event| event["kind"] == "message_queued").count(), 1);
+    assert_eq!(
+        events.iter().map(|event| event["seq"].as_u64().unwrap()).collect::<Vec<_>>(),
+        (1..=events.len() as u64).collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test]
+async fn sessions_are_listed_started_and_switched() {
+    let home = Home::new().await;
+    assert_eq!(home.says(&["session", "new", "first-talk"]).await.0, Some(0));
+    home.says(&["chat", "hello"]).await;
+    home.says(&["session", "new", "second-talk"]).await;
+    home.says(&["chat", "hello"]).await;
+    let (_, text) = home.says(&["session"]).await;
+    assert!(text.contains("● cli:second-talk") && text.contains("○ cli:first-talk"), "{text}");
+    assert_eq!(home.says(&["session", "switch", "first-talk"]).await.0, Some(0));
+    assert_eq!(home.says(&["session", "switch", "no-such-talk"]).await.0, Some(1));
+    assert_eq!(home.says(&["session", "new", "bad"]).await.0, Some(1));
+    let (_, text) = home.says(&["session"]).await;
+    assert!(text.contains("● cli:first-talk"), "{text}");
+}
+
+#[tokio::test]
+async fn the_doctor_says_what_is_wrong_and_what_to_do() {
+    let mut home = Home::new().await;
+    let (code, text) = home.says(&["doctor"]).await;
+    assert_eq!((code, text.contains("✗ passphrase: not chosen yet")), (Some(1), true), "{text}");
+    home.decide(&["plan", "status"]).await;
+    let (code, text) = home.says(&["doctor"]).await;
+    assert_eq!((code, text.contains("✓ model: scripted at")), (Some(0), true), "{text}");
+    home.url = "http://127.0.0.1:9/v1".into();
+    let (code, text) = home.says(&["doctor"]).await;
+    assert_eq!(
+        (code, text.contains("✗ model:") && text.contains("planwright demo")),
+        (Some(1), true),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn wrong_words_exit_with_two_and_completions_exist() {
+    let home = Home::new().await;
+    assert_eq!(home.says(&["plan", "aprove"]).await.0, Some(2));
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, text) = home.says(&["completions", shell]).await;
+        assert_eq!((code, text.contains("planwright")), (Some(0), true));
+    }
+}

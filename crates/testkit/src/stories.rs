@@ -1,0 +1,450 @@
+//! Stories from the first word to the last file, told once for every deployment.
+
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use planwright_domain::{
+    command::{Decision, PersonCommand, SessionCommand, Start},
+    identity::SessionIdentity,
+    plan::{PlanEvent, PlanStatus, Progress},
+    session::SessionEvent,
+    turn::{FailureKind, Told as CallTold, TurnEnd, TurnEvent},
+};
+use planwright_runtime::{
+    inbound::{Reply, Spoken},
+    ports::{Signal, schemas},
+    runtime::fresh_id,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    house::{House, ada, session},
+    scripted_model::{Conduct, Said, Shape, Told, worker::worker},
+};
+
+/// Makes one test of each story, for houses that this function builds from a model's conduct.
+#[macro_export]
+macro_rules! stories {
+    ($build:expr) => {
+        $crate::stories!(@each $build;
+            a_message_is_answered_and_streamed
+            a_plan_is_written_read_approved_and_executed
+            comments_and_notes_reach_the_model
+            a_stale_approval_runs_nothing
+            a_write_without_an_approved_plan_is_refused_and_told
+            a_busy_server_is_asked_again
+            an_answer_that_broke_off_is_asked_for_again
+            a_stop_aborts_the_model_call_and_the_queue_goes_on
+            the_same_message_twice_is_answered_once
+            a_person_can_steer_a_turn_that_is_under_way
+            a_turn_whose_process_died_goes_on_in_the_next
+            two_conversations_do_not_mix
+            calls_that_cannot_be_made_are_answered_to_the_model
+            results_return_in_the_order_of_the_calls
+            a_reset_begins_a_new_view
+            a_model_that_tries_to_decide_decides_nothing
+        );
+    };
+    (@each $build:expr; $($name:ident)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            $crate::stories::$name($build).await;
+        }
+    )*};
+}
+
+fn script(said: Vec<Said>) -> Conduct {
+    Arc::new(move |told: &Told| {
+        said.get(told.earlier).cloned().unwrap_or_else(|| Said::text("the script has ended"))
+    })
+}
+
+fn plan(markdown: &str) -> Said {
+    Said::call("plan_set_content", &json!({"plan_markdown": markdown}))
+}
+
+fn write(path: &str) -> Said {
+    Said::call("write_file", &json!({"path": path, "content": "made by the plan\n"}))
+}
+
+fn report_done() -> Said {
+    Said::call("plan_report", &json!({"status": "done", "summary": "written"}))
+}
+
+/// The messages of the last request that the model had.
+fn last_messages(house: &House) -> Vec<Value> {
+    let requests = house.model.requests();
+    requests.last().and_then(|request| request["messages"].as_array().cloned()).unwrap_or_default()
+}
+
+fn contents(messages: &[Value], role: &str) -> Vec<String> {
+    let of_role = messages.iter().filter(|message| message["role"] == role);
+    of_role.filter_map(|message| message["content"].as_str().map(str::to_owned)).collect()
+}
+
+fn talk() -> SessionIdentity {
+    session("talk-0001")
+}
+
+/// What is streamed is what is then committed.
+pub async fn a_message_is_answered_and_streamed(build: impl AsyncFn(Conduct) -> House) {
+    let house =
+        build(script(vec![Said::text("Good evening to you.").shaped(Shape::ByteSplit)])).await;
+    let mut ear = house.runtime.broadcast.subscribe(&talk());
+    house.does(&talk(), "good evening").await;
+    let mut heard = String::new();
+    while let Ok(Some(signal)) = tokio::time::timeout(Duration::from_millis(100), ear.next()).await
+    {
+        if let Signal::Preview(piece) = signal {
+            assert_eq!(piece.offset, heard.len());
+            heard.push_str(&piece.text);
+        }
+    }
+    let events = house.events(&talk()).await;
+    let said = events.iter().find_map(|event| match event {
+        SessionEvent::Turn(TurnEvent::ModelAnswered { answer, .. }) => Some(answer.text.clone()),
+        _ => None,
+    });
+    assert_eq!(
+        (said.as_deref(), heard.as_str()),
+        (Some("Good evening to you."), "Good evening to you.")
+    );
+}
+
+/// From the first word to the file.
+pub async fn a_plan_is_written_read_approved_and_executed(build: impl AsyncFn(Conduct) -> House) {
+    let house = build(script(vec![
+        plan("# Write it\n\n1. Write `made.txt`.\n"),
+        Said::text("There is the plan."),
+        write("made.txt"),
+        report_done(),
+        Said::text("All done."),
+    ]))
+    .await;
+    house.does(&talk(), "/plan on").await;
+    let ready = house.does(&talk(), "write it").await;
+    assert_eq!(ready.plan().map(|plan| plan.status.word()), Some("Ready"));
+    assert!(!house.file("made.txt").exists());
+    house.does(&talk(), "/plan show").await;
+    let done = house.does(&talk(), "/plan approve").await;
+    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.word()), Some("Done"));
+    assert_eq!(fs::read_to_string(house.file("made.txt")).expect("the file"), "made by the plan\n");
+    let opening = contents(&last_messages(&house), "user").pop().unwrap_or_default();
+    let digest = ready
+        .plan()
+        .and_then(|plan| plan.current.as_ref())
+        .map(|head| head.digest.to_string())
+        .unwrap_or_default();
+    assert!(
+        opening.contains("# Write it\n\n1. Write `made.txt`.\n") && opening.contains(&digest),
+        "{opening}"
+    );
+    assert_eq!(done.last_ended.as_ref().map(|ended| ended.touched.len()), Some(1));
+}
+
+/// What the reviewer says arrives, word for word.
+pub async fn comments_and_notes_reach_the_model(build: impl AsyncFn(Conduct) -> House) {
+    let house = build(script(vec![
+        plan("# One\n"),
+        Said::text("one"),
+        plan("# Two\n"),
+        Said::text("two"),
+        report_done(),
+        Said::text("done"),
+    ]))
+    .await;
+    house.does(&talk(), "/plan on").await;
+    house.does(&talk(), "plan").await;
+    house.does(&talk(), "/plan show").await;
+    house.does(&talk(), "/plan changes 1: say what for").await;
+    assert!(
+        contents(&last_messages(&house), "user")
+            .iter()
+            .any(|text| text.contains("- line 1: say what for"))
+    );
+    house.does(&talk(), "/plan show").await;
+    let ready = house.runtime.session(&talk()).await.expect("a session");
+    let digest = ready
+        .plan()
+        .and_then(|plan| plan.current.as_ref())
+        .map(|head| head.digest)
+        .expect("a revision");
+    let notes = vec!["mind the cat".to_owned(), "and the dog".to_owned()];
+    let schemas = schemas(&*house.runtime.toolbox);
+    let approve =
+        PersonCommand::Decide(Decision::Approve { digest, notes, start: Start::AtOnce, schemas });
+    house
+        .runtime
+        .dispatch(&talk(), fresh_id(), SessionCommand::Person(ada(), approve))
+        .await
+        .expect("an answer");
+    house.rests(&talk()).await;
+    let told = contents(&last_messages(&house), "user").join("\n");
+    assert!(
+        told.contains("Note from the approver: mind the cat")
+            && told.contains("Note from the approver: and the dog")
+    );
+}
+
+/// Read one revision, approve another: no.
+pub async fn a_stale_approval_runs_nothing(build: impl AsyncFn(Conduct) -> House) {
+    let house =
+        build(script(vec![plan("# One\n"), Said::text("one"), plan("# Two\n"), Said::text("two")]))
+            .await;
+    house.does(&talk(), "/plan on").await;
+    house.does(&talk(), "plan").await;
+    house.does(&talk(), "/plan show").await;
+    house.does(&talk(), "and now differently").await;
+    let Reply::Refused(refusal) = house.says(&talk(), "/plan approve").await else {
+        panic!("it was accepted")
+    };
+    assert_eq!(refusal.kind(), "stale_decision");
+    let kinds = house.kinds(&talk()).await;
+    assert!(!kinds.contains(&"plan_approved") && !kinds.contains(&"execution_started"));
+}
+
+/// The gate, as the model meets it.
+pub async fn a_write_without_an_approved_plan_is_refused_and_told(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let house = build(script(vec![write("sneaky.txt"), Said::text("I could not.")])).await;
+    house.does(&talk(), "write something").await;
+    assert!(!house.file("sneaky.txt").exists());
+    let told = contents(&last_messages(&house), "tool").pop().unwrap_or_default();
+    assert!(told.starts_with("policy_denied: write_file changes things"), "{told}");
+}
+
+/// 429 and 503 pass.
+pub async fn a_busy_server_is_asked_again(build: impl AsyncFn(Conduct) -> House) {
+    let house = build(script(vec![
+        Said::text("").shaped(Shape::TooManyRequests),
+        Said::text("Here I am."),
+    ]))
+    .await;
+    house.does(&talk(), "hello").await;
+    let kinds = house.kinds(&talk()).await;
+    assert_eq!(
+        kinds,
+        [
+            "message_queued",
+            "turn_started",
+            "model_call_started",
+            "model_call_failed",
+            "model_call_started",
+            "model_answered",
+            "turn_finished"
+        ]
+    );
+}
+
+/// Half an answer is no answer.
+pub async fn an_answer_that_broke_off_is_asked_for_again(build: impl AsyncFn(Conduct) -> House) {
+    let house = build(script(vec![
+        write("half.txt").shaped(Shape::Truncated),
+        Said::text("Once more, with care."),
+    ]))
+    .await;
+    let after = house.does(&talk(), "hello").await;
+    assert!(after.open.is_empty() && !house.file("half.txt").exists());
+    let failed = house.events(&talk()).await.into_iter().any(|event| {
+        matches!(event, SessionEvent::Turn(TurnEvent::ModelCallFailed { failure, .. }) if failure.kind == FailureKind::Malformed)
+    });
+    assert!(failed);
+}
+
+/// A stop is answered while the model still thinks, and ends the thinking.
+pub async fn a_stop_aborts_the_model_call_and_the_queue_goes_on(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let slow = Said { thinks: Duration::from_secs(60), ..Said::text("never heard") };
+    let house = build(script(vec![slow, Said::text("to the second")])).await;
+    house.says(&talk(), "think long").await;
+    house.until(&talk(), |session| session.turn.is_some()).await;
+    while house.model.requests().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let begun = Instant::now();
+    assert!(matches!(house.says(&talk(), "/stop").await, Reply::Accepted { .. }));
+    house.does(&talk(), "the second").await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!(house.model.requests().len(), 2);
+}
+
+/// A client that sends again, because it did not hear, is not heard twice.
+pub async fn the_same_message_twice_is_answered_once(build: impl AsyncFn(Conduct) -> House) {
+    let house = build(script(vec![Said::text("once")])).await;
+    let spoken = Spoken { identity: talk(), person: ada(), id: fresh_id(), line: "hello".into() };
+    let first = house.runtime.hear(spoken.clone()).await.expect("an answer");
+    house.rests(&talk()).await;
+    assert_eq!(house.runtime.hear(spoken).await.expect("an answer"), first);
+    house.rests(&talk()).await;
+    assert_eq!(house.model.requests().len(), 1);
+}
+
+/// What is said while the agent works is heard before it goes on.
+pub async fn a_person_can_steer_a_turn_that_is_under_way(build: impl AsyncFn(Conduct) -> House) {
+    let first = Said { thinks: Duration::from_millis(400), ..Said::call("list_files", &json!({})) };
+    let house = build(script(vec![first, Said::text("as you wish")])).await;
+    house.says(&talk(), "look around").await;
+    while house.model.requests().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    house.does(&talk(), "only the small ones").await;
+    assert_eq!(house.model.requests().len(), 2, "one turn, not two");
+    let roles: Vec<_> = last_messages(&house)
+        .iter()
+        .map(|message| message["role"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "user"]);
+}
+
+/// Recovery is asking `next` again.
+pub async fn a_turn_whose_process_died_goes_on_in_the_next(build: impl AsyncFn(Conduct) -> House) {
+    let slow = Said { thinks: Duration::from_secs(60), ..Said::text("never heard") };
+    let mut house = build(script(vec![slow, Said::text("after the fall")])).await;
+    house.says(&talk(), "hello").await;
+    while house.model.requests().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    house.dies_and_starts_again();
+    house.rests(&talk()).await;
+    let kinds = house.kinds(&talk()).await;
+    assert_eq!(
+        kinds,
+        [
+            "message_queued",
+            "turn_started",
+            "model_call_started",
+            "model_call_orphaned",
+            "model_call_started",
+            "model_answered",
+            "turn_finished"
+        ]
+    );
+}
+
+/// Invariant: `session-isolation`.
+pub async fn two_conversations_do_not_mix(build: impl AsyncFn(Conduct) -> House) {
+    let house = build(worker(300, 1)).await;
+    let (one, other) = (session("talk-0001"), session("talk-0002"));
+    house.does(&one, "/plan on").await;
+    let (first, second) =
+        tokio::join!(house.does(&one, "plan the one"), house.does(&other, "just talk"));
+    assert!(first.plan().is_some() && second.plan().is_none());
+    for request in house.model.requests() {
+        let text = request["messages"].to_string();
+        assert!(!(text.contains("plan the one") && text.contains("just talk")));
+    }
+    assert!(!house.kinds(&other).await.contains(&"plan_started"));
+}
+
+/// Broken calls are answered, not dropped.
+pub async fn calls_that_cannot_be_made_are_answered_to_the_model(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let mut said = Said::call("fly", &json!({})).and("read_file", &json!({"way": "there"}));
+    said.calls.push(("read_file".into(), "{\"path\": ".into()));
+    let house = build(script(vec![said, Said::text("sorry")])).await;
+    house.does(&talk(), "go").await;
+    let told = contents(&last_messages(&house), "tool");
+    assert_eq!(told.len(), 3);
+    assert!(told[0].starts_with("there is no tool \"fly\"; there are list_files"), "{}", told[0]);
+    assert!(told[1].contains("unknown field `way`") && told[2].contains("do not fit"), "{told:?}");
+}
+
+/// Invariant: `every-call-answered`.
+pub async fn results_return_in_the_order_of_the_calls(build: impl AsyncFn(Conduct) -> House) {
+    let read = |path: &str| json!({"path": path});
+    let said = Said::call("read_file", &read("a"))
+        .and("read_file", &read("b"))
+        .and("read_file", &read("c"))
+        .shaped(Shape::Interleaved);
+    let house = build(script(vec![said, Said::text("read")])).await;
+    fs::create_dir_all(house.file("")).expect("a directory");
+    for name in ["a", "b", "c"] {
+        fs::write(house.file(name), format!("contents of {name}")).expect("a file");
+    }
+    house.does(&talk(), "read them").await;
+    assert_eq!(
+        contents(&last_messages(&house), "tool"),
+        ["contents of a", "contents of b", "contents of c"]
+    );
+}
+
+/// What was said before a reset is not told again, and stays recorded.
+pub async fn a_reset_begins_a_new_view(build: impl AsyncFn(Conduct) -> House) {
+    let house = build(script(vec![Said::text("one"), Said::text("two")])).await;
+    house.does(&talk(), "the first").await;
+    house.does(&talk(), "/reset").await;
+    house.does(&talk(), "the second").await;
+    assert_eq!(contents(&last_messages(&house), "user"), ["the second"]);
+    let first = house.events(&talk()).await.into_iter().next();
+    assert!(matches!(first, Some(SessionEvent::MessageQueued { text, .. }) if text == "the first"));
+}
+
+/// Invariant: `model-never-approves`.
+pub async fn a_model_that_tries_to_decide_decides_nothing(build: impl AsyncFn(Conduct) -> House) {
+    let tries = Said::call("plan_approve", &json!({"approved": true}))
+        .and("approve", &json!({}))
+        .and("plan_report", &json!({"status": "done", "summary": "x"}));
+    let house = build(script(vec![plan("# One\n"), tries, Said::text("/plan approve")])).await;
+    house.does(&talk(), "/plan on").await;
+    let after = house.does(&talk(), "plan and do it at once").await;
+    assert_eq!(after.plan().map(|plan| plan.status.clone()), Some(PlanStatus::Ready));
+    let events = house.events(&talk()).await;
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event, SessionEvent::Plan(PlanEvent::PlanApproved { .. })))
+    );
+    let refused = events.iter().filter(|event| {
+        matches!(
+            event,
+            SessionEvent::Turn(TurnEvent::CallAnswered { told: CallTold::Refused { .. }, .. })
+        )
+    });
+    assert_eq!(refused.count(), 3);
+}
+
+/// A conversation that no longer fits the window is refused in words, not cut.
+pub async fn a_conversation_that_does_not_fit_is_refused_in_words(house: House) {
+    house.does(&talk(), "/plan on").await;
+    let after = house.does(&talk(), &"word ".repeat(2_000)).await;
+    assert!(house.model.requests().is_empty());
+    let end = house.events(&talk()).await.into_iter().find_map(|event| match event {
+        SessionEvent::Turn(TurnEvent::TurnFinished { end, .. }) => Some(end),
+        _ => None,
+    });
+    let Some(TurnEnd::Failed { failure }) = end else { panic!("it did not fail: {end:?}") };
+    assert_eq!(failure.kind, FailureKind::TooLarge);
+    assert!(failure.message.contains("send /reset to start a new view"), "{}", failure.message);
+    assert!(after.plan().is_some(), "the plan is untouched");
+    assert!(!matches!(
+        after.plan().map(|plan| &plan.status),
+        Some(PlanStatus::Executing(_, Progress::Running))
+    ));
+}
+
+/// Asked twice with one id, a decision has one effect and one answer.
+pub async fn a_decision_asked_twice_is_answered_the_same(house: House) {
+    house.does(&talk(), "/plan on").await;
+    house.does(&talk(), "plan it").await;
+    house.does(&talk(), "/plan show").await;
+    let spoken = Spoken {
+        identity: talk(),
+        person: ada(),
+        id: fresh_id(),
+        line: "/plan approve hold".into(),
+    };
+    let first = house.runtime.hear(spoken.clone()).await.expect("an answer");
+    assert!(matches!(first, Reply::Accepted { .. }), "{first:?}");
+    assert_eq!(house.runtime.hear(spoken).await.expect("an answer"), first);
+    let again = house.says(&talk(), "/plan approve hold").await;
+    assert!(
+        matches!(&again, Reply::Refused(refusal) if refusal.kind() == "already_decided"),
+        "{again:?}"
+    );
+}
