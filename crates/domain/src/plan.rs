@@ -72,6 +72,8 @@ pub struct Plan {
     pub status: PlanStatus,
     /// The current revision, once there is one.
     pub current: Option<RevisionHead>,
+    /// Where in the stream its revisions stand, by number.
+    pub revisions: Vec<Seq>,
     /// The plan that this one replaced.
     pub predecessor: Option<PlanId>,
     /// Where in the stream its approval stands: a turn that began earlier cannot revise it.
@@ -465,6 +467,12 @@ impl Plan {
     pub fn awaits_decision(&self) -> bool {
         self.status == PlanStatus::Ready
             && self.current.as_ref().is_some_and(|head| head.review == Review::Open)
+    }
+
+    /// Where in the stream the revision of this number stands.
+    #[must_use]
+    pub fn revision_seq(&self, number: u32) -> Option<Seq> {
+        self.revisions.get((number as usize).checked_sub(1)?).copied()
     }
 
     /// What this person was last shown in full at this surface.

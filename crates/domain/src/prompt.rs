@@ -16,8 +16,8 @@ pub fn plan_paragraph(session: &Session, turn: &Turn) -> Option<String> {
     let plan = session.plan()?;
     let running = matches!(plan.status, PlanStatus::Executing(_, Progress::Running));
     Some(if running && turn.executes() == Some(plan.id) {
-        "You are executing an approved plan (plan_get loads it). Do what it says and nothing else. \
-         When finished, failed or blocked, call plan_report. New content replaces the plan and needs a new approval."
+        "You are executing an approved plan; plan_get loads it. Do only what it says, then call \
+         plan_report. New content needs a new approval."
             .into()
     } else {
         format!(

@@ -7,7 +7,10 @@
 //!   changes.
 //! - `no-side-effects-in-plan-tools`: they touch plan state and nothing else.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -79,7 +82,13 @@ impl PlanTool {
 
     /// As the model is told of it. Kept short: every token is paid for at every model call.
     #[must_use]
-    pub fn spec(self) -> ToolSpec {
+    pub fn spec(self) -> Arc<ToolSpec> {
+        static SPECS: LazyLock<[Arc<ToolSpec>; 3]> =
+            LazyLock::new(|| PlanTool::ALL.map(|tool| Arc::new(tool.describe())));
+        SPECS[self as usize].clone()
+    }
+
+    fn describe(self) -> ToolSpec {
         let (description, parameters) = match self {
             Self::Get => ("Load the plan.", json!({"type": "object"})),
             Self::SetContent => (

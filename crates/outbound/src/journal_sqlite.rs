@@ -11,10 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use planwright_domain::{
-    digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
-    plan::Revision,
     session::Session,
     time::Time,
 };
@@ -53,7 +51,8 @@ impl SqliteJournal {
         migrate(&connection).map_err(engine)?;
         let warm = Arc::new(Mutex::new(Warm::default()));
         let (jobs, receiver) = mpsc::channel(WRITES_MAX);
-        let writer = Writer::new(connection, warm.clone());
+        let writer = Writer::new(connection, warm.clone())
+            .map_err(|error| JournalError::Engine(Box::new(error)))?;
         std::thread::Builder::new()
             .name("journal".into())
             .spawn(move || writer.run(receiver))
@@ -115,16 +114,13 @@ impl Journal for SqliteJournal {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Recorded>, JournalError> {
+        let warm =
+            self.warm.lock().unwrap_or_else(PoisonError::into_inner).events(identity, after, limit);
+        if let Some(events) = warm {
+            return Ok(events);
+        }
         let identity = identity.clone();
         self.read(move |connection| read::events(connection, &identity, after, limit)).await
-    }
-
-    async fn revisions(
-        &self,
-        identity: &SessionIdentity,
-    ) -> Result<Vec<(Revision, Digest)>, JournalError> {
-        let identity = identity.clone();
-        self.read(move |connection| read::revisions(connection, &identity)).await
     }
 
     async fn due(&self, limit: usize) -> Result<Vec<DueRow>, JournalError> {

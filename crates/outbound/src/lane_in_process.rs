@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
+    panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use planwright_domain::{id::Seq, identity::SessionIdentity, next::Due, time::Time};
 use planwright_runtime::{
     failpoint,
@@ -245,11 +247,9 @@ async fn work(
 ) -> (SessionIdentity, Acted) {
     loop {
         failpoint::hit("lane.before_advance");
-        let advancing = tokio::spawn({
-            let (runtime, identity) = (runtime.clone(), identity.clone());
-            async move { runtime.advance(&identity).await }
-        });
-        let outcome = advancing.await.map_err(|panic| JournalError::Engine(Box::new(panic)));
+        let advancing = AssertUnwindSafe(runtime.advance(&identity)).catch_unwind().await;
+        let outcome =
+            advancing.map_err(|_| JournalError::Engine("acting on the session panicked".into()));
         failpoint::hit("lane.after_advance");
         match outcome.and_then(|advanced| advanced) {
             Ok(Due::Now) if ending.load(Ordering::SeqCst) => {

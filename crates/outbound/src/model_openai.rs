@@ -141,7 +141,7 @@ fn body(model: &str, request: &ModelRequest) -> Value {
         "stream_options": {"include_usage": true},
     });
     if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(tool).collect();
+        body["tools"] = request.tools.iter().map(|spec| tool(spec)).collect();
     }
     body
 }

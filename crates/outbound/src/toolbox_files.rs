@@ -32,6 +32,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub struct FileToolbox {
     root: Arc<Dir>,
+    tools: Arc<Vec<Tool>>,
 }
 
 /// Why a workspace root cannot be used.
@@ -70,14 +71,17 @@ impl FileToolbox {
             return Err(WorkspaceError::OverlapsData { root, data });
         }
         let root = Dir::open_ambient_dir(&real, ambient_authority()).map_err(unusable)?;
-        Ok(Self { root: Arc::new(root) })
+        Ok(Self {
+            root: Arc::new(root),
+            tools: Arc::new(FILE_TOOLS.into_iter().map(tool).collect()),
+        })
     }
 }
 
 #[async_trait]
 impl Toolbox for FileToolbox {
-    fn tools(&self) -> Vec<Tool> {
-        FILE_TOOLS.into_iter().map(tool).collect()
+    fn tools(&self) -> Arc<Vec<Tool>> {
+        self.tools.clone()
     }
 
     fn check(&self, tool: &str, arguments: &str) -> Result<(), String> {
@@ -365,8 +369,8 @@ fn tool(name: &str) -> Tool {
         parameters["required"] = required.into();
     }
     let repeat = if effect == Effect::Read { Repeat::Harmless } else { Repeat::AskFirst };
-    Tool {
-        spec: ToolSpec { name: name.into(), description: description.into(), parameters, effect },
+    Tool::new(
+        ToolSpec { name: name.into(), description: description.into(), parameters, effect },
         repeat,
-    }
+    )
 }

@@ -1,5 +1,7 @@
 //! The journal on SQLite passes the contract, and notices what was changed at rest.
 
+#![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
+
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;

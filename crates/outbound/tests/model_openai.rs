@@ -1,5 +1,7 @@
 //! Our wire code against a strict local server, in every shape that real servers send.
 
+#![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
+
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
@@ -28,11 +30,13 @@ fn model(base_url: String, api_key: Option<&str>) -> OpenAiModel {
 
 fn request() -> ModelRequest {
     let parameters = json!({"type": "object"});
-    let tool = |name: &str| ToolSpec {
-        name: name.into(),
-        description: "d".into(),
-        parameters: parameters.clone(),
-        effect: Effect::Read,
+    let tool = |name: &str| {
+        Arc::new(ToolSpec {
+            name: name.into(),
+            description: "d".into(),
+            parameters: parameters.clone(),
+            effect: Effect::Read,
+        })
     };
     let call = |id: &str, arguments: &str| WireCall {
         wire_id: id.into(),

@@ -1,5 +1,7 @@
 //! The binary, as a person or a script meets it.
 
+#![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
+
 use std::{
     io::Write as _,
     path::PathBuf,

@@ -128,11 +128,11 @@ impl Runtime {
         if !is_open(&session) {
             return Ok(());
         }
-        let request = self.request(identity, &session).await?;
+        let (request, bytes) = self.request(identity, &session).await?;
         if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
             return Ok(());
         }
-        let outcome = match self.too_large(&request) {
+        let outcome = match self.too_large(&request, bytes) {
             Some(failure) => Err(failure),
             None => {
                 let asked = self.ask(identity, turn, round, attempt, &request);
@@ -193,11 +193,11 @@ impl Runtime {
         &self,
         identity: &SessionIdentity,
         session: &Session,
-    ) -> Result<ModelRequest, JournalError> {
-        let messages =
+    ) -> Result<(ModelRequest, usize), JournalError> {
+        let (messages, bytes) =
             history::messages(&*self.journal, &self.histories, identity, session).await?;
         let mut system = self.settings.system_prompt.clone();
-        let mut tools: Vec<_> = self.toolbox.tools().into_iter().map(|tool| tool.spec).collect();
+        let mut tools: Vec<_> = self.toolbox.tools().iter().map(|tool| tool.spec.clone()).collect();
         if let Some(turn) = &session.turn {
             if let Some(paragraph) = planwright_domain::prompt::plan_paragraph(session, turn) {
                 system.push_str("\n\n");
@@ -206,11 +206,12 @@ impl Runtime {
             let available = planwright_domain::tools::available(session, turn);
             tools.extend(available.into_iter().map(planwright_domain::tools::PlanTool::spec));
         }
-        Ok(ModelRequest { system, messages, tools })
+        Ok((ModelRequest { system, messages, tools }, bytes))
     }
 
-    fn too_large(&self, request: &ModelRequest) -> Option<ModelFailure> {
-        let (needed, window) = (history::estimate_tokens(request), self.model.window_tokens());
+    fn too_large(&self, request: &ModelRequest, bytes: usize) -> Option<ModelFailure> {
+        let (needed, window) =
+            (history::estimate_tokens(request, bytes), self.model.window_tokens());
         let room = window.saturating_sub(self.settings.answer_tokens);
         (needed > room).then(|| ModelFailure {
             kind: FailureKind::TooLarge,
@@ -230,7 +231,7 @@ impl Runtime {
             let kind = match tool {
                 _ if planwright_domain::tools::is_plan_tool(&call.tool) => CallKind::Plan,
                 Some(tool) => match self.toolbox.check(&call.tool, &call.arguments) {
-                    Ok(()) => CallKind::Tool(tool.facts()),
+                    Ok(()) => CallKind::Tool(tool.facts.clone()),
                     Err(problem) => CallKind::Unusable { problem },
                 },
                 None => {
@@ -272,7 +273,7 @@ impl Runtime {
         let calls = due.iter().map(|DueCall { call, attempt }| {
             let name = requested(*call).map_or("", |asked| &asked.tool);
             let tool =
-                tools.iter().find(|tool| tool.spec.name == name).map(crate::ports::Tool::facts);
+                tools.iter().find(|tool| tool.spec.name == name).map(|tool| tool.facts.clone());
             StartingCall { call: *call, attempt: *attempt, tool }
         });
         let bracket = self.bracket(self.settings.tool_deadline_ms);

@@ -16,6 +16,7 @@ use planwright_domain::{
     plan::{Approval, Comment, PlanEvent, Revision},
     prompt,
     session::{CorruptJournal, Session, SessionEvent},
+    tools::ToolSpec,
     turn::{Arrival, CallStatus, Told, TurnEnd, TurnEvent},
 };
 
@@ -38,6 +39,8 @@ struct History {
     upto: Seq,
     view_from: Seq,
     messages: Arc<Vec<Message>>,
+    /// The bytes in all messages.
+    bytes: usize,
     /// Causes that wait for their turn.
     waiting: BTreeMap<Seq, Opening>,
     /// The calls of the last answer, in order, with their results.
@@ -54,13 +57,13 @@ enum Opening {
     Execution { again: bool },
 }
 
-/// The messages of a session's view.
+/// The messages of a session's view, and how many bytes they hold.
 pub(crate) async fn messages(
     journal: &dyn Journal,
     histories: &Mutex<Histories>,
     identity: &SessionIdentity,
     session: &Session,
-) -> Result<Arc<Vec<Message>>, JournalError> {
+) -> Result<(Arc<Vec<Message>>, usize), JournalError> {
     let taken = histories.lock().unwrap_or_else(PoisonError::into_inner).warm.remove(identity);
     let mut history =
         taken.filter(|warm| warm.view_from == session.view_from).unwrap_or_else(|| History {
@@ -77,32 +80,34 @@ pub(crate) async fn messages(
             history.apply(identity, recorded)?;
         }
     }
-    let messages = history.messages.clone();
+    let conversation = (history.messages.clone(), history.bytes);
     let mut histories = histories.lock().unwrap_or_else(PoisonError::into_inner);
     if histories.warm.len() >= WARM_MAX {
         histories.warm.clear();
     }
     histories.warm.insert(identity.clone(), history);
-    Ok(messages)
+    Ok(conversation)
 }
 
-/// Roughly how many tokens a request has. The provider's count comes with its answer.
-pub(crate) fn estimate_tokens(request: &ModelRequest) -> usize {
-    let message = |message: &Message| match message {
+/// Roughly how many tokens a request has, given the bytes of its messages. The provider's own
+/// count comes with its answer.
+pub(crate) fn estimate_tokens(request: &ModelRequest, message_bytes: usize) -> usize {
+    let tool = |tool: &ToolSpec| 32 + tool.description.len() + tool.parameters.to_string().len();
+    let tools: usize = request.tools.iter().map(|spec| tool(spec)).sum();
+    (request.system.len() + message_bytes + tools) / 4
+}
+
+/// The bytes of a message, with what every message costs besides.
+fn bytes_of(message: &Message) -> usize {
+    let words = match message {
         Message::User(text) => text.len(),
         Message::Tool { text, .. } => text.len(),
         Message::Assistant { text, calls } => {
-            text.len()
-                + calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum::<usize>()
+            let call = |call: &WireCall| call.tool.len() + call.arguments.len();
+            text.len() + calls.iter().map(call).sum::<usize>()
         }
     };
-    let said: usize = request.messages.iter().map(|said| 16 + message(said)).sum();
-    let tools: usize = request
-        .tools
-        .iter()
-        .map(|tool| 32 + tool.description.len() + tool.parameters.to_string().len())
-        .sum();
-    (request.system.len() + said + tools) / 4
+    words + 16
 }
 
 impl History {
@@ -271,6 +276,7 @@ impl History {
     }
 
     fn push(&mut self, message: Message) {
+        self.bytes += bytes_of(&message);
         Arc::make_mut(&mut self.messages).push(message);
     }
 }

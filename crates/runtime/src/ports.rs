@@ -9,7 +9,6 @@ use planwright_domain::{
     id::{CallId, CommandId, PlanId, Seq, TurnId},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     next::{Due, Waiting},
-    plan::Revision,
     refusal::Refusal,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
@@ -152,12 +151,6 @@ pub trait Journal: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Recorded>, JournalError>;
 
-    /// Every revision of every plan of the session, oldest first, with their digests.
-    async fn revisions(
-        &self,
-        identity: &SessionIdentity,
-    ) -> Result<Vec<(Revision, Digest)>, JournalError>;
-
     /// The sessions that need someone to act, at any time.
     async fn due(&self, limit: usize) -> Result<Vec<DueRow>, JournalError>;
 
@@ -247,7 +240,7 @@ pub struct ModelRequest {
     /// What was said.
     pub messages: Arc<Vec<Message>>,
     /// What it may call.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Vec<Arc<ToolSpec>>,
 }
 
 /// One message of the conversation, as the model is given it.
@@ -317,20 +310,17 @@ pub trait Model: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
     /// As the model is told of it.
-    pub spec: ToolSpec,
-    /// Whether a call whose outcome is unknown may be made again unasked.
-    pub repeat: Repeat,
+    pub spec: Arc<ToolSpec>,
+    /// As the gate knows it.
+    pub facts: ToolFacts,
 }
 
 impl Tool {
-    /// The tool as it stands, for the gate.
+    /// A tool, and whether a call whose outcome is unknown may be made again unasked.
     #[must_use]
-    pub fn facts(&self) -> ToolFacts {
-        ToolFacts {
-            effect: self.spec.effect,
-            repeat: self.repeat,
-            schema: self.spec.schema_digest(),
-        }
+    pub fn new(spec: ToolSpec, repeat: Repeat) -> Self {
+        let facts = ToolFacts { effect: spec.effect, repeat, schema: spec.schema_digest() };
+        Self { spec: Arc::new(spec), facts }
     }
 }
 
@@ -355,7 +345,7 @@ pub struct ToolRun {
 #[async_trait]
 pub trait Toolbox: Send + Sync {
     /// All of them, as they stand now.
-    fn tools(&self) -> Vec<Tool>;
+    fn tools(&self) -> Arc<Vec<Tool>>;
 
     /// Whether a tool can take these arguments; in words if not.
     fn check(&self, tool: &str, arguments: &str) -> Result<(), String>;
@@ -366,11 +356,7 @@ pub trait Toolbox: Send + Sync {
 
 /// The schemas of a toolbox, by name.
 pub fn schemas(toolbox: &dyn Toolbox) -> BTreeMap<String, Digest> {
-    toolbox
-        .tools()
-        .into_iter()
-        .map(|tool| (tool.spec.name.clone(), tool.spec.schema_digest()))
-        .collect()
+    toolbox.tools().iter().map(|tool| (tool.spec.name.clone(), tool.facts.schema)).collect()
 }
 
 /// The time of day.

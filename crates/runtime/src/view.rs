@@ -7,8 +7,8 @@ use planwright_domain::{
     identity::SessionIdentity,
     next::{Waiting, waiting},
     outcome::PlanCard,
-    plan::{Ended, PlanEvent, Revision},
-    session::{Session, SessionEvent},
+    plan::{Ended, Plan, PlanEvent, Revision},
+    session::{CorruptJournal, Session, SessionEvent},
     turn::Usage,
 };
 use serde::Serialize;
@@ -131,7 +131,7 @@ impl Runtime {
         let Some(plan) = session.plan() else { return Ok(None) };
         let current = plan.current.as_ref().map(|head| head.number);
         let Some(number) = number.or(current) else { return Ok(None) };
-        let found = of_plan(&*self.journal, identity, plan.id, number).await?;
+        let found = of_plan(&*self.journal, identity, plan, number).await?;
         Ok(found.map(|(revision, digest)| RevisionView {
             current: current == Some(number),
             allows: plan.envelope(&schemas(&*self.toolbox)).in_words(),
@@ -151,7 +151,7 @@ impl Runtime {
         let current = plan.current.as_ref().map_or(0, |head| head.number);
         let (from, to) = numbers.unwrap_or((current.saturating_sub(1), current));
         let text = async |number| {
-            let found = of_plan(&*self.journal, identity, plan.id, number).await?;
+            let found = of_plan(&*self.journal, identity, plan, number).await?;
             Ok::<_, JournalError>(found.map(|(revision, _)| revision.markdown))
         };
         let (before, after) = (text(from).await?, text(to).await?);
@@ -210,14 +210,21 @@ fn list(rows: &mut Vec<PlanRow>, event: PlanEvent) {
     }
 }
 
+/// The revision of this number, read at its place in the stream and held against its digest.
 async fn of_plan(
     journal: &dyn Journal,
     identity: &SessionIdentity,
-    plan: PlanId,
+    plan: &Plan,
     number: u32,
 ) -> Result<Option<(Revision, Digest)>, JournalError> {
-    let revisions = journal.revisions(identity).await?;
-    Ok(revisions
-        .into_iter()
-        .find(|(revision, _)| revision.plan == plan && revision.number == number))
+    let Some(seq) = plan.revision_seq(number) else { return Ok(None) };
+    let found = journal.events(identity, Seq(seq.0 - 1), 1).await?.into_iter().next();
+    match found.map(|recorded| recorded.event) {
+        Some(SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest }))
+            if revision.digest(identity) == digest =>
+        {
+            Ok(Some((revision, digest)))
+        }
+        _ => Err(CorruptJournal::new(seq, "a revision that does not match its digest").into()),
+    }
 }

@@ -12,6 +12,7 @@ use planwright_domain::{
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     next::Waiting,
+    plan::PlanEvent,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
     turn::{Answer as ModelSaid, CallKind, RequestedCall, TurnEvent},
@@ -46,7 +47,7 @@ macro_rules! journal_contract {
             what_is_due_is_stored_with_what_happened
             what_waits_for_a_person_is_listed
             a_session_that_fails_backs_off_and_is_parked
-            every_revision_can_be_read_again
+            a_revision_can_be_read_again_at_its_place
             a_pointer_is_kept
         );
     };
@@ -288,19 +289,22 @@ pub async fn a_session_that_fails_backs_off_and_is_parked(place: &dyn Place) {
     assert_eq!(journal.sessions(10).await.expect("rows")[0].parked, None);
 }
 
-/// Revisions are read back with their digests.
-pub async fn every_revision_can_be_read_again(place: &dyn Place) {
+/// A revision is read back, at the place that the session names, as it was written.
+pub async fn a_revision_can_be_read_again_at_its_place(place: &dyn Place) {
     let journal = place.open().await;
     ready(&*journal, "talk-0001").await;
-    let revisions = journal.revisions(&identity("talk-0001")).await.expect("revisions");
     let session = journal.session(&identity("talk-0001")).await.expect("a session");
-    let head = session.plan().and_then(|plan| plan.current.as_ref()).expect("a revision");
-    assert_eq!(revisions.len(), 1);
+    let plan = session.plan().expect("a plan");
+    let seq = plan.revision_seq(1).expect("a revision");
+    let found = journal.events(&identity("talk-0001"), Seq(seq.0 - 1), 1).await.expect("events");
+    let SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest }) = &found[0].event else {
+        panic!("{found:?}")
+    };
+    assert_eq!(Some(*digest), plan.current.as_ref().map(|head| head.digest));
     assert_eq!(
-        (revisions[0].1, revisions[0].0.digest(&identity("talk-0001"))),
-        (head.digest, head.digest)
+        (revision.digest(&identity("talk-0001")), revision.markdown.as_str()),
+        (*digest, "# A plan\n")
     );
-    assert_eq!(revisions[0].0.markdown, "# A plan\n");
 }
 
 /// The active conversation of a chat.

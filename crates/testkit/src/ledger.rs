@@ -33,7 +33,7 @@ pub fn wrap(inner: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
 
 #[async_trait]
 impl Toolbox for LedgerToolbox {
-    fn tools(&self) -> Vec<Tool> {
+    fn tools(&self) -> Arc<Vec<Tool>> {
         self.inner.tools()
     }
 
@@ -42,11 +42,9 @@ impl Toolbox for LedgerToolbox {
     }
 
     async fn run(&self, run: ToolRun) -> CallResult {
-        let effect = self
-            .tools()
-            .into_iter()
-            .find(|tool| tool.spec.name == run.tool)
-            .map(|tool| tool.spec.effect);
+        let tools = self.tools();
+        let effect =
+            tools.iter().find(|tool| tool.spec.name == run.tool).map(|tool| tool.spec.effect);
         if effect != Some(Effect::Read)
             && let Err(error) = append(&self.path, run.call, run.attempt)
         {

@@ -30,6 +30,7 @@ pub(crate) fn evolve(
                 strategy: *strategy,
                 status: PlanStatus::Collecting,
                 current: None,
+                revisions: Vec::new(),
                 predecessor: *predecessor,
                 approved_seq: None,
                 shown: BTreeMap::new(),
@@ -45,7 +46,9 @@ pub(crate) fn evolve(
                 title: revision.title.clone(),
                 review: Review::Open,
             };
-            Plan { status: PlanStatus::Ready, current: Some(head), ..active(work, seq)? }
+            let mut plan = active(work, seq)?;
+            plan.revisions.push(seq);
+            Plan { status: PlanStatus::Ready, current: Some(head), ..plan }
         }
         PlanEvent::RevisionShown { digest, to } => {
             let mut plan = active(work, seq)?;

@@ -1,5 +1,12 @@
 //! What may happen in a session, told as scenarios. Most of Planwright's tests live here.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a broken expectation in a test is a failed test"
+)]
+
 mod chat;
 mod decisions;
 mod effects;

@@ -24,7 +24,6 @@ CREATE TABLE events (
     body BLOB NOT NULL,
     PRIMARY KEY (stream, seq)
 ) WITHOUT ROWID;
-CREATE INDEX events_revisions ON events (stream, seq) WHERE kind = 'revision_added';
 
 CREATE TABLE answers (
     stream INTEGER NOT NULL REFERENCES streams (id),

@@ -9,26 +9,37 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// Shorter bodies are stored as they are.
 const COMPRESS_FROM_BYTES: usize = 192;
+/// How hard it is compressed: beyond this the gain is small.
+const LEVEL: i32 = 3;
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
 /// No stored body is larger than this when unpacked.
 const UNPACKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-pub(super) fn pack(value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
-    let mut plain = vec![PLAIN];
-    serde_json::to_writer(&mut plain, value)
-        .map_err(|error| JournalError::Engine(Box::new(error)))?;
-    if plain.len() < COMPRESS_FROM_BYTES {
-        return Ok(plain);
+/// Packs values, and keeps what it needs for that from one to the next.
+pub(super) struct Packer(zstd::bulk::Compressor<'static>);
+
+impl Packer {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self(zstd::bulk::Compressor::new(LEVEL)?))
     }
-    let packed = zstd::bulk::compress(&plain[1..], 3)
-        .map_err(|error| JournalError::Engine(Box::new(error)))?;
-    if packed.len() + 1 >= plain.len() {
-        return Ok(plain);
+
+    pub(super) fn pack(&mut self, value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
+        let mut plain = vec![PLAIN];
+        serde_json::to_writer(&mut plain, value)
+            .map_err(|error| JournalError::Engine(Box::new(error)))?;
+        if plain.len() < COMPRESS_FROM_BYTES {
+            return Ok(plain);
+        }
+        let packed =
+            self.0.compress(&plain[1..]).map_err(|error| JournalError::Engine(Box::new(error)))?;
+        if packed.len() + 1 >= plain.len() {
+            return Ok(plain);
+        }
+        let mut body = vec![ZSTD];
+        body.extend_from_slice(&packed);
+        Ok(body)
     }
-    let mut body = vec![ZSTD];
-    body.extend_from_slice(&packed);
-    Ok(body)
 }
 
 fn unpack<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {

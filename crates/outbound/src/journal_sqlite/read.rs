@@ -1,12 +1,10 @@
 //! Reading: sessions, events, revisions and lists.
 
 use planwright_domain::{
-    digest::Digest,
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     next::Waiting,
-    plan::{PlanEvent, Revision},
-    session::{CorruptJournal, FOLD_VERSION, Session, SessionEvent},
+    session::{CorruptJournal, FOLD_VERSION, Session},
     time::Time,
 };
 use planwright_runtime::ports::{DueRow, JournalError, Recorded, SessionRow};
@@ -83,30 +81,6 @@ pub(super) fn events(
             .into());
         }
         Ok(Recorded { seq, at, event })
-    })
-    .collect()
-}
-
-pub(super) fn revisions(
-    connection: &Connection,
-    identity: &SessionIdentity,
-) -> Result<Vec<(Revision, Digest)>, JournalError> {
-    let mut statement = connection
-        .prepare_cached(
-            "SELECT seq, at, kind, body FROM events
-             WHERE stream = (SELECT id FROM streams WHERE identity = ?1) AND kind = 'revision_added' ORDER BY seq",
-        )
-        .map_err(engine)?;
-    let rows = statement.query_map([identity.to_string()], event_row).map_err(engine)?;
-    rows.map(|row| {
-        let (seq, _, kind, body) = row.map_err(engine)?;
-        let event = codec::unpack_event(identity, &kind, &body)?;
-        if let SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest }) = event
-            && revision.digest(identity) == digest
-        {
-            return Ok((revision, digest));
-        }
-        Err(CorruptJournal::new(seq, "a revision that does not match its digest").into())
     })
     .collect()
 }

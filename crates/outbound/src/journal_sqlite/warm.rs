@@ -1,39 +1,81 @@
-//! Folded sessions kept warm, as they are committed.
+//! Folded sessions and their latest events kept warm, as they are committed.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
-use planwright_domain::{identity::SessionIdentity, session::Session};
+use planwright_domain::{id::Seq, identity::SessionIdentity, session::Session};
+use planwright_runtime::ports::Recorded;
 
 /// How many sessions are kept warm.
 const WARM_MAX: usize = 1_024;
+/// How many of a session's latest events are kept warm.
+const TAIL_MAX: usize = 24;
 
-/// Folded sessions, as they are committed.
+/// Folded sessions and their latest events, as they are committed.
 #[derive(Debug, Default)]
 pub(super) struct Warm {
-    sessions: HashMap<SessionIdentity, (Arc<Session>, u64)>,
+    sessions: HashMap<SessionIdentity, Kept>,
     clock: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    session: Arc<Session>,
+    tail: VecDeque<Recorded>,
+    used: u64,
 }
 
 impl Warm {
     pub(super) fn get(&mut self, identity: &SessionIdentity) -> Option<Arc<Session>> {
         self.clock += 1;
-        let (session, used) = self.sessions.get_mut(identity)?;
-        *used = self.clock;
-        Some(session.clone())
+        let kept = self.sessions.get_mut(identity)?;
+        kept.used = self.clock;
+        Some(kept.session.clone())
     }
 
-    pub(super) fn put(&mut self, session: Arc<Session>) {
+    /// The events after this place, if all of them are warm.
+    pub(super) fn events(
+        &self,
+        identity: &SessionIdentity,
+        after: Seq,
+        limit: usize,
+    ) -> Option<Vec<Recorded>> {
+        let kept = self.sessions.get(identity)?;
+        let first =
+            kept.tail.front().map_or(kept.session.version.following(), |recorded| recorded.seq);
+        if after.following() < first {
+            return None;
+        }
+        let rest = kept.tail.iter().filter(|recorded| recorded.seq > after);
+        Some(rest.take(limit).cloned().collect())
+    }
+
+    /// A session as it was just committed, with the events that made it so.
+    pub(super) fn put(&mut self, session: Arc<Session>, news: Vec<Recorded>) {
         self.clock += 1;
+        let used = self.clock;
         if self.sessions.len() >= WARM_MAX && !self.sessions.contains_key(&session.identity) {
             self.drop_coldest_half();
         }
-        self.sessions.insert(session.identity.clone(), (session, self.clock));
+        let identity = session.identity.clone();
+        let kept = self.sessions.entry(identity).or_insert_with(|| Kept {
+            session: session.clone(),
+            tail: VecDeque::new(),
+            used,
+        });
+        kept.tail.extend(news);
+        let surplus = kept.tail.len().saturating_sub(TAIL_MAX);
+        kept.tail.drain(..surplus);
+        kept.session = session;
+        kept.used = used;
     }
 
     fn drop_coldest_half(&mut self) {
-        let mut used: Vec<_> = self.sessions.values().map(|(_, used)| *used).collect();
+        let mut used: Vec<_> = self.sessions.values().map(|kept| kept.used).collect();
         used.sort_unstable();
         let median = used.get(used.len() / 2).copied().unwrap_or(0);
-        self.sessions.retain(|_, (_, used)| *used > median);
+        self.sessions.retain(|_, kept| kept.used > median);
     }
 }

@@ -14,7 +14,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     failpoint,
-    ports::{Answer, Append, BackedOff, Decide, JournalError, Undecided},
+    ports::{Answer, Append, BackedOff, Decide, JournalError, Recorded, Undecided},
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
@@ -70,6 +70,7 @@ pub(super) struct Writer {
     connection: Connection,
     warm: Arc<Mutex<Warm>>,
     streams: HashMap<SessionIdentity, StreamRow>,
+    packer: codec::Packer,
 }
 
 /// What one group has changed and not committed yet.
@@ -77,12 +78,13 @@ pub(super) struct Writer {
 struct Group {
     sessions: HashMap<SessionIdentity, Arc<Session>>,
     streams: HashMap<SessionIdentity, StreamRow>,
+    news: HashMap<SessionIdentity, Vec<Recorded>>,
     pending: Vec<Pending>,
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection, warm: Arc<Mutex<Warm>>) -> Self {
-        Self { connection, warm, streams: HashMap::new() }
+    pub(super) fn new(connection: Connection, warm: Arc<Mutex<Warm>>) -> std::io::Result<Self> {
+        Ok(Self { connection, warm, streams: HashMap::new(), packer: codec::Packer::new()? })
     }
 
     /// Writes until nobody can ask any more.
@@ -120,7 +122,10 @@ impl Writer {
             let _ = self.connection.execute_batch("ROLLBACK");
         } else {
             let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
-            group.sessions.into_values().for_each(|session| warm.put(session));
+            for session in group.sessions.into_values() {
+                let news = group.news.remove(&session.identity).unwrap_or_default();
+                warm.put(session, news);
+            }
             self.streams.extend(group.streams);
         }
         failpoint::hit("journal.before_acknowledge");
@@ -285,7 +290,7 @@ impl Writer {
         };
         let first = after.version.0 + 1 - events.len() as u64;
         for (seq, event) in (first..).zip(&events) {
-            let body = codec::pack(event).map_err(Failed::Job)?;
+            let body = self.packer.pack(event).map_err(Failed::Job)?;
             let sql =
                 "INSERT INTO events (stream, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)";
             self.execute(sql, params![stream.id, seq.cast_signed(), at.0, event.kind(), body])?;
@@ -293,11 +298,14 @@ impl Writer {
         failpoint::hit("journal.after_events");
         if after.version.0 >= stream.snapshot.0 + SNAPSHOT_EVERY {
             let sql = "UPDATE streams SET snapshot = ?2, snapshot_version = ?3, fold_version = ?4 WHERE id = ?1";
-            let body = codec::pack(&after).map_err(Failed::Job)?;
+            let body = self.packer.pack(&after).map_err(Failed::Job)?;
             self.execute(sql, params![stream.id, body, version, FOLD_VERSION])?;
             stream.snapshot = after.version;
         }
         failpoint::hit("journal.after_snapshot");
+        let recorded =
+            (first..).zip(events).map(|(seq, event)| Recorded { seq: Seq(seq), at, event });
+        group.news.entry(identity.clone()).or_default().extend(recorded);
         group.streams.insert(identity.clone(), stream);
         group.sessions.insert(identity.clone(), Arc::new(after));
         Ok(stream)

@@ -7,6 +7,7 @@ use planwright_domain::{
     id::{CallId, Seq},
     identity::SessionIdentity,
     next::{Waiting, waiting},
+    plan::PlanEvent,
     session::{Session, SessionEvent},
     turn::TurnEvent,
 };
@@ -175,7 +176,9 @@ async fn pending(
         dispatch(journal, identity, asked).await
     };
     let digest = head.digest;
-    let text = journal.revisions(identity).await?.into_iter().any(|(_, there)| there == digest);
+    let seq = session.plan().and_then(|plan| plan.revision_seq(head.number)).unwrap_or(Seq(1));
+    let found = journal.events(identity, Seq(seq.0 - 1), 1).await?;
+    let text = found.iter().any(|recorded| matches!(&recorded.event, SessionEvent::Plan(PlanEvent::RevisionAdded { digest: there, .. }) if *there == digest));
     ask(PersonCommand::RecordShown { digest }).await?;
     let approve =
         Decision::Approve { digest, notes: vec![], start: Start::Hold, schemas: BTreeMap::new() };

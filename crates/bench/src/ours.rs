@@ -1,0 +1,177 @@
+//! Our arm: the real runtime, journal, lane and tools in this process, with a model that answers at once.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use planwright_domain::{
+    actor::{Person, Standing},
+    identity::SessionIdentity,
+    next::{Next, next},
+    turn::{ModelFailure, Usage},
+};
+use planwright_outbound::{
+    broadcast_in_process::InProcessBroadcast,
+    clock_system::SystemClock,
+    journal_sqlite::SqliteJournal,
+    lane_in_process::{Scope, in_process},
+    toolbox_files::FileToolbox,
+};
+use planwright_runtime::{
+    inbound::{Reply, Spoken},
+    ports::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall},
+    runtime::{Ports, Runtime, Settings, fresh_id},
+};
+use planwright_testkit::scripted_model::worker::plan;
+use serde_json::json;
+use tokio::sync::watch;
+
+/// A whole Planwright in this process.
+pub(crate) struct Ours {
+    pub(crate) runtime: Arc<Runtime>,
+    home: tempfile::TempDir,
+    _stopping: watch::Sender<bool>,
+}
+
+impl Ours {
+    pub(crate) fn start() -> anyhow::Result<Self> {
+        Self::with(Arc::new(AtOnce::default()))
+    }
+
+    /// The same with a model that keeps what it was asked.
+    pub(crate) fn keeping() -> anyhow::Result<(Self, Arc<AtOnce>)> {
+        let model = Arc::new(AtOnce { keeps: true, ..AtOnce::default() });
+        Ok((Self::with(model.clone())?, model))
+    }
+
+    fn with(model: Arc<AtOnce>) -> anyhow::Result<Self> {
+        let home = tempfile::Builder::new().prefix("planwright-bench-").tempdir()?;
+        let data = home.path().join("data");
+        std::fs::create_dir(&data)?;
+        let (lane, worker) = in_process();
+        let ports = Ports {
+            journal: Arc::new(SqliteJournal::open(&data.join("journal.sqlite"))?),
+            lane,
+            broadcast: Arc::new(InProcessBroadcast::default()),
+            model,
+            toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), &data)?),
+            clock: Arc::new(SystemClock),
+        };
+        let runtime = Arc::new(Runtime::new(ports, Settings::default()));
+        let stopping = watch::Sender::new(false);
+        tokio::spawn(worker.run(runtime.clone(), Scope::Everything, stopping.subscribe()));
+        Ok(Self { runtime, home, _stopping: stopping })
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.home.path().join("data/journal.sqlite")
+    }
+
+    /// Says a line and waits until nothing is under way.
+    pub(crate) async fn does(&self, identity: &SessionIdentity, line: &str) -> anyhow::Result<()> {
+        let person = Person::new("ada", "bench", Standing::Decides);
+        let mut ear = self.runtime.broadcast.subscribe(identity);
+        let spoken = Spoken {
+            identity: identity.clone(),
+            person: person.clone(),
+            id: fresh_id(),
+            line: line.into(),
+        };
+        match self.runtime.hear(spoken).await? {
+            Reply::Accepted { .. } => {}
+            Reply::Revision(view) => {
+                self.runtime.shown(identity, &person, view.digest).await?;
+            }
+            other @ (Reply::Refused(_)
+            | Reply::Unreadable(_)
+            | Reply::Status(_)
+            | Reply::Diff(_)
+            | Reply::Plans(_)
+            | Reply::Nothing(_)
+            | Reply::Help) => anyhow::bail!("{line}: {other:?}"),
+        }
+        loop {
+            let session = self.runtime.session(identity).await?;
+            if matches!(next(&session), Next::Nothing | Next::WaitForPerson(_)) {
+                return Ok(());
+            }
+            ear.next().await;
+        }
+    }
+}
+
+/// A model that answers at once: plans when planning, reports when executing, else says a sentence.
+/// It keeps the requests that began a turn.
+#[derive(Default)]
+pub(crate) struct AtOnce {
+    keeps: bool,
+    openings: Mutex<Vec<ModelRequest>>,
+}
+
+impl AtOnce {
+    /// The requests that began a turn, in order.
+    pub(crate) fn openings(&self) -> Vec<ModelRequest> {
+        self.openings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// How large its plans are.
+pub(crate) const PLAN_BYTES: usize = 4_096;
+
+#[async_trait]
+impl Model for AtOnce {
+    async fn answer(
+        &self,
+        request: &ModelRequest,
+        _preview: OnPreview<'_>,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let at = request
+            .messages
+            .iter()
+            .rposition(|message| matches!(message, Message::User(_)))
+            .unwrap_or(0);
+        let since = &request.messages[at..];
+        let is_first = !since.iter().any(|message| matches!(message, Message::Assistant { .. }));
+        if self.keeps && is_first {
+            self.openings.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        }
+        let said = match since.first() {
+            Some(Message::User(text)) => text.as_str(),
+            Some(Message::Assistant { .. } | Message::Tool { .. }) | None => "",
+        };
+        let planning = request.tools.iter().any(|tool| tool.name == "plan_set_content");
+        let call = |tool: &str, arguments: serde_json::Value| {
+            vec![WireCall {
+                wire_id: "call_0".into(),
+                tool: tool.into(),
+                arguments: arguments.to_string(),
+            }]
+        };
+        let calls = if is_first && said.starts_with("Execute") {
+            call("plan_report", json!({"status": "done", "summary": "written as planned"}))
+        } else if is_first && planning {
+            call(
+                "plan_set_content",
+                json!({"plan_markdown": plan(PLAN_BYTES, request.messages.len())}),
+            )
+        } else {
+            Vec::new()
+        };
+        let text = if calls.is_empty() {
+            "I have written what there is to say.".into()
+        } else {
+            String::new()
+        };
+        Ok(ModelAnswer { text, calls, usage: Some(Usage { input: 100, output: 10 }) })
+    }
+
+    fn window_tokens(&self) -> usize {
+        100_000_000
+    }
+
+    fn name(&self) -> String {
+        "at once".into()
+    }
+}

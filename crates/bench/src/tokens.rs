@@ -1,0 +1,81 @@
+//! Tokens that plan work adds to every request, counted on the requests that the runtime really makes.
+
+use std::path::PathBuf;
+
+use planwright_domain::{identity::SessionIdentity, tools::ToolSpec};
+use planwright_runtime::ports::ModelRequest;
+use serde_json::json;
+use tiktoken_rs::o200k_base;
+
+use crate::{
+    measure::{Judged, close},
+    ours::Ours,
+    peer::Peer,
+};
+
+const DOCUMENT_MAX: usize = 150;
+
+pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
+    let tokenizer = o200k_base()?;
+    let count = |text: &str| tokenizer.encode_with_special_tokens(text).len();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let requests = runtime.block_on(requests())?;
+    let [before, drafting, executing, after] = &requests[..] else {
+        anyhow::bail!("{} turns instead of four", requests.len());
+    };
+    let figures = [
+        ("inactive", count(&added(before, after))),
+        ("document, drafting", count(&added(before, drafting))),
+        ("document, executing", count(&added(before, executing))),
+    ];
+    let text: String = figures.iter().map(|(what, tokens)| format!("{what}: {tokens}\n")).collect();
+    print!("{text}");
+    if let Some(mut peer) = Peer::start() {
+        let told = peer.ask("tokens")?;
+        println!(
+            "peer (deepagents' planning): {}",
+            count(told["text"].as_str().unwrap_or_default())
+        );
+    }
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/tokens.txt");
+    if bless {
+        std::fs::write(&golden, &text)?;
+    }
+    let is_golden = std::fs::read_to_string(&golden).unwrap_or_default() == text;
+    if !is_golden {
+        println!(
+            "these are not the golden figures; if that is wanted, run: ./bench tokens --bless"
+        );
+    }
+    let most = figures.iter().map(|(_, tokens)| *tokens).max().unwrap_or(0);
+    let well = figures[0].1 == 0 && most <= DOCUMENT_MAX && is_golden;
+    Ok(close(
+        "tokens",
+        &format!("inactive {}, document {most}", figures[0].1),
+        "inactive 0, document 150",
+        well,
+    ))
+}
+
+/// The first request of four turns: before plan work, drafting, executing, and after it.
+async fn requests() -> anyhow::Result<Vec<ModelRequest>> {
+    let (ours, model) = Ours::keeping()?;
+    let identity = SessionIdentity::parse("cli:tokens-0001")?;
+    for line in ["just talk", "/plan on", "plan it", "/plan show", "/plan approve", "just talk"] {
+        ours.does(&identity, line).await?;
+    }
+    Ok(model.openings())
+}
+
+/// What a request has beyond another one, messages aside: the end of the prompt, and tools.
+fn added(before: &ModelRequest, after: &ModelRequest) -> String {
+    let prompt = after.system.strip_prefix(&before.system).unwrap_or(&after.system);
+    let tools = after.tools.iter().filter(|tool| !before.tools.contains(tool));
+    format!("{prompt}{}", tools.map(|tool| wire(tool)).collect::<String>())
+}
+
+fn wire(tool: &ToolSpec) -> String {
+    json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
+        .to_string()
+}
