@@ -109,7 +109,7 @@ pub async fn converse(
             }
         }
     }
-    terminal.quiet();
+    terminal.goodbye();
     installation.rest().await;
     Ok(Exit::Fine)
 }

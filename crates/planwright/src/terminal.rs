@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use planwright_domain::{
     chat::HELP,
     diff::Change,
-    id::CallId,
+    id::{CallId, TurnId},
     outcome::{OutgoingResponse, PlanCard, TurnOutcome},
     plan::PlanEvent,
     refusal::Refusal,
@@ -43,6 +43,8 @@ pub struct Terminal {
     calls: HashMap<CallId, String>,
     /// How much of the answer under way was streamed.
     streamed: usize,
+    /// The answer that was printed last; pieces of it that come late are dropped.
+    printed: Option<(TurnId, u32)>,
     /// The last words of the model in this turn.
     last_text: String,
 }
@@ -51,7 +53,14 @@ impl Terminal {
     /// A terminal that speaks words, or JSON.
     #[must_use]
     pub fn new(json: bool) -> Self {
-        Self { json, spinner: None, calls: HashMap::new(), streamed: 0, last_text: String::new() }
+        Self {
+            json,
+            spinner: None,
+            calls: HashMap::new(),
+            streamed: 0,
+            printed: None,
+            last_text: String::new(),
+        }
     }
 
     /// Whether it speaks JSON.
@@ -97,9 +106,18 @@ impl Terminal {
         }
     }
 
+    /// The last line, so that the shell's prompt stands on its own.
+    pub fn goodbye(&mut self) {
+        self.quiet();
+        if !self.json && std::io::stdin().is_terminal() {
+            self.raw("\n");
+        }
+    }
+
     /// Something is under way.
     pub fn busy(&mut self, words: &str) {
-        if self.json || !std::io::stderr().is_terminal() || self.spinner.is_some() {
+        let in_the_way = self.json || self.streamed > 0 || self.spinner.is_some();
+        if in_the_way || !std::io::stderr().is_terminal() {
             return;
         }
         let style = ProgressStyle::with_template("{spinner:.cyan} {msg} {elapsed}")
@@ -125,7 +143,8 @@ impl Terminal {
             return;
         }
         // A piece that does not fit what was streamed so far waits for the committed answer.
-        if preview.offset == self.streamed {
+        let is_late = self.printed == Some((preview.turn, preview.round));
+        if preview.offset == self.streamed && !is_late {
             self.streamed += preview.text.len();
             self.raw(&visible(&preview.text));
         }
@@ -161,8 +180,9 @@ impl Terminal {
         match event {
             TurnEvent::TurnStarted { .. } => self.last_text.clear(),
             TurnEvent::ModelCallStarted { .. } => self.streamed = 0,
-            TurnEvent::ModelAnswered { answer, arrival: Arrival::InTime, .. } => {
+            TurnEvent::ModelAnswered { turn, round, answer, arrival: Arrival::InTime } => {
                 self.end_of_text(&answer.text);
+                self.printed = Some((*turn, *round));
                 self.calls = answer.calls.iter().map(|call| (call.id, label(call))).collect();
                 self.last_text.clone_from(&answer.text);
             }
@@ -221,13 +241,11 @@ impl Terminal {
         }
     }
 
-    /// Ends a streamed answer; prints it if it was not streamed in full.
+    /// Ends a streamed answer: what was not streamed is printed now.
     fn end_of_text(&mut self, text: &str) {
-        if self.streamed > 0 {
-            self.raw("\n");
-        }
-        if self.streamed != text.len() && !text.is_empty() {
-            self.raw(&format!("{}\n", visible(text)));
+        let rest = text.get(self.streamed..).unwrap_or_default();
+        if self.streamed > 0 || !rest.is_empty() {
+            self.raw(&format!("{}\n", visible(rest)));
         }
         self.streamed = 0;
     }
