@@ -72,7 +72,7 @@ impl Ours {
     /// Says a line and waits until nothing is under way.
     pub(crate) async fn does(&self, identity: &SessionIdentity, line: &str) -> anyhow::Result<()> {
         let person = Person::new("ada", "bench", Standing::Decides);
-        let mut ear = self.runtime.broadcast.subscribe(identity);
+        let mut ear = self.runtime.ports.broadcast.subscribe(identity);
         let spoken = Spoken {
             identity: identity.clone(),
             person: person.clone(),

@@ -170,8 +170,12 @@ impl Working {
             }
             Acted::Well(due) => {
                 if self.failed.remove(&identity)
-                    && let Err(error) =
-                        self.runtime.journal.unpark(&identity, self.runtime.clock.now()).await
+                    && let Err(error) = self
+                        .runtime
+                        .ports
+                        .journal
+                        .unpark(&identity, self.runtime.ports.clock.now())
+                        .await
                 {
                     tracing::error!(session_identity = %identity, %error, event = "unpark_failed");
                 }
@@ -184,12 +188,12 @@ impl Working {
     /// When the first alarm rings.
     fn alarm(&self) -> Option<Instant> {
         let first = self.alarms.values().min()?;
-        let wait = first.0.saturating_sub(self.runtime.clock.now().0).max(0);
+        let wait = first.0.saturating_sub(self.runtime.ports.clock.now().0).max(0);
         Some(Instant::now() + Duration::from_micros(wait.cast_unsigned()))
     }
 
     fn start_due(&mut self) {
-        let now = self.runtime.clock.now();
+        let now = self.runtime.ports.clock.now();
         let rung: Vec<_> = self
             .alarms
             .iter()
@@ -216,8 +220,8 @@ impl Working {
     }
 
     async fn sweep(&mut self, sweep: Sweep) {
-        let now = self.runtime.clock.now();
-        match self.runtime.journal.due(SWEEP_ROWS).await {
+        let now = self.runtime.ports.clock.now();
+        match self.runtime.ports.journal.due(SWEEP_ROWS).await {
             Err(error) => tracing::error!(%error, event = "sweep_failed"),
             Ok(rows) => {
                 for row in rows {
@@ -259,8 +263,13 @@ async fn work(
             Ok(due @ (Due::Never | Due::At(_))) => return (identity, Acted::Well(due)),
             Err(error) => {
                 tracing::error!(session_identity = %identity, %error, event = "advance_failed");
-                let now = runtime.clock.now();
-                let due = match runtime.journal.back_off(&identity, now, &error.to_string()).await {
+                let now = runtime.ports.clock.now();
+                let due = match runtime
+                    .ports
+                    .journal
+                    .back_off(&identity, now, &error.to_string())
+                    .await
+                {
                     Ok(BackedOff::Until(time)) => Due::At(time),
                     Ok(BackedOff::Parked) | Err(_) => Due::Never,
                 };

@@ -110,7 +110,7 @@ impl Installation {
 
     /// Works in the named session, else in the one used last, else in a new one.
     pub async fn choose_session(&mut self, named: Option<&str>) -> anyhow::Result<()> {
-        let journal = &self.runtime.journal;
+        let journal = &self.runtime.ports.journal;
         let active = journal.pointer(ChannelType::Cli, &terminal_chat()).await?;
         let key = match (named, active) {
             (Some(named), _) => ConversationKey::legacy(named)?,
@@ -122,7 +122,7 @@ impl Installation {
 
     /// Makes a session the active one.
     pub async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()> {
-        self.runtime.journal.move_pointer(ChannelType::Cli, &terminal_chat(), &key).await?;
+        self.runtime.ports.journal.move_pointer(ChannelType::Cli, &terminal_chat(), &key).await?;
         self.identity = SessionIdentity::new(ChannelType::Cli, key);
         Ok(())
     }
@@ -134,14 +134,14 @@ impl Installation {
         } else if !self.passphrase.matches(passphrase)? {
             bail!("the passphrase is not the one that was chosen");
         }
-        self.passphrase.remember(&self.person.surface.0, self.runtime.clock.now())?;
+        self.passphrase.remember(&self.person.surface.0, self.runtime.ports.clock.now())?;
         self.person.standing = Standing::Decides;
         Ok(())
     }
 
     /// Whether the passphrase was given at this terminal not long ago.
     pub fn is_unlocked(&mut self) -> bool {
-        if self.passphrase.is_remembered(&self.person.surface.0, self.runtime.clock.now()) {
+        if self.passphrase.is_remembered(&self.person.surface.0, self.runtime.ports.clock.now()) {
             self.person.standing = Standing::Decides;
         }
         self.person.standing == Standing::Decides

@@ -23,6 +23,7 @@ use terminal::Terminal;
 /// Reads the command line, does what it says, and gives the exit code.
 pub async fn run(wrap: Option<WrapToolbox>) -> Exit {
     let args = Args::parse();
+    log(args.json);
     let mut terminal = Terminal::new(args.json);
     let outcome = match &args.command {
         Command::Completions { shell } => {
@@ -39,6 +40,14 @@ pub async fn run(wrap: Option<WrapToolbox>) -> Exit {
         terminal.error(&error);
         Exit::Failed
     })
+}
+
+/// Logs to standard error: what went wrong, or what `PLANWRIGHT_LOG` asks for.
+fn log(json: bool) {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PLANWRIGHT_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+    let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let _ = if json { logging.json().try_init() } else { logging.try_init() };
 }
 
 async fn with_installation(

@@ -31,7 +31,7 @@ pub async fn run(
             Ok(Exit::Fine)
         }
         Some(SessionCommand::Switch { key }) => {
-            let rows = installation.runtime.journal.sessions(usize::MAX).await?;
+            let rows = installation.runtime.ports.journal.sessions(usize::MAX).await?;
             let known = rows.iter().find(|row| {
                 row.identity.channel == ChannelType::Cli && row.identity.key.as_str() == key
             });
@@ -46,8 +46,8 @@ pub async fn run(
             Ok(Exit::Fine)
         }
         Some(SessionCommand::Retry) => {
-            let now = installation.runtime.clock.now();
-            installation.runtime.journal.unpark(&installation.identity, now).await?;
+            let now = installation.runtime.ports.clock.now();
+            installation.runtime.ports.journal.unpark(&installation.identity, now).await?;
             terminal.line(&format!("{} is taken up again", installation.identity));
             Ok(Exit::Fine)
         }
@@ -55,7 +55,7 @@ pub async fn run(
 }
 
 async fn list(installation: &Installation, terminal: &mut Terminal) -> anyhow::Result<Exit> {
-    let rows = installation.runtime.journal.sessions(LISTED_MAX).await?;
+    let rows = installation.runtime.ports.journal.sessions(LISTED_MAX).await?;
     if rows.is_empty() && !terminal.is_json() {
         terminal.line("no conversations yet; start one with: planwright chat");
     }

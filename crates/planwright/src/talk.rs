@@ -65,7 +65,7 @@ pub async fn converse(
 ) -> anyhow::Result<Exit> {
     let mut lines = Lines::default();
     if !terminal.is_json() {
-        let model = installation.runtime.model.name();
+        let model = installation.runtime.ports.model.name();
         terminal.line(&format!(
             "{} · {model} · /help lists commands, ^D leaves",
             installation.identity
@@ -215,7 +215,7 @@ pub struct Watch {
 impl Watch {
     /// Looks from now on.
     pub async fn new(installation: &Installation) -> anyhow::Result<Self> {
-        let ear = installation.runtime.broadcast.subscribe(&installation.identity);
+        let ear = installation.runtime.ports.broadcast.subscribe(&installation.identity);
         let session = installation.runtime.session(&installation.identity).await?;
         Ok(Self { seen: session.version, ear })
     }
@@ -246,7 +246,7 @@ impl Watch {
         let Installation { runtime, identity, .. } = installation;
         loop {
             let session = runtime.session(identity).await?;
-            let page = runtime.journal.events(identity, self.seen, PAGE).await?;
+            let page = runtime.ports.journal.events(identity, self.seen, PAGE).await?;
             if page.is_empty() {
                 return Ok(());
             }

@@ -34,7 +34,7 @@ const RECORD_ATTEMPTS_MAX: u32 = 8;
 impl Runtime {
     /// Does the one thing that should happen now, and says when the next one is due.
     pub async fn advance(&self, identity: &SessionIdentity) -> Result<Due, JournalError> {
-        let session = self.journal.session(identity).await?;
+        let session = self.ports.journal.session(identity).await?;
         match next(&session) {
             Next::Nothing | Next::WaitForPerson(_) => {}
             Next::StartTurn(queued) => {
@@ -49,7 +49,7 @@ impl Runtime {
                 let id = report_id(call.0, "plan-tool", 0, 0);
                 self.dispatch(identity, id, SessionCommand::Model(turn, command)).await?;
             }
-            Next::CallModel { not_before: Some(time), .. } if time > self.clock.now() => {
+            Next::CallModel { not_before: Some(time), .. } if time > self.ports.clock.now() => {
                 return Ok(Due::At(time));
             }
             Next::CallModel { turn, round, attempt, .. } => {
@@ -66,12 +66,12 @@ impl Runtime {
             Next::RunCalls(calls) => self.run_calls(identity, &session, &calls).await?,
             Next::AwaitCalls(calls) => return self.await_calls(identity, &calls).await,
         }
-        Ok(next(&*self.journal.session(identity).await?).due())
+        Ok(next(&*self.ports.journal.session(identity).await?).due())
     }
 
     /// An effect is orphaned when its process is gone or its deadline has passed.
     fn is_orphan(&self, bracket: &Bracket) -> bool {
-        bracket.incarnation != self.incarnation || bracket.deadline <= self.clock.now()
+        bracket.incarnation != self.incarnation || bracket.deadline <= self.ports.clock.now()
     }
 
     async fn await_calls(
@@ -117,7 +117,7 @@ impl Runtime {
             return Ok(());
         }
         failpoint::hit("model.after_start");
-        let session = self.journal.session(identity).await?;
+        let session = self.ports.journal.session(identity).await?;
         let is_open = |session: &Session| {
             session.turn.as_ref().is_some_and(|open| {
                 open.id == turn
@@ -167,21 +167,21 @@ impl Runtime {
             failpoint::hit("model.mid_stream");
             let offset = offset.fetch_add(text.len(), std::sync::atomic::Ordering::Relaxed);
             let piece = Preview { turn, round, attempt, offset, text: text.to_owned() };
-            self.broadcast.publish(identity, Signal::Preview(piece));
+            self.ports.broadcast.publish(identity, Signal::Preview(piece));
         };
         let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
-        timeout(limit, self.model.answer(request, &preview)).await.unwrap_or_else(|_| {
+        timeout(limit, self.ports.model.answer(request, &preview)).await.unwrap_or_else(|_| {
             let message =
-                format!("{} did not answer within {} s", self.model.name(), limit.as_secs());
+                format!("{} did not answer within {} s", self.ports.model.name(), limit.as_secs());
             Err(ModelFailure { kind: FailureKind::Transient, message, retry_after_micros: None })
         })
     }
 
     /// Ends when the model call is no longer wanted: the turn was stopped, or is over.
     async fn closed(&self, identity: &SessionIdentity, is_open: impl Fn(&Session) -> bool) {
-        let mut ear = self.broadcast.subscribe(identity);
+        let mut ear = self.ports.broadcast.subscribe(identity);
         loop {
-            match self.journal.session(identity).await {
+            match self.ports.journal.session(identity).await {
                 Ok(session) if !is_open(&session) => return,
                 Ok(_) | Err(_) => {}
             }
@@ -195,9 +195,10 @@ impl Runtime {
         session: &Session,
     ) -> Result<(ModelRequest, usize), JournalError> {
         let (messages, bytes) =
-            history::messages(&*self.journal, &self.histories, identity, session).await?;
+            history::messages(&*self.ports.journal, &self.histories, identity, session).await?;
         let mut system = self.settings.system_prompt.clone();
-        let mut tools: Vec<_> = self.toolbox.tools().iter().map(|tool| tool.spec.clone()).collect();
+        let mut tools: Vec<_> =
+            self.ports.toolbox.tools().iter().map(|tool| tool.spec.clone()).collect();
         if let Some(turn) = &session.turn {
             if let Some(paragraph) = planwright_domain::prompt::plan_paragraph(session, turn) {
                 system.push_str("\n\n");
@@ -211,13 +212,13 @@ impl Runtime {
 
     fn too_large(&self, request: &ModelRequest, bytes: usize) -> Option<ModelFailure> {
         let (needed, window) =
-            (history::estimate_tokens(request, bytes), self.model.window_tokens());
+            (history::estimate_tokens(request, bytes), self.ports.model.window_tokens());
         let room = window.saturating_sub(self.settings.answer_tokens);
         (needed > room).then(|| ModelFailure {
             kind: FailureKind::TooLarge,
             message: format!(
                 "this conversation needs about {needed} tokens and {} takes {room}; send /reset to start a new view (plans and history stay recorded)",
-                self.model.name()
+                self.ports.model.name()
             ),
             retry_after_micros: None,
         })
@@ -225,12 +226,12 @@ impl Runtime {
 
     /// Gives every call our id and says what kind of tool it names.
     fn resolve(&self, answer: ModelAnswer, request: &ModelRequest) -> TurnAnswer {
-        let tools = self.toolbox.tools();
+        let tools = self.ports.toolbox.tools();
         let calls = answer.calls.into_iter().enumerate().map(|(at, call)| {
             let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
             let kind = match tool {
                 _ if planwright_domain::tools::is_plan_tool(&call.tool) => CallKind::Plan,
-                Some(tool) => match self.toolbox.check(&call.tool, &call.arguments) {
+                Some(tool) => match self.ports.toolbox.check(&call.tool, &call.arguments) {
                     Ok(()) => CallKind::Tool(tool.facts.clone()),
                     Err(problem) => CallKind::Unusable { problem },
                 },
@@ -266,7 +267,7 @@ impl Runtime {
     ) -> Result<(), JournalError> {
         failpoint::hit("tool.before_start");
         let Some(turn) = &session.turn else { return Ok(()) };
-        let tools = self.toolbox.tools();
+        let tools = self.ports.toolbox.tools();
         let requested = |call: CallId| {
             turn.calls().iter().map(|call| &call.requested).find(|asked| asked.id == call)
         };
@@ -281,7 +282,7 @@ impl Runtime {
         let start = SystemCommand::StartCalls { calls: calls.collect(), bracket };
         self.report(identity, fresh_id(), start).await?;
         failpoint::hit("tool.after_start");
-        let after = self.journal.session(identity).await?;
+        let after = self.ports.journal.session(identity).await?;
         let runs = due.iter().filter_map(|DueCall { call, attempt }| {
             let open = after.open.get(call).filter(|open| open.attempt == *attempt)?;
             let still = after.turn.as_ref()?.calls().iter().any(|asked| {
@@ -313,7 +314,7 @@ impl Runtime {
         if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
             return Ok(());
         }
-        let toolbox = self.toolbox.clone();
+        let toolbox = self.ports.toolbox.clone();
         let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
         let acted = tokio::spawn(async move { timeout(limit, toolbox.run(run)).await });
         failpoint::hit("tool.before_record");

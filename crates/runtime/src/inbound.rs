@@ -132,7 +132,7 @@ impl Runtime {
                     Ok(digest) => digest,
                     Err(refusal) => return Ok(Err(refusal)),
                 };
-                let schemas = schemas(&*self.toolbox);
+                let schemas = schemas(&*self.ports.toolbox);
                 decide(Decision::Approve { digest, notes: Vec::new(), start, schemas })
             }
             Act::Changes(text) => match seen(&session, person) {

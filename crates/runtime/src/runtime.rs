@@ -49,20 +49,10 @@ impl Default for Settings {
     }
 }
 
-/// The ports, wired.
+/// The ports, wired, and what one life of one process adds to them.
 pub struct Runtime {
-    /// The only truth.
-    pub journal: Arc<dyn Journal>,
-    /// Who makes sure that someone acts.
-    pub lane: Arc<dyn Lane>,
-    /// Who tells the watchers.
-    pub broadcast: Arc<dyn Broadcast>,
-    /// The model.
-    pub model: Arc<dyn Model>,
-    /// The tools.
-    pub toolbox: Arc<dyn Toolbox>,
-    /// The time of day.
-    pub clock: Arc<dyn Clock>,
+    /// What it reaches the outside through.
+    pub ports: Ports,
     /// This life of this process.
     pub incarnation: Incarnation,
     /// What the operator set.
@@ -91,10 +81,8 @@ impl Runtime {
     /// A new life of this process.
     #[must_use]
     pub fn new(ports: Ports, settings: Settings) -> Self {
-        let Ports { journal, lane, broadcast, model, toolbox, clock } = ports;
         let incarnation = Incarnation(Uuid::now_v7());
-        let histories = Mutex::new(Histories::default());
-        Self { journal, lane, broadcast, model, toolbox, clock, incarnation, settings, histories }
+        Self { ports, incarnation, settings, histories: Mutex::default() }
     }
 
     /// Decides a command, then tells the lane and the watchers. Nothing leaves before it is durable.
@@ -104,17 +92,17 @@ impl Runtime {
         id: CommandId,
         command: SessionCommand,
     ) -> Result<Answer, JournalError> {
-        let asked = Asked::new(id, self.clock.now(), command);
-        let answer = dispatch(&*self.journal, identity, asked).await?;
+        let asked = Asked::new(id, self.ports.clock.now(), command);
+        let answer = dispatch(&*self.ports.journal, identity, asked).await?;
         if let Answer::Accepted { before, version } = answer
             && before < version
         {
             failpoint::hit("dispatch.before_wake");
-            let session = self.journal.session(identity).await?;
-            self.broadcast.publish(identity, Signal::Moved(version));
+            let session = self.ports.journal.session(identity).await?;
+            self.ports.broadcast.publish(identity, Signal::Moved(version));
             match next(&session).due() {
                 Due::Never => {}
-                due @ (Due::Now | Due::At(_)) => self.lane.wake(identity, version, due),
+                due @ (Due::Now | Due::At(_)) => self.ports.lane.wake(identity, version, due),
             }
         }
         Ok(answer)
@@ -122,11 +110,11 @@ impl Runtime {
 
     /// The session as it stands.
     pub async fn session(&self, identity: &SessionIdentity) -> Result<Arc<Session>, JournalError> {
-        self.journal.session(identity).await
+        self.ports.journal.session(identity).await
     }
 
     pub(crate) fn in_ms(&self, milliseconds: i64) -> Time {
-        self.clock.now().plus_micros(milliseconds * 1_000)
+        self.ports.clock.now().plus_micros(milliseconds * 1_000)
     }
 }
 

@@ -117,7 +117,7 @@ impl Runtime {
     /// The card of the session's plan, or of the one that ended last.
     #[must_use]
     pub fn card(&self, session: &Session) -> Option<PlanCard> {
-        let envelope = session.plan().map(|plan| plan.envelope(&schemas(&*self.toolbox)));
+        let envelope = session.plan().map(|plan| plan.envelope(&schemas(&*self.ports.toolbox)));
         PlanCard::of(session, &envelope.unwrap_or_default())
     }
 
@@ -131,10 +131,10 @@ impl Runtime {
         let Some(plan) = session.plan() else { return Ok(None) };
         let current = plan.current.as_ref().map(|head| head.number);
         let Some(number) = number.or(current) else { return Ok(None) };
-        let found = of_plan(&*self.journal, identity, plan, number).await?;
+        let found = of_plan(&*self.ports.journal, identity, plan, number).await?;
         Ok(found.map(|(revision, digest)| RevisionView {
             current: current == Some(number),
-            allows: plan.envelope(&schemas(&*self.toolbox)).in_words(),
+            allows: plan.envelope(&schemas(&*self.ports.toolbox)).in_words(),
             revision,
             digest,
         }))
@@ -151,7 +151,7 @@ impl Runtime {
         let current = plan.current.as_ref().map_or(0, |head| head.number);
         let (from, to) = numbers.unwrap_or((current.saturating_sub(1), current));
         let text = async |number| {
-            let found = of_plan(&*self.journal, identity, plan, number).await?;
+            let found = of_plan(&*self.ports.journal, identity, plan, number).await?;
             Ok::<_, JournalError>(found.map(|(revision, _)| revision.markdown))
         };
         let (before, after) = (text(from).await?, text(to).await?);
@@ -169,7 +169,7 @@ impl Runtime {
         let mut rows: Vec<PlanRow> = Vec::new();
         let mut after = Seq(0);
         loop {
-            let page = self.journal.events(identity, after, 512).await?;
+            let page = self.ports.journal.events(identity, after, 512).await?;
             let Some(last) = page.last() else { break };
             after = last.seq;
             for recorded in page {

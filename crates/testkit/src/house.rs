@@ -156,7 +156,7 @@ impl House {
         identity: &SessionIdentity,
         is_so: impl Fn(&Session) -> bool,
     ) -> Arc<Session> {
-        let mut ear = self.runtime.broadcast.subscribe(identity);
+        let mut ear = self.runtime.ports.broadcast.subscribe(identity);
         let begun = Instant::now();
         loop {
             let session = self.runtime.session(identity).await.expect("a session");
@@ -171,7 +171,7 @@ impl House {
     /// Everything that was recorded.
     pub async fn events(&self, identity: &SessionIdentity) -> Vec<SessionEvent> {
         let events =
-            self.runtime.journal.events(identity, Seq(0), usize::MAX).await.expect("events");
+            self.runtime.ports.journal.events(identity, Seq(0), usize::MAX).await.expect("events");
         events.into_iter().map(|recorded: Recorded| recorded.event).collect()
     }
 

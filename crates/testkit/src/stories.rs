@@ -93,7 +93,7 @@ fn talk() -> SessionIdentity {
 pub async fn a_message_is_answered_and_streamed(build: impl AsyncFn(Conduct) -> House) {
     let house =
         build(script(vec![Said::text("Good evening to you.").shaped(Shape::ByteSplit)])).await;
-    let mut ear = house.runtime.broadcast.subscribe(&talk());
+    let mut ear = house.runtime.ports.broadcast.subscribe(&talk());
     house.does(&talk(), "good evening").await;
     let mut heard = String::new();
     while let Ok(Some(signal)) = tokio::time::timeout(Duration::from_millis(100), ear.next()).await
@@ -173,7 +173,7 @@ pub async fn comments_and_notes_reach_the_model(build: impl AsyncFn(Conduct) -> 
         .map(|head| head.digest)
         .expect("a revision");
     let notes = vec!["mind the cat".to_owned(), "and the dog".to_owned()];
-    let schemas = schemas(&*house.runtime.toolbox);
+    let schemas = schemas(&*house.runtime.ports.toolbox);
     let approve =
         PersonCommand::Decide(Decision::Approve { digest, notes, start: Start::AtOnce, schemas });
     house
