@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How often the session is grown; the median of the ratios counts.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 7;
 
 pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
     let turns = if quick { 60 } else { 150 };
