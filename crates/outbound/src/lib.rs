@@ -1,5 +1,6 @@
 //! What Planwright drives, one file or folder per port and technology. No rule lives here.
 
+pub mod access_file;
 pub mod broadcast_in_process;
 pub mod clock_system;
 pub mod data_directory;

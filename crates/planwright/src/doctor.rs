@@ -3,8 +3,8 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use planwright_outbound::{
-    data_directory::DataDirectory, journal_sqlite::SqliteJournal, model_openai::OpenAiModel,
-    toolbox_files::FileToolbox,
+    access_file::FileAccess, data_directory::DataDirectory, journal_sqlite::SqliteJournal,
+    model_openai::OpenAiModel, toolbox_files::FileToolbox,
 };
 use planwright_runtime::ports::{Journal as _, Message, Model as _, ModelRequest};
 use serde_json::json;
@@ -13,7 +13,6 @@ use crate::{
     args::Args,
     exit::Exit,
     installation::{data_path, model_settings},
-    passphrase::Passphrase,
     terminal::Terminal,
 };
 
@@ -58,7 +57,8 @@ fn data(path: &Path) -> Finding {
 }
 
 fn passphrase(path: &Path) -> Finding {
-    if Passphrase::of(path).is_set() {
+    let access = FileAccess::open(path).map_err(|error| error.to_string())?;
+    if access.has_passphrase() {
         Ok("chosen".into())
     } else {
         Err("not chosen yet, so nothing can be approved; run: planwright chat".into())

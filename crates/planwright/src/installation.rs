@@ -13,6 +13,7 @@ use planwright_domain::{
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
 };
 use planwright_outbound::{
+    access_file::FileAccess,
     broadcast_in_process::InProcessBroadcast,
     clock_system::SystemClock,
     data_directory::DataDirectory,
@@ -28,7 +29,7 @@ use planwright_runtime::{
 use tokio::{sync::watch, task::JoinHandle};
 use uuid::Uuid;
 
-use crate::{args::Args, passphrase::Passphrase};
+use crate::args::Args;
 
 /// Puts something around the tools, for those who must watch them.
 pub type WrapToolbox = fn(Arc<dyn Toolbox>) -> Arc<dyn Toolbox>;
@@ -41,8 +42,8 @@ pub struct Installation {
     pub identity: SessionIdentity,
     /// The person at this terminal.
     pub person: Person,
-    /// The passphrase.
-    pub passphrase: Passphrase,
+    /// Who may do what.
+    pub access: Arc<FileAccess>,
     worker: Option<LaneWorker>,
     working: Option<JoinHandle<()>>,
     stopping: watch::Sender<bool>,
@@ -95,12 +96,12 @@ impl Installation {
         let runtime = Arc::new(Runtime::new(ports, Settings::default()));
         let person = Person::new(&user(), &surface(), Standing::Speaks);
         let identity = SessionIdentity::new(ChannelType::Cli, new_key()?);
-        let passphrase = Passphrase::of(directory.path());
+        let access = Arc::new(FileAccess::open(directory.path())?);
         Ok(Self {
             runtime,
             identity,
             person,
-            passphrase,
+            access,
             worker: Some(worker),
             working: None,
             stopping: watch::Sender::new(false),
@@ -129,19 +130,19 @@ impl Installation {
 
     /// Lets the person decide, if the passphrase is right. The first one given is the one chosen.
     pub fn unlock_with(&mut self, passphrase: &str) -> anyhow::Result<()> {
-        if !self.passphrase.is_set() {
-            self.passphrase.set(passphrase)?;
-        } else if !self.passphrase.matches(passphrase)? {
+        if !self.access.has_passphrase() {
+            self.access.choose_passphrase(passphrase)?;
+        } else if !self.access.matches(passphrase)? {
             bail!("the passphrase is not the one that was chosen");
         }
-        self.passphrase.remember(&self.person.surface.0, self.runtime.ports.clock.now())?;
+        self.access.remember(&self.person.surface.0, self.runtime.ports.clock.now())?;
         self.person.standing = Standing::Decides;
         Ok(())
     }
 
     /// Whether the passphrase was given at this terminal not long ago.
     pub fn is_unlocked(&mut self) -> bool {
-        if self.passphrase.is_remembered(&self.person.surface.0, self.runtime.ports.clock.now()) {
+        if self.access.is_remembered(&self.person.surface.0, self.runtime.ports.clock.now()) {
             self.person.standing = Standing::Decides;
         }
         self.person.standing == Standing::Decides

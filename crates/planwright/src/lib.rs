@@ -10,7 +10,6 @@ pub mod demo;
 pub mod doctor;
 pub mod exit;
 pub mod installation;
-pub mod passphrase;
 pub mod session;
 pub mod talk;
 pub mod terminal;

@@ -70,7 +70,7 @@ pub async fn converse(
             "{} · {model} · /help lists commands, ^D leaves",
             installation.identity
         ));
-        if !installation.passphrase.is_set() && lines.is_terminal() {
+        if !installation.access.has_passphrase() && lines.is_terminal() {
             choose_passphrase(installation, &mut lines).await?;
         }
     }
@@ -185,7 +185,7 @@ async fn unlock_for(
     if !decides || installation.is_unlocked() || !lines.is_terminal() {
         return Ok(());
     }
-    if !installation.passphrase.is_set() {
+    if !installation.access.has_passphrase() {
         return choose_passphrase(installation, lines).await;
     }
     let given = lines.hidden("passphrase: ").await?;

@@ -444,7 +444,7 @@ fn reply_json(reply: &Reply) -> Value {
             json!({"type": "refused", "kind": refusal.kind(), "words": refusal.to_string(), "refusal": refusal})
         }
         Reply::Unreadable(refusal) => {
-            json!({"type": "refused", "kind": "unreadable", "words": refusal.to_string()})
+            json!({"type": "refused", "kind": "unreadable", "words": refusal})
         }
         Reply::Nothing(words) => json!({"type": "nothing", "words": words}),
         Reply::Help => {

@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     actor::Person,
-    chat::{Act, ChatCommand, Line, LineRefusal, Look, parse},
+    chat::{Act, ChatCommand, Line, Look, parse},
     command::{Decision, PersonCommand, SessionCommand, Start},
     digest::Digest,
     id::{CommandId, Seq},
@@ -11,6 +11,7 @@ use planwright_domain::{
     refusal::Refusal,
     session::Session,
 };
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
@@ -33,7 +34,8 @@ pub struct Spoken {
 }
 
 /// What a line comes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// It happened, and is durable.
     Accepted {
@@ -45,7 +47,7 @@ pub enum Reply {
     /// It did not, and why.
     Refused(Refusal),
     /// It could not be read.
-    Unreadable(LineRefusal),
+    Unreadable(String),
     /// Where the session stands.
     Status(Box<StatusView>),
     /// A revision. The surface records that it was shown, once it was, in full.
@@ -65,7 +67,7 @@ impl Runtime {
     pub async fn hear(&self, spoken: Spoken) -> Result<Reply, JournalError> {
         let identity = &spoken.identity;
         let command = match parse(&spoken.line) {
-            Err(refusal) => return Ok(Reply::Unreadable(refusal)),
+            Err(refusal) => return Ok(Reply::Unreadable(refusal.to_string())),
             Ok(Line::Message(text)) => PersonCommand::Say { text },
             Ok(Line::Command(ChatCommand::Help)) => return Ok(Reply::Help),
             Ok(Line::Command(ChatCommand::Look(look))) => return self.look(identity, look).await,

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use planwright_domain::{
+    actor::{PersonId, Standing},
     digest::Digest,
     effect::{Repeat, ToolFacts},
     id::{CallId, CommandId, PlanId, Seq, TurnId},
@@ -15,6 +16,8 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{CallResult, ModelFailure, Usage},
 };
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// What a decision stores, in one transaction.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ pub enum Answer {
 }
 
 /// An event as the journal holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     /// Its place in the stream.
     pub seq: Seq,
@@ -363,4 +366,45 @@ pub fn schemas(toolbox: &dyn Toolbox) -> BTreeMap<String, Digest> {
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Time;
+}
+
+/// What the bearer of a secret may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Its name in lists.
+    pub id: Uuid,
+    /// What its owner calls it.
+    pub name: String,
+    /// Who the bearer is.
+    pub person: PersonId,
+    /// Whether the bearer may decide.
+    pub standing: Standing,
+    /// When it was given.
+    pub created: Time,
+    /// When it ends by itself.
+    pub expires: Option<Time>,
+}
+
+/// Why access could not be looked up or changed. The operator reads this.
+#[derive(Debug, thiserror::Error)]
+#[error("access cannot be looked up or changed: {0}")]
+pub struct AccessError(pub String);
+
+/// Who may do what. Secrets are never kept, only their digests.
+#[async_trait]
+pub trait Access: Send + Sync {
+    /// Keeps a grant under the digest of its secret.
+    async fn keep(&self, grant: Grant, secret: Digest) -> Result<(), AccessError>;
+
+    /// The grant of this secret.
+    fn find(&self, secret: Digest) -> Option<Grant>;
+
+    /// Every grant there is.
+    fn list(&self) -> Vec<Grant>;
+
+    /// Takes a grant back; whether there was one.
+    async fn revoke(&self, id: Uuid) -> Result<bool, AccessError>;
+
+    /// Whether this is the passphrase that was chosen.
+    async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError>;
 }

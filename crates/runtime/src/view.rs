@@ -5,13 +5,13 @@ use planwright_domain::{
     digest::Digest,
     id::{CallId, PlanId, Seq},
     identity::SessionIdentity,
-    next::{Waiting, waiting},
+    next::{Next, Waiting, next, waiting},
     outcome::PlanCard,
     plan::{Ended, Plan, PlanEvent, Revision},
     session::{CorruptJournal, Session, SessionEvent},
     turn::Usage,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     ports::{Journal, JournalError, schemas},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Where a session stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusView {
     /// Which session.
     pub session: SessionIdentity,
@@ -31,6 +31,8 @@ pub struct StatusView {
     pub plan: Option<PlanCard>,
     /// What it waits for.
     pub waiting: Option<Waiting>,
+    /// Whether nothing is under way, here or in the queue.
+    pub resting: bool,
     /// Whether a turn is open.
     pub turn_open: bool,
     /// How many causes wait for a turn.
@@ -42,7 +44,7 @@ pub struct StatusView {
 }
 
 /// A call whose outcome nobody knows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoubtView {
     /// The call.
     pub call: CallId,
@@ -53,7 +55,7 @@ pub struct DoubtView {
 }
 
 /// A revision, in full.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevisionView {
     /// The contents.
     pub revision: Revision,
@@ -66,7 +68,7 @@ pub struct RevisionView {
 }
 
 /// What changed between two revisions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiffView {
     /// The earlier revision.
     pub from: u32,
@@ -77,7 +79,7 @@ pub struct DiffView {
 }
 
 /// A plan in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRow {
     /// Which plan.
     pub plan: PlanId,
@@ -99,6 +101,7 @@ impl Runtime {
             plan_active: session.plan().is_some(),
             plan: self.card(&session),
             waiting: waiting(&session),
+            resting: matches!(next(&session), Next::Nothing | Next::WaitForPerson(_)),
             turn_open: session.turn.is_some(),
             queued: session.queue.len(),
             doubts: session

@@ -1,0 +1,186 @@
+//! Who may do what, in private files of the data directory: the passphrase, the terminals that gave
+//! it lately, and the digests of the tokens that were given out.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    io::Write as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    sync::{PoisonError, RwLock},
+};
+
+use argon2::{
+    Argon2,
+    password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
+};
+use async_trait::async_trait;
+use planwright_domain::{digest::Digest, time::Time};
+use planwright_runtime::ports::{Access, AccessError, Grant};
+use uuid::Uuid;
+
+/// How long a terminal is remembered.
+const REMEMBERED_MICROS: i64 = 15 * 60 * 1_000_000;
+/// The shortest passphrase.
+const LENGTH_MIN: usize = 8;
+/// The longest passphrase that is looked at.
+const LENGTH_MAX: usize = 1_024;
+/// How many grants are kept.
+const GRANTS_MAX: usize = 1_000;
+
+/// Access kept in files of one data directory.
+#[derive(Debug)]
+pub struct FileAccess {
+    directory: PathBuf,
+    grants: RwLock<HashMap<Digest, Grant>>,
+}
+
+impl FileAccess {
+    /// The access that is kept in this directory. A file that others can read is refused.
+    pub fn open(directory: &Path) -> Result<Self, AccessError> {
+        for name in ["passphrase", "unlocked", "tokens"] {
+            let path = directory.join(name);
+            if let Ok(there) = fs::metadata(&path)
+                && there.permissions().mode() & 0o077 != 0
+            {
+                return Err(AccessError(format!(
+                    "others can read {0}; run: chmod 600 {0}",
+                    path.display()
+                )));
+            }
+        }
+        let grants = match fs::read_to_string(directory.join("tokens")) {
+            Ok(text) => {
+                let kept: Vec<(Digest, Grant)> = serde_json::from_str(&text).map_err(|error| {
+                    AccessError(format!(
+                        "{} is damaged: {error}",
+                        directory.join("tokens").display()
+                    ))
+                })?;
+                kept.into_iter().collect()
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => HashMap::new(),
+            Err(error) => return Err(AccessError(error.to_string())),
+        };
+        Ok(Self { directory: directory.to_owned(), grants: RwLock::new(grants) })
+    }
+
+    /// Whether a passphrase was chosen.
+    #[must_use]
+    pub fn has_passphrase(&self) -> bool {
+        self.directory.join("passphrase").exists()
+    }
+
+    /// Chooses the passphrase.
+    pub fn choose_passphrase(&self, passphrase: &str) -> Result<(), AccessError> {
+        if !(LENGTH_MIN..=LENGTH_MAX).contains(&passphrase.chars().count()) {
+            return Err(AccessError(format!("a passphrase has at least {LENGTH_MIN} characters")));
+        }
+        let hash = Argon2::default()
+            .hash_password(passphrase.as_bytes())
+            .map_err(|error| AccessError(format!("the passphrase could not be hashed: {error}")))?;
+        write_private(&self.directory.join("passphrase"), hash.to_string().as_bytes())
+    }
+
+    /// Whether this is the passphrase that was chosen. Takes a while, on purpose.
+    pub fn matches(&self, passphrase: &str) -> Result<bool, AccessError> {
+        let path = self.directory.join("passphrase");
+        let text = fs::read_to_string(&path).map_err(|_| {
+            AccessError("no passphrase was chosen yet; run: planwright chat".into())
+        })?;
+        let hash = PasswordHash::new(&text)
+            .map_err(|error| AccessError(format!("{} is damaged: {error}", path.display())))?;
+        let fits = passphrase.len() <= LENGTH_MAX * 4;
+        Ok(fits && Argon2::default().verify_password(passphrase.as_bytes(), &hash).is_ok())
+    }
+
+    /// Remembers that the passphrase was given at this surface.
+    pub fn remember(&self, surface: &str, now: Time) -> Result<(), AccessError> {
+        let mut remembered = self.remembered();
+        remembered.retain(|_, until| *until > now.0);
+        remembered.insert(surface.to_owned(), now.0 + REMEMBERED_MICROS);
+        let text =
+            serde_json::to_string(&remembered).map_err(|error| AccessError(error.to_string()))?;
+        write_private(&self.directory.join("unlocked"), text.as_bytes())
+    }
+
+    /// Whether the passphrase was given at this surface not long ago.
+    #[must_use]
+    pub fn is_remembered(&self, surface: &str, now: Time) -> bool {
+        let until = self.remembered().get(surface).copied();
+        until.is_some_and(|until| (now.0..=now.0 + REMEMBERED_MICROS).contains(&until))
+    }
+
+    fn remembered(&self) -> BTreeMap<String, i64> {
+        let text = fs::read_to_string(self.directory.join("unlocked")).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    fn store(&self, grants: &HashMap<Digest, Grant>) -> Result<(), AccessError> {
+        let kept: Vec<_> = grants.iter().collect();
+        let text = serde_json::to_string(&kept).map_err(|error| AccessError(error.to_string()))?;
+        write_private(&self.directory.join("tokens"), text.as_bytes())
+    }
+}
+
+#[async_trait]
+impl Access for FileAccess {
+    async fn keep(&self, grant: Grant, secret: Digest) -> Result<(), AccessError> {
+        let mut grants = self.grants.write().unwrap_or_else(PoisonError::into_inner);
+        let now = grant.created;
+        grants.retain(|_, kept| kept.expires.is_none_or(|end| end > now));
+        if grants.len() >= GRANTS_MAX {
+            return Err(AccessError(format!(
+                "{GRANTS_MAX} tokens are given out; revoke some first"
+            )));
+        }
+        grants.insert(secret, grant);
+        self.store(&grants)
+    }
+
+    fn find(&self, secret: Digest) -> Option<Grant> {
+        self.grants.read().unwrap_or_else(PoisonError::into_inner).get(&secret).cloned()
+    }
+
+    fn list(&self) -> Vec<Grant> {
+        let mut grants: Vec<_> =
+            self.grants.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        grants.sort_by_key(|grant| grant.created);
+        grants
+    }
+
+    async fn revoke(&self, id: Uuid) -> Result<bool, AccessError> {
+        let mut grants = self.grants.write().unwrap_or_else(PoisonError::into_inner);
+        let before = grants.len();
+        grants.retain(|_, grant| grant.id != id);
+        if grants.len() == before {
+            return Ok(false);
+        }
+        self.store(&grants).map(|()| true)
+    }
+
+    async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError> {
+        let (directory, given) = (self.directory.clone(), given.to_owned());
+        let matches = tokio::task::spawn_blocking(move || {
+            Self { directory, grants: RwLock::default() }.matches(&given)
+        });
+        matches.await.map_err(|error| AccessError(error.to_string()))?
+    }
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+fn write_private(path: &Path, contents: &[u8]) -> Result<(), AccessError> {
+    let beside = path.with_extension("part");
+    let written = (|| {
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&beside)?;
+        file.write_all(contents)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    })();
+    written.map_err(|error| AccessError(format!("{} cannot be written: {error}", path.display())))
+}

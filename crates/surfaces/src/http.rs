@@ -1,0 +1,169 @@
+//! The API: small, strict, described by its own handlers.
+//!
+//! A request passes, in this order: Host and Origin ([`guard`]), who is there ([`who`]), how often
+//! they ask, and only then is its body read. What is wrong is told as `application/problem+json`.
+
+use std::sync::Arc;
+
+use axum::{Router, extract::DefaultBodyLimit, middleware};
+use planwright_runtime::{ports::Access, runtime::Runtime};
+use utoipa::openapi::{
+    Info, OpenApi,
+    security::{Http, HttpAuthScheme, SecurityScheme},
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub mod body;
+pub mod dto;
+pub mod envelope;
+pub mod guard;
+pub mod health;
+pub mod params;
+pub mod plans;
+pub mod problem;
+pub mod sessions;
+pub mod streams;
+pub mod tokens;
+pub mod who;
+
+use guard::Guard;
+use who::Limits;
+
+/// The largest body of a request.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// What an operator may set of the API.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// The values of `Host` that are served, each with its port.
+    pub hosts: Vec<String>,
+    /// The values of `Origin` that may call.
+    pub origins: Vec<String>,
+    /// How many requests a caller may make in a second.
+    pub requests_per_second: u32,
+    /// How many logins may be tried in a minute, by everyone together.
+    pub logins_per_minute: u32,
+    /// Whether cookies are only sent over TLS.
+    pub secure_cookies: bool,
+}
+
+impl HttpSettings {
+    /// The settings for a server at this port of loopback.
+    #[must_use]
+    pub fn loopback(port: u16) -> Self {
+        let hosts: Vec<_> = ["127.0.0.1", "localhost", "[::1]"]
+            .iter()
+            .map(|host| format!("{host}:{port}"))
+            .collect();
+        let origins = hosts.iter().map(|host| format!("http://{host}")).collect();
+        Self {
+            hosts,
+            origins,
+            requests_per_second: 1_000,
+            logins_per_minute: 10,
+            secure_cookies: false,
+        }
+    }
+}
+
+/// What every handler can reach.
+pub struct App {
+    /// The runtime.
+    pub runtime: Arc<Runtime>,
+    /// Who may do what.
+    pub access: Arc<dyn Access>,
+    /// What the operator set.
+    pub settings: HttpSettings,
+    /// How often each caller has asked.
+    pub(crate) limits: Limits,
+    /// The figures, if they are recorded.
+    pub(crate) figures: Option<metrics_exporter_prometheus::PrometheusHandle>,
+}
+
+impl App {
+    /// The API over this runtime.
+    #[must_use]
+    pub fn new(runtime: Arc<Runtime>, access: Arc<dyn Access>, settings: HttpSettings) -> Self {
+        let limits = Limits::new(&settings);
+        Self { runtime, access, settings, limits, figures: None }
+    }
+
+    /// The same, with figures to show at `/metrics`.
+    #[must_use]
+    pub fn with_figures(self, figures: metrics_exporter_prometheus::PrometheusHandle) -> Self {
+        Self { figures: Some(figures), ..self }
+    }
+}
+
+/// The API as axum serves it.
+pub fn router(app: Arc<App>) -> Router {
+    let (open, guarded) = (open_routes(), guarded_routes());
+    let guarded = guarded.layer(middleware::from_fn_with_state(app.clone(), who::authenticate));
+    let (router, _) = open.merge(guarded).split_for_parts();
+    let guard = Guard::new(&app.settings);
+    router
+        .fallback(problem::not_found)
+        .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(Arc::new(guard), guard::check))
+        .layer(middleware::from_fn(health::count))
+        .with_state(app)
+}
+
+/// The description of the API, from the handlers themselves.
+#[must_use]
+pub fn openapi() -> OpenApi {
+    let (_, mut api) = open_routes().merge(guarded_routes()).split_for_parts();
+    api.info = Info::new("Planwright", env!("CARGO_PKG_VERSION"));
+    api.info.description = Some("Durable, reviewable plans: the API of one installation.".into());
+    api.info.license = None;
+    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    api.components.get_or_insert_default().add_security_scheme("bearer", bearer);
+    api.security = Some(vec![utoipa::openapi::security::SecurityRequirement::new::<
+        _,
+        [&str; 0],
+        &str,
+    >("bearer", [])]);
+    api
+}
+
+fn open_routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::default()
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(tokens::login))
+        .routes(routes!(tokens::give_token))
+}
+
+fn guarded_routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::default()
+        .routes(routes!(health::metrics))
+        .routes(routes!(health::description))
+        .routes(routes!(tokens::list_tokens))
+        .routes(routes!(tokens::revoke_token))
+        .routes(routes!(tokens::logout))
+        .routes(routes!(sessions::list_sessions, sessions::create_session))
+        .routes(routes!(sessions::get_session))
+        .routes(routes!(sessions::send_message))
+        .routes(routes!(sessions::say_line))
+        .routes(routes!(sessions::stop))
+        .routes(routes!(sessions::reset))
+        .routes(routes!(sessions::list_events))
+        .routes(routes!(streams::stream_events))
+        .routes(routes!(streams::open_socket))
+        .routes(routes!(plans::get_plan, plans::start_plan, plans::end_plan))
+        .routes(routes!(plans::list_plans))
+        .routes(routes!(plans::get_revision))
+        .routes(routes!(plans::get_diff))
+        .routes(routes!(plans::record_shown))
+        .routes(routes!(plans::approve))
+        .routes(routes!(plans::request_changes))
+        .routes(routes!(plans::reject))
+        .routes(routes!(plans::finish_plan))
+        .routes(routes!(plans::pause_plan))
+        .routes(routes!(plans::resume_plan))
+        .routes(routes!(plans::settle_doubt))
+        .routes(routes!(plans::plan_state))
+        .routes(routes!(plans::enable_plan))
+        .routes(routes!(plans::disable_plan))
+}

@@ -1,0 +1,266 @@
+//! What the API says, in the form that is published: `camelCase`, with `sessionId` on everything.
+
+use planwright_domain::{
+    diff::{Change, DiffRow},
+    digest::Digest,
+    identity::SessionIdentity,
+    next::Waiting,
+    outcome::PlanCard,
+};
+use planwright_runtime::view::{DiffView, PlanRow, RevisionView, StatusView};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A change that happened, and is durable.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Accepted {
+    /// The session, as `channel:key`.
+    pub session_id: String,
+    /// How many events it has now.
+    pub version: u64,
+}
+
+/// Where a session stands.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionDto {
+    /// The session, as `channel:key`.
+    pub session_id: String,
+    /// How many events it has.
+    pub version: u64,
+    /// Whether plan work is active.
+    pub active: bool,
+    /// The plan, or the one that ended last.
+    pub plan: Option<PlanDto>,
+    /// What it waits for: `decision`, `resume` or `doubt`.
+    pub waiting: Option<String>,
+    /// Whether nothing is under way.
+    pub resting: bool,
+    /// Whether a turn is open.
+    pub turn_open: bool,
+    /// How many causes wait for a turn.
+    pub queued: u64,
+    /// The calls whose outcome nobody knows.
+    pub doubts: Vec<DoubtDto>,
+    /// Tokens that the model has read.
+    pub input_tokens: u64,
+    /// Tokens that the model has written.
+    pub output_tokens: u64,
+}
+
+/// A call whose outcome nobody knows.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct DoubtDto {
+    /// The call.
+    pub call: Uuid,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, cut for display.
+    pub arguments: String,
+}
+
+/// A plan as it is shown before anyone decides.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanDto {
+    /// The plan.
+    pub plan_id: Uuid,
+    /// Its title.
+    pub title: String,
+    /// Where it stands, as people read it.
+    pub status: String,
+    /// The current revision.
+    pub revision: Option<u32>,
+    /// Its digest: what `If-Match` must name.
+    pub digest: Option<String>,
+    /// What approving it allows, or has allowed.
+    pub allows: Vec<String>,
+    /// Why it waits, if it does.
+    pub waits: Option<String>,
+    /// Whose word ended it, if it ended.
+    pub word: Option<String>,
+    /// What was done to the world.
+    pub done: Vec<String>,
+}
+
+/// A session in a list.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRowDto {
+    /// The session, as `channel:key`.
+    pub session_id: String,
+    /// How many events it has.
+    pub version: u64,
+    /// When something last happened.
+    pub updated: String,
+    /// What it waits for: `decision`, `resume` or `doubt`.
+    pub waiting: Option<String>,
+    /// Why nobody acts on it any more, if it was parked.
+    pub parked: Option<String>,
+}
+
+/// A revision, in full.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionDto {
+    /// The session, as `channel:key`.
+    pub session_id: String,
+    /// The plan.
+    pub plan_id: Uuid,
+    /// Its number in its plan.
+    pub number: u32,
+    /// Its digest: what `If-Match` must name.
+    pub digest: String,
+    /// Its title.
+    pub title: String,
+    /// The document, exactly as written.
+    pub markdown: String,
+    /// Whether it is the current one.
+    pub current: bool,
+    /// What approving it would allow.
+    pub allows: Vec<String>,
+}
+
+/// What changed between two revisions.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiffDto {
+    /// The session, as `channel:key`.
+    pub session_id: String,
+    /// The earlier revision.
+    pub from: u32,
+    /// The later one.
+    pub to: u32,
+    /// The rows that lead from one to the other.
+    pub rows: Vec<DiffRowDto>,
+}
+
+/// One row of a diff.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DiffRowDto {
+    /// `same`, `added` or `removed`.
+    pub change: String,
+    /// The line.
+    pub text: String,
+}
+
+/// A plan in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanRowDto {
+    /// The plan.
+    pub plan_id: Uuid,
+    /// Its last title.
+    pub title: String,
+    /// How many revisions it has.
+    pub revisions: u32,
+    /// Where it stands, as people read it.
+    pub status: String,
+}
+
+fn waiting_name(waiting: Waiting) -> String {
+    match waiting {
+        Waiting::Decision => "decision",
+        Waiting::Resume => "resume",
+        Waiting::Doubt => "doubt",
+    }
+    .into()
+}
+
+/// A time as it is published.
+pub(crate) fn time(at: planwright_domain::time::Time) -> String {
+    jiff::Timestamp::from_microsecond(at.0)
+        .map_or_else(|_| at.0.to_string(), |time| time.to_string())
+}
+
+impl From<StatusView> for SessionDto {
+    fn from(view: StatusView) -> Self {
+        Self {
+            session_id: view.session.to_string(),
+            version: view.version.0,
+            active: view.plan_active,
+            plan: view.plan.map(PlanDto::from),
+            waiting: view.waiting.map(waiting_name),
+            resting: view.resting,
+            turn_open: view.turn_open,
+            queued: view.queued as u64,
+            doubts: view
+                .doubts
+                .into_iter()
+                .map(|doubt| DoubtDto {
+                    call: doubt.call.0,
+                    tool: doubt.tool,
+                    arguments: doubt.arguments,
+                })
+                .collect(),
+            input_tokens: view.usage.input,
+            output_tokens: view.usage.output,
+        }
+    }
+}
+
+impl From<PlanCard> for PlanDto {
+    fn from(card: PlanCard) -> Self {
+        Self {
+            plan_id: card.plan_id.0,
+            title: card.title,
+            status: card.status,
+            revision: card.revision,
+            digest: card.digest.map(|digest| digest.to_string()),
+            allows: card.allows,
+            waits: card.waits,
+            word: card.word,
+            done: card.done,
+        }
+    }
+}
+
+impl From<planwright_runtime::ports::SessionRow> for SessionRowDto {
+    fn from(row: planwright_runtime::ports::SessionRow) -> Self {
+        Self {
+            session_id: row.identity.to_string(),
+            version: row.version.0,
+            updated: time(row.updated),
+            waiting: row.waiting.map(waiting_name),
+            parked: row.parked,
+        }
+    }
+}
+
+impl RevisionDto {
+    pub(crate) fn of(identity: &SessionIdentity, view: RevisionView) -> Self {
+        Self {
+            session_id: identity.to_string(),
+            plan_id: view.revision.plan.0,
+            number: view.revision.number,
+            digest: Digest::to_string(&view.digest),
+            title: view.revision.title,
+            markdown: view.revision.markdown,
+            current: view.current,
+            allows: view.allows,
+        }
+    }
+}
+
+impl DiffDto {
+    pub(crate) fn of(identity: &SessionIdentity, view: DiffView) -> Self {
+        let row = |row: DiffRow| {
+            let change = match row.change {
+                Change::Same => "same",
+                Change::Added => "added",
+                Change::Removed => "removed",
+            };
+            DiffRowDto { change: change.into(), text: row.text }
+        };
+        let rows = view.rows.into_iter().map(row).collect();
+        Self { session_id: identity.to_string(), from: view.from, to: view.to, rows }
+    }
+}
+
+impl From<PlanRow> for PlanRowDto {
+    fn from(row: PlanRow) -> Self {
+        Self { plan_id: row.plan.0, title: row.title, revisions: row.revisions, status: row.status }
+    }
+}

@@ -1,0 +1,105 @@
+//! One envelope for everything that is streamed, over WebSocket and server-sent events alike.
+
+use planwright_domain::{identity::SessionIdentity, session::SessionEvent};
+use planwright_runtime::ports::{Preview, Recorded};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::dto::time;
+
+/// Something that happened, or a preview of it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Envelope {
+    /// The session and the place in it; a preview has none of its own.
+    pub id: Option<String>,
+    /// Where it comes from.
+    pub source: String,
+    /// What kind of event it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// When it was recorded; a preview was not.
+    pub time: Option<String>,
+    /// The plan or turn it is about.
+    pub subject: Option<String>,
+    /// The event itself.
+    #[schema(value_type = Object)]
+    pub data: Value,
+    /// The session, as `channel:key`.
+    pub session_id: String,
+    /// Its place in the session's stream; previews stand outside it.
+    pub seq: Option<u64>,
+    /// The form of `data`.
+    pub schema: String,
+}
+
+impl Envelope {
+    /// A recorded event.
+    #[must_use]
+    pub fn of(identity: &SessionIdentity, recorded: &Recorded) -> Self {
+        let session_id = identity.to_string();
+        Self {
+            id: Some(format!("{session_id}/{}", recorded.seq)),
+            source: "planwright".into(),
+            kind: recorded.event.kind().into(),
+            time: Some(time(recorded.at)),
+            subject: subject(&recorded.event),
+            data: serde_json::to_value(&recorded.event).unwrap_or_default(),
+            session_id,
+            seq: Some(recorded.seq.0),
+            schema: "session_event/1".into(),
+        }
+    }
+
+    /// A piece of an answer that is not committed yet.
+    #[must_use]
+    pub fn preview(identity: &SessionIdentity, preview: &Preview) -> Self {
+        let Preview { turn, round, attempt, offset, text } = preview;
+        Self {
+            id: None,
+            source: "planwright".into(),
+            kind: "preview".into(),
+            time: None,
+            subject: Some(turn.to_string()),
+            data: json!({"turn": turn, "round": round, "attempt": attempt, "offset": offset, "text": text}),
+            session_id: identity.to_string(),
+            seq: None,
+            schema: "preview/1".into(),
+        }
+    }
+}
+
+fn subject(event: &SessionEvent) -> Option<String> {
+    use planwright_domain::{plan::PlanEvent, turn::TurnEvent};
+    match event {
+        SessionEvent::Plan(event) => match event {
+            PlanEvent::PlanStarted { plan, .. }
+            | PlanEvent::ExecutionStarted { plan, .. }
+            | PlanEvent::PlanEnded { plan, .. } => Some(plan.to_string()),
+            PlanEvent::RevisionAdded { revision, .. } => Some(revision.plan.to_string()),
+            PlanEvent::PlanApproved { approval, .. } => Some(approval.plan.to_string()),
+            PlanEvent::RevisionShown { .. }
+            | PlanEvent::ChangesRequested { .. }
+            | PlanEvent::ExecutionPaused { .. }
+            | PlanEvent::PlanFailed { .. } => None,
+        },
+        SessionEvent::Turn(event) => match event {
+            TurnEvent::TurnStarted { turn, .. }
+            | TurnEvent::ModelCallStarted { turn, .. }
+            | TurnEvent::ModelAnswered { turn, .. }
+            | TurnEvent::ModelCallFailed { turn, .. }
+            | TurnEvent::ModelCallOrphaned { turn, .. }
+            | TurnEvent::TurnFinished { turn, .. } => Some(turn.to_string()),
+            TurnEvent::CallStarted { call, .. }
+            | TurnEvent::CallFinished { call, .. }
+            | TurnEvent::CallAnswered { call, .. }
+            | TurnEvent::CallOrphaned { call, .. }
+            | TurnEvent::CallInDoubt { call, .. }
+            | TurnEvent::DoubtSettled { call, .. } => Some(call.to_string()),
+        },
+        SessionEvent::MessageQueued { .. }
+        | SessionEvent::CauseWithdrawn { .. }
+        | SessionEvent::ViewReset { .. } => None,
+    }
+}

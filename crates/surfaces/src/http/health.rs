@@ -1,0 +1,76 @@
+//! Whether it is well, and in figures.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{
+    App, openapi,
+    problem::{Problem, Problems},
+};
+
+/// That it is there.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Well {
+    /// Always `well`.
+    pub status: &'static str,
+    /// The version of the program.
+    pub version: &'static str,
+}
+
+const WELL: Well = Well { status: "well", version: env!("CARGO_PKG_VERSION") };
+
+/// Whether the process is there.
+#[utoipa::path(get, path = "/health", security(()), responses((status = 200, body = Well), Problems))]
+pub(crate) async fn health() -> Json<Well> {
+    Json(WELL)
+}
+
+/// Whether it can take work: the journal answers.
+#[utoipa::path(get, path = "/ready", security(()), responses((status = 200, body = Well), Problems))]
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Well>, Problem> {
+    app.runtime.ports.journal.due(1).await?;
+    Ok(Json(WELL))
+}
+
+/// The figures, as Prometheus reads them.
+#[utoipa::path(get, path = "/metrics", responses((status = 200, content_type = "text/plain", body = String), Problems))]
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
+    match &app.figures {
+        Some(figures) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], figures.render())
+            .into_response(),
+        None => Problem::new(StatusCode::NOT_FOUND, "no_figures", "this server records no figures")
+            .into_response(),
+    }
+}
+
+/// The description of this API.
+#[utoipa::path(get, path = "/api/openapi.json", responses((status = 200, body = Object), Problems))]
+pub(crate) async fn description() -> Json<Value> {
+    Json(serde_json::to_value(openapi()).unwrap_or_default())
+}
+
+/// Counts requests and how they ended.
+pub(crate) async fn count(request: Request, next: Next) -> Response {
+    let begun = std::time::Instant::now();
+    let response = next.run(request).await;
+    let class = match response.status().as_u16() {
+        100..=199 => "1xx",
+        200..=299 => "2xx",
+        300..=399 => "3xx",
+        400..=499 => "4xx",
+        _ => "5xx",
+    };
+    metrics::counter!("http.requests.count", "status" => class).increment(1);
+    metrics::histogram!("http.requests.seconds").record(begun.elapsed().as_secs_f64());
+    response
+}

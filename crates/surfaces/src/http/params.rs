@@ -1,0 +1,29 @@
+//! Parameters that many paths share, described once.
+
+use utoipa::IntoParams;
+
+/// A session in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct InPath {
+    /// `channel:key`, or a key of the caller's own channel.
+    pub id: String,
+}
+
+/// A command that may be sent again.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub struct Once {
+    /// The same key has one effect and one answer.
+    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 200)]
+    pub idempotency_key: Option<String>,
+}
+
+/// A decision on what was read.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub struct AsRead {
+    /// The digest of what was read, in double quotes.
+    #[param(rename = "If-Match")]
+    pub if_match: String,
+}

@@ -1,0 +1,407 @@
+//! Plans: read, reviewed, decided. A decision names what was read by `If-Match`.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, Query, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use planwright_domain::{
+    command::{Decision, Ending, PersonCommand, Start, Verdict},
+    plan::{Comment, Strategy},
+};
+use planwright_runtime::ports::schemas;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::{
+    App,
+    body::{Body, if_match},
+    dto::{Accepted, DiffDto, PlanDto, PlanRowDto, RevisionDto, SessionDto},
+    params::{AsRead, InPath, Once},
+    problem::{Problem, Problems},
+    sessions::{ask, bad_query},
+    who::Caller,
+};
+
+/// How a plan is written.
+#[derive(Debug, Default, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StrategyName {
+    /// One Markdown document.
+    #[default]
+    Document,
+    /// Recorded calls.
+    Collect,
+    /// Steps built through tools.
+    Build,
+}
+
+impl From<StrategyName> for Strategy {
+    fn from(name: StrategyName) -> Self {
+        match name {
+            StrategyName::Document => Self::Document,
+            StrategyName::Collect => Self::Collect,
+            StrategyName::Build => Self::Build,
+        }
+    }
+}
+
+/// Plan work that begins.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPlan {
+    /// How it is written.
+    #[serde(default)]
+    pub strategy: StrategyName,
+}
+
+/// An approval.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewApproval {
+    /// What the execution must be told.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Whether the plan waits for a resume.
+    #[serde(default)]
+    pub hold: bool,
+}
+
+/// A request for changes.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewChanges {
+    /// What should change.
+    #[schema(min_items = 1, max_items = 200)]
+    pub comments: Vec<CommentDto>,
+}
+
+/// A comment.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommentDto {
+    /// The line it speaks of, from 1; none for the whole.
+    pub line: Option<u32>,
+    /// What should change.
+    pub text: String,
+}
+
+/// A rejection.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewRejection {
+    /// Why.
+    pub why: Option<String>,
+}
+
+/// What became of a call in doubt.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewVerdict {
+    /// The call.
+    pub call: Uuid,
+    /// Whether it took effect.
+    pub happened: bool,
+}
+
+/// Which revisions to compare.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Between {
+    /// The earlier one.
+    pub from: Option<u32>,
+    /// The later one.
+    pub to: Option<u32>,
+}
+
+/// Which session.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct OfSession {
+    /// `channel:key`, or a key of the caller's own channel.
+    pub session_id: String,
+}
+
+/// A session that is named in a body.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct InSession {
+    /// `channel:key`, or a key of the caller's own channel.
+    pub session_id: String,
+}
+
+/// Plan mode of one session.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanState {
+    /// The session, as `channel:key`.
+    pub session_id: String,
+    /// Whether plan work is active in it.
+    pub enabled: bool,
+    /// The plan it works on.
+    pub active_plan_id: Option<Uuid>,
+    /// That plan.
+    pub plan: Option<PlanDto>,
+}
+
+const NOTHING: &str = "there is no such plan or revision in this session";
+
+/// The plan of a session, or the one that ended last.
+#[utoipa::path(get, path = "/api/sessions/{id}/plan", params(InPath), responses((status = 200, body = PlanDto), Problems))]
+pub(crate) async fn get_plan(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<PlanDto>, Problem> {
+    let status: SessionDto = app.runtime.status(&caller.session(&id)?).await?.into();
+    status
+        .plan
+        .map(Json)
+        .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "no_such_plan", NOTHING))
+}
+
+/// Begins plan work.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan", params(InPath, Once), request_body = NewPlan, responses((status = 201, body = Accepted), Problems))]
+pub(crate) async fn start_plan(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewPlan>,
+) -> Result<(StatusCode, Json<Accepted>), Problem> {
+    let command =
+        PersonCommand::StartPlan { plan: Uuid::now_v7().into(), strategy: new.strategy.into() };
+    Ok((StatusCode::CREATED, ask(&app, &caller, &id, &headers, command).await?))
+}
+
+/// Ends plan work; the plan is cancelled.
+#[utoipa::path(delete, path = "/api/sessions/{id}/plan", params(InPath, Once), responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn end_plan(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Accepted>, Problem> {
+    ask(&app, &caller, &id, &headers, PersonCommand::EndPlan(Ending::Off)).await
+}
+
+/// Ends plan work; an executing plan is complete by the person's word.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/done", params(InPath, Once), responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn finish_plan(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Accepted>, Problem> {
+    ask(&app, &caller, &id, &headers, PersonCommand::EndPlan(Ending::Done)).await
+}
+
+/// Pauses the execution.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/stop", params(InPath, Once), responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn pause_plan(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Accepted>, Problem> {
+    ask(&app, &caller, &id, &headers, PersonCommand::PausePlan).await
+}
+
+/// Starts a held plan, or goes on with a paused or failed one.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/resume", params(InPath, Once), responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn resume_plan(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Accepted>, Problem> {
+    ask(&app, &caller, &id, &headers, PersonCommand::Decide(Decision::Resume)).await
+}
+
+/// Says what became of a call in doubt.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/settle", params(InPath, Once), request_body = NewVerdict, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn settle_doubt(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewVerdict>,
+) -> Result<Json<Accepted>, Problem> {
+    let verdict = if new.happened { Verdict::Happened } else { Verdict::DidNotHappen };
+    let decision = Decision::SettleDoubt { call: new.call.into(), verdict };
+    ask(&app, &caller, &id, &headers, PersonCommand::Decide(decision)).await
+}
+
+/// The plans of a session, oldest first.
+#[utoipa::path(get, path = "/api/sessions/{id}/plans", params(InPath), responses((status = 200, body = [PlanRowDto]), Problems))]
+pub(crate) async fn list_plans(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<PlanRowDto>>, Problem> {
+    let rows = app.runtime.plans(&caller.session(&id)?).await?;
+    Ok(Json(rows.into_iter().map(PlanRowDto::from).collect()))
+}
+
+/// A revision of the active plan, in full: by number, or `current`.
+#[utoipa::path(get, path = "/api/sessions/{id}/plan/revisions/{number}", params(InPath, ("number" = String, Path, description = "The number of a revision, or current")), responses((status = 200, body = RevisionDto), Problems))]
+pub(crate) async fn get_revision(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path((id, number)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let identity = caller.session(&id)?;
+    let missing = || Problem::new(StatusCode::NOT_FOUND, "no_such_revision", NOTHING);
+    let number = match number.as_str() {
+        "current" => None,
+        number => Some(number.parse().map_err(|_| missing())?),
+    };
+    let view = app.runtime.revision(&identity, number).await?.ok_or_else(missing)?;
+    let tag = HeaderValue::from_str(&format!("\"{}\"", view.digest)).map_err(|_| missing())?;
+    let mut response = Json(RevisionDto::of(&identity, view)).into_response();
+    response.headers_mut().insert(header::ETAG, tag);
+    Ok(response)
+}
+
+/// What changed between two revisions of the active plan; without numbers, the last change.
+#[utoipa::path(get, path = "/api/sessions/{id}/plan/diff", params(InPath, Between), responses((status = 200, body = DiffDto), Problems))]
+pub(crate) async fn get_diff(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    query: Result<Query<Between>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<DiffDto>, Problem> {
+    let identity = caller.session(&id)?;
+    let Query(between) = query.map_err(bad_query)?;
+    let view = app.runtime.diff(&identity, between.from.zip(between.to)).await?;
+    view.map(|view| Json(DiffDto::of(&identity, view)))
+        .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "no_such_revision", NOTHING))
+}
+
+/// Records that the current revision was shown to the caller in full. Only what was shown can be approved.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/shown", params(InPath, AsRead, Once), responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn record_shown(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Accepted>, Problem> {
+    let digest = if_match(&headers)?;
+    ask(&app, &caller, &id, &headers, PersonCommand::RecordShown { digest }).await
+}
+
+/// Approves exactly the revision that `If-Match` names. 412: it was replaced. 409: it was decided.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/approve", params(InPath, AsRead, Once), request_body = NewApproval, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn approve(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewApproval>,
+) -> Result<Json<Accepted>, Problem> {
+    let digest = if_match(&headers)?;
+    let start = if new.hold { Start::Hold } else { Start::AtOnce };
+    let schemas = schemas(&*app.runtime.ports.toolbox);
+    let decision = Decision::Approve { digest, notes: new.notes, start, schemas };
+    ask(&app, &caller, &id, &headers, PersonCommand::Decide(decision)).await
+}
+
+/// Asks for a newer revision. 412: what was read was replaced.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/changes", params(InPath, AsRead, Once), request_body = NewChanges, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn request_changes(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewChanges>,
+) -> Result<Json<Accepted>, Problem> {
+    let digest = if_match(&headers)?;
+    let comments = new
+        .comments
+        .into_iter()
+        .map(|comment| Comment { line: comment.line, text: comment.text })
+        .collect();
+    ask(
+        &app,
+        &caller,
+        &id,
+        &headers,
+        PersonCommand::Decide(Decision::RequestChanges { digest, comments }),
+    )
+    .await
+}
+
+/// Ends the plan unexecuted. 412: what was read was replaced.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/reject", params(InPath, AsRead, Once), request_body = NewRejection, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn reject(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewRejection>,
+) -> Result<Json<Accepted>, Problem> {
+    let digest = if_match(&headers)?;
+    ask(
+        &app,
+        &caller,
+        &id,
+        &headers,
+        PersonCommand::Decide(Decision::Reject { digest, why: new.why }),
+    )
+    .await
+}
+
+/// Plan mode of a session.
+#[utoipa::path(get, path = "/api/plans", params(OfSession), responses((status = 200, body = PlanState), Problems))]
+pub(crate) async fn plan_state(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    query: Result<Query<OfSession>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<PlanState>, Problem> {
+    let Query(OfSession { session_id }) = query.map_err(bad_query)?;
+    state(&app, &caller, &session_id).await
+}
+
+/// Switches plan mode on in a session.
+#[utoipa::path(post, path = "/api/plans/enable", params(Once), request_body = InSession, responses((status = 200, body = PlanState), Problems))]
+pub(crate) async fn enable_plan(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(body): Body<InSession>,
+) -> Result<Json<PlanState>, Problem> {
+    let command =
+        PersonCommand::StartPlan { plan: Uuid::now_v7().into(), strategy: Strategy::Document };
+    let _ = ask(&app, &caller, &body.session_id, &headers, command).await?;
+    state(&app, &caller, &body.session_id).await
+}
+
+/// Switches plan mode off in a session.
+#[utoipa::path(post, path = "/api/plans/disable", params(Once), request_body = InSession, responses((status = 200, body = PlanState), Problems))]
+pub(crate) async fn disable_plan(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(body): Body<InSession>,
+) -> Result<Json<PlanState>, Problem> {
+    let _ =
+        ask(&app, &caller, &body.session_id, &headers, PersonCommand::EndPlan(Ending::Off)).await?;
+    state(&app, &caller, &body.session_id).await
+}
+
+async fn state(app: &App, caller: &Caller, id: &str) -> Result<Json<PlanState>, Problem> {
+    let status: SessionDto = app.runtime.status(&caller.session(id)?).await?.into();
+    let plan = status.plan.filter(|_| status.active);
+    Ok(Json(PlanState {
+        session_id: status.session_id,
+        enabled: status.active,
+        active_plan_id: plan.as_ref().map(|plan| plan.plan_id),
+        plan,
+    }))
+}

@@ -1,0 +1,146 @@
+//! What is wrong, as `application/problem+json`: what is the case, and what to do next.
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use planwright_domain::{plan::refusal::PlanRefusal, refusal::Refusal};
+use planwright_runtime::ports::{AccessError, JournalError};
+use serde::Serialize;
+use utoipa::{IntoResponses, ToSchema};
+
+/// What is wrong.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Problem {
+    /// The kind of problem, for programs.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The kind of problem, for people.
+    pub title: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// What is the case, and what to do next.
+    pub detail: String,
+    /// The digest that is current, where a decision was stale.
+    #[serde(rename = "currentDigest", skip_serializing_if = "Option::is_none")]
+    pub current_digest: Option<String>,
+}
+
+/// The answers that every path may give besides its own.
+#[derive(Debug, IntoResponses)]
+pub enum Problems {
+    /// It is not granted, and why.
+    #[response(status = "4XX", content_type = "application/problem+json")]
+    Refused(#[to_schema] Problem),
+    /// It cannot be answered now.
+    #[response(status = 503, content_type = "application/problem+json")]
+    Unavailable(#[to_schema] Problem),
+}
+
+impl Problem {
+    /// A problem of this kind, in these words.
+    pub fn new(status: StatusCode, kind: &str, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("urn:planwright:{kind}"),
+            title: status.canonical_reason().unwrap_or("problem").into(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            current_digest: None,
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_string(&self).unwrap_or_default();
+        let mut response =
+            (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
+        match status {
+            StatusCode::UNAUTHORIZED => {
+                response
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            StatusCode::TOO_MANY_REQUESTS => {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let status = match &refusal {
+            Refusal::Plan(refusal) => match refusal {
+                PlanRefusal::StaleDecision { .. } => StatusCode::PRECONDITION_FAILED,
+                PlanRefusal::MayNotDecide
+                | PlanRefusal::ToolUnavailable { .. }
+                | PlanRefusal::TurnOlderThanApproval => StatusCode::FORBIDDEN,
+                PlanRefusal::TooLong { .. }
+                | PlanRefusal::NoComments
+                | PlanRefusal::EmptyPlan
+                | PlanRefusal::BadArguments { .. }
+                | PlanRefusal::StrategyUnavailable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+                PlanRefusal::WorkInactive
+                | PlanRefusal::WorkAlreadyActive
+                | PlanRefusal::NothingToDecide { .. }
+                | PlanRefusal::NotShown { .. }
+                | PlanRefusal::RevisionWithdrawn { .. }
+                | PlanRefusal::AlreadyDecided { .. }
+                | PlanRefusal::NothingToResume { .. }
+                | PlanRefusal::DoubtsOpen { .. }
+                | PlanRefusal::NothingToStop { .. }
+                | PlanRefusal::ShownNotCurrent { .. } => StatusCode::CONFLICT,
+            },
+            Refusal::EmptyMessage | Refusal::MessageTooLong { .. } => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            Refusal::QueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::LegacyKeyIsNotNew { .. } | Refusal::NoSuchDoubt { .. } => {
+                StatusCode::NOT_FOUND
+            }
+            Refusal::NothingRunning | Refusal::DoubtTooFresh | Refusal::MovedOn { .. } => {
+                StatusCode::CONFLICT
+            }
+        };
+        let current = if let Refusal::Plan(PlanRefusal::StaleDecision { current, .. }) = &refusal {
+            Some(current.to_string())
+        } else {
+            None
+        };
+        Self { current_digest: current, ..Self::new(status, refusal.kind(), refusal.to_string()) }
+    }
+}
+
+impl From<JournalError> for Problem {
+    fn from(error: JournalError) -> Self {
+        tracing::error!(%error, event = "journal_failed");
+        let detail = "the journal could not answer; nothing was changed. Ask again, with the same Idempotency-Key";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_failed", detail)
+    }
+}
+
+impl From<AccessError> for Problem {
+    fn from(error: AccessError) -> Self {
+        Self::new(StatusCode::CONFLICT, "access", error.to_string())
+    }
+}
+
+pub(crate) async fn not_found() -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "no_such_path",
+        "there is nothing here; /api/openapi.json lists what there is",
+    )
+}
+
+pub(crate) async fn method_not_allowed() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "no_such_method",
+        "this path does not take this method; /api/openapi.json lists what it takes",
+    )
+}

@@ -1,0 +1,203 @@
+//! Sessions and what is said in them.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, Query, State},
+    http::{HeaderMap, StatusCode},
+};
+use planwright_domain::{
+    command::{PersonCommand, SessionCommand},
+    id::{CommandId, Seq},
+    identity::{ConversationKey, SessionIdentity},
+};
+use planwright_runtime::{inbound::Spoken, ports::Answer};
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::{
+    App,
+    body::Body,
+    dto::{Accepted, SessionDto, SessionRowDto},
+    envelope::Envelope,
+    params::{InPath, Once},
+    problem::{Problem, Problems},
+    who::Caller,
+};
+
+/// How many rows one answer lists.
+const ROWS_MAX: usize = 500;
+
+/// A new session.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSession {
+    /// Its key: 8 to 64 letters, digits, - or _. Without one it gets one.
+    #[schema(pattern = "^[a-zA-Z0-9_-]{8,64}$")]
+    pub key: Option<String>,
+}
+
+/// A message.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewMessage {
+    /// The words.
+    #[schema(min_length = 1, max_length = 262144)]
+    pub text: String,
+}
+
+/// A line, as it is typed in a terminal.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewLine {
+    /// A message, or a command that begins with `/`.
+    pub line: String,
+}
+
+/// Which events.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Page {
+    /// Those after this place.
+    #[serde(default)]
+    pub after: u64,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 500)]
+    pub limit: Option<usize>,
+}
+
+/// The sessions, newest first.
+#[utoipa::path(get, path = "/api/sessions", responses((status = 200, body = [SessionRowDto]), Problems))]
+pub(crate) async fn list_sessions(
+    State(app): State<Arc<App>>,
+    _: Caller,
+) -> Result<Json<Vec<SessionRowDto>>, Problem> {
+    let rows = app.runtime.ports.journal.sessions(ROWS_MAX).await?;
+    Ok(Json(rows.into_iter().map(SessionRowDto::from).collect()))
+}
+
+/// Names a new session of the caller's channel. It exists once something is said in it.
+#[utoipa::path(post, path = "/api/sessions", request_body = NewSession, responses((status = 201, body = SessionDto), Problems))]
+pub(crate) async fn create_session(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Body(wish): Body<NewSession>,
+) -> Result<(StatusCode, Json<SessionDto>), Problem> {
+    let key =
+        wish.key.unwrap_or_else(|| format!("talk-{}", &Uuid::now_v7().simple().to_string()[20..]));
+    let key = ConversationKey::new(&key).map_err(|error| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_key", error.to_string())
+    })?;
+    let identity = SessionIdentity::new(caller.channel, key);
+    Ok((StatusCode::CREATED, Json(app.runtime.status(&identity).await?.into())))
+}
+
+/// Where a session stands.
+#[utoipa::path(get, path = "/api/sessions/{id}", params(InPath), responses((status = 200, body = SessionDto), Problems))]
+pub(crate) async fn get_session(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<SessionDto>, Problem> {
+    let identity = caller.session(&id)?;
+    Ok(Json(app.runtime.status(&identity).await?.into()))
+}
+
+/// Says something to the agent.
+#[utoipa::path(post, path = "/api/sessions/{id}/messages", params(InPath, Once), request_body = NewMessage, responses((status = 202, body = Accepted), Problems))]
+pub(crate) async fn send_message(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(message): Body<NewMessage>,
+) -> Result<(StatusCode, Json<Accepted>), Problem> {
+    let accepted =
+        ask(&app, &caller, &id, &headers, PersonCommand::Say { text: message.text }).await?;
+    Ok((StatusCode::ACCEPTED, accepted))
+}
+
+/// Does what a line says, as a terminal would: a message, or a command that begins with `/`.
+#[utoipa::path(post, path = "/api/sessions/{id}/lines", params(InPath, Once), request_body = NewLine, responses((status = 200, body = Object, description = "What the line came to; a refusal is one of them"), Problems))]
+pub(crate) async fn say_line(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(line): Body<NewLine>,
+) -> Result<Json<Value>, Problem> {
+    let identity = caller.session(&id)?;
+    let id = caller.command_id(&headers)?;
+    let spoken = Spoken { identity, person: caller.person, id, line: line.line };
+    let reply = app.runtime.hear(spoken).await?;
+    Ok(Json(serde_json::to_value(reply).unwrap_or_default()))
+}
+
+/// Ends what the agent is doing now.
+#[utoipa::path(post, path = "/api/sessions/{id}/stop", params(InPath, Once), responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn stop(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Accepted>, Problem> {
+    ask(&app, &caller, &id, &headers, PersonCommand::Stop).await
+}
+
+/// Ends everything here and starts a new view.
+#[utoipa::path(post, path = "/api/sessions/{id}/reset", params(InPath, Once), responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn reset(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Accepted>, Problem> {
+    ask(&app, &caller, &id, &headers, PersonCommand::Reset).await
+}
+
+/// What happened, oldest first.
+#[utoipa::path(get, path = "/api/sessions/{id}/events", params(InPath, Page), responses((status = 200, body = [Envelope]), Problems))]
+pub(crate) async fn list_events(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    query: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<Vec<Envelope>>, Problem> {
+    let identity = caller.session(&id)?;
+    let Query(page) = query.map_err(bad_query)?;
+    let limit = page.limit.unwrap_or(ROWS_MAX).clamp(1, ROWS_MAX);
+    let events = app
+        .runtime
+        .ports
+        .journal
+        .events(&identity, Seq(page.after.min(i64::MAX as u64)), limit)
+        .await?;
+    Ok(Json(events.iter().map(|recorded| Envelope::of(&identity, recorded)).collect()))
+}
+
+pub(crate) fn bad_query(error: axum::extract::rejection::QueryRejection) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad_query", error.body_text())
+}
+
+/// Asks for something to happen in a session, by a person.
+pub(crate) async fn ask(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    headers: &HeaderMap,
+    command: PersonCommand,
+) -> Result<Json<Accepted>, Problem> {
+    let identity = caller.session(id)?;
+    let command_id: CommandId = caller.command_id(headers)?;
+    let command = SessionCommand::Person(caller.person.clone(), command);
+    match app.runtime.dispatch(&identity, command_id, command).await? {
+        Answer::Accepted { version, .. } => {
+            Ok(Json(Accepted { session_id: identity.to_string(), version: version.0 }))
+        }
+        Answer::Refused(refusal) => Err(refusal.into()),
+    }
+}

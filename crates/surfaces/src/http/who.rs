@@ -1,0 +1,155 @@
+//! Who is there: a bearer token or a cookie, looked up by the digest of its secret.
+
+use std::{num::NonZeroU32, sync::Arc};
+
+use axum::{
+    extract::{FromRequestParts, Request, State},
+    http::{HeaderMap, StatusCode, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+use planwright_domain::{
+    actor::{Person, Standing, Surface},
+    digest::Digest,
+    id::CommandId,
+    identity::{ChannelType, ConversationKey, SessionIdentity},
+};
+use uuid::Uuid;
+
+use super::{App, HttpSettings, problem::Problem};
+
+/// The cookie that a browser gets at login.
+pub(crate) const COOKIE: &str = "planwright";
+/// The longest `Idempotency-Key`.
+const KEY_BYTES_MAX: usize = 200;
+
+/// How often each caller may ask.
+pub(crate) struct Limits {
+    callers: DefaultKeyedRateLimiter<Uuid>,
+    logins: DefaultDirectRateLimiter,
+}
+
+impl Limits {
+    pub(crate) fn new(settings: &HttpSettings) -> Self {
+        let at_least_one = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        Self {
+            callers: RateLimiter::keyed(Quota::per_second(at_least_one(
+                settings.requests_per_second,
+            ))),
+            logins: RateLimiter::direct(Quota::per_minute(at_least_one(
+                settings.logins_per_minute,
+            ))),
+        }
+    }
+
+    /// Whether a login may be tried now.
+    pub(crate) fn login(&self) -> Result<(), Problem> {
+        let words = "too many logins were tried; wait a minute";
+        self.logins
+            .check()
+            .map_err(|_| Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_logins", words))
+    }
+}
+
+/// Someone who is known.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who, where, and what they may do from there.
+    pub person: Person,
+    /// The channel of sessions that they name by a bare key.
+    pub channel: ChannelType,
+    /// The grant by which they are known.
+    pub grant: Uuid,
+}
+
+impl Caller {
+    /// A session as the caller names it: `channel:key`, or a bare key of their own channel.
+    pub fn session(&self, named: &str) -> Result<SessionIdentity, Problem> {
+        let refused = |words: String| Problem::new(StatusCode::NOT_FOUND, "no_such_session", words);
+        if named.contains(':') {
+            return SessionIdentity::parse(named).map_err(|error| refused(error.to_string()));
+        }
+        let key = ConversationKey::new(named).map_err(|error| refused(error.to_string()))?;
+        Ok(SessionIdentity::new(self.channel, key))
+    }
+
+    /// The id of a command: the same `Idempotency-Key` from the same caller names the same command.
+    pub fn command_id(&self, headers: &HeaderMap) -> Result<CommandId, Problem> {
+        let Some(key) = headers.get("idempotency-key") else { return Ok(Uuid::now_v7().into()) };
+        let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX);
+        let words = format!("an Idempotency-Key has 1 to {KEY_BYTES_MAX} plain characters");
+        let key = key.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "bad_header", words))?;
+        Ok(Uuid::new_v5(&self.grant, key.as_bytes()).into())
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(unknown)
+    }
+}
+
+/// Looks up who asks, before the body is read.
+pub(crate) async fn authenticate(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match identify(&app, request.headers()) {
+        Ok(caller) => {
+            if app.limits.callers.check_key(&caller.grant).is_err() {
+                let words = "you ask too often; wait a second";
+                return Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_often", words)
+                    .into_response();
+            }
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn identify(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+    let bearer = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    let (secret, channel) = match (bearer, cookie(headers)) {
+        (Some(secret), _) => (secret, ChannelType::Api),
+        (None, Some(secret)) => (secret, ChannelType::Web),
+        (None, None) => return Err(unknown()),
+    };
+    let grant = app.access.find(Digest::of(secret.trim().as_bytes())).ok_or_else(unknown)?;
+    if grant.expires.is_some_and(|end| end <= app.runtime.ports.clock.now()) {
+        return Err(Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "expired",
+            "this token has expired; log in again",
+        ));
+    }
+    let surface = Surface(format!("{} {}", channel.name(), grant.id));
+    let person = Person { id: grant.person, surface, standing: grant.standing };
+    Ok(Caller { person, channel, grant: grant.id })
+}
+
+/// The secret in our cookie.
+pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE).map(|(_, secret)| secret)
+}
+
+fn unknown() -> Problem {
+    let words = "say who you are: send the token as Authorization: Bearer, or log in with the passphrase at /api/login";
+    Problem::new(StatusCode::UNAUTHORIZED, "unknown_caller", words)
+}
+
+/// Whether a standing lets its bearer decide.
+pub(crate) fn decides(standing: Standing) -> bool {
+    standing == Standing::Decides
+}

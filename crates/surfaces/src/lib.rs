@@ -1,0 +1,3 @@
+//! What drives Planwright from outside: HTTP, WebSocket and server-sent events. No rule lives here.
+
+pub mod http;
