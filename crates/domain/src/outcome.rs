@@ -186,7 +186,8 @@ fn done(touched: &[crate::effect::Touched], more: u64) -> Vec<String> {
 }
 
 /// What a person can say next, given where the plan stands.
-fn quick_commands(session: &Session) -> Vec<String> {
+#[must_use]
+pub fn quick_commands(session: &Session) -> Vec<String> {
     let Some(plan) = session.plan() else { return Vec::new() };
     let words: &[&str] = match &plan.status {
         PlanStatus::Ready if plan.awaits_decision() => {

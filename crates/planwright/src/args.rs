@@ -20,6 +20,9 @@ pub struct Args {
         default_value = "workspace"
     )]
     pub workspace: PathBuf,
+    /// The configuration; without it, config.toml in the data directory if there is one.
+    #[arg(long, global = true, env = "PLANWRIGHT_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// The session to work in, by its key; without it, the one used last.
     #[arg(long, global = true, value_name = "KEY")]
     pub session: Option<String>,
@@ -39,14 +42,8 @@ pub struct Args {
     #[arg(long, global = true, env = "PLANWRIGHT_API_KEY", hide_env_values = true, hide = true)]
     pub api_key: Option<String>,
     /// How many tokens one request to the model may hold.
-    #[arg(
-        long,
-        global = true,
-        env = "PLANWRIGHT_WINDOW",
-        value_name = "TOKENS",
-        default_value_t = 128_000
-    )]
-    pub window: usize,
+    #[arg(long, global = true, env = "PLANWRIGHT_WINDOW", value_name = "TOKENS")]
+    pub window: Option<usize>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -74,6 +71,18 @@ pub enum Command {
         /// What to do; without it, the list.
         #[command(subcommand)]
         command: Option<SessionCommand>,
+    },
+    /// Start the server; every other command then becomes its client.
+    Up,
+    /// Say whether a server runs.
+    Status,
+    /// Open the server in a browser.
+    Open,
+    /// List the settings of the configuration.
+    Config {
+        /// As a JSON Schema.
+        #[arg(long)]
+        schema: bool,
     },
     /// Check that everything is as it should be.
     Doctor,

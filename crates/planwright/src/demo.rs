@@ -3,12 +3,10 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use planwright_domain::actor::Standing;
-use planwright_outbound::{
-    lane_in_process::Scope,
-    model_demo::{DemoModel, FILES},
-};
+use planwright_outbound::model_demo::{DemoModel, FILES};
 
 use crate::{
+    backend::{Backend as _, Reach},
     exit::Exit,
     installation::Installation,
     talk::{Lines, Watch, hear},
@@ -72,7 +70,7 @@ pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
         Installation::wire(&home.path().join("data"), &workspace, model, None).await?;
     // In an installation of your own, deciding needs the passphrase that you chose at the first run.
     installation.person.standing = Standing::Decides;
-    installation.work(Scope::Everything);
+    installation.work(Reach::Everything);
     let mut lines = Lines::default();
     let mut watch = Watch::new(&installation).await?;
     for (at, scene) in SCENES.iter().enumerate() {

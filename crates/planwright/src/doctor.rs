@@ -2,27 +2,32 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
+use planwright_domain::actor::Standing;
 use planwright_outbound::{
     access_file::FileAccess, data_directory::DataDirectory, journal_sqlite::SqliteJournal,
     model_openai::OpenAiModel, toolbox_files::FileToolbox,
 };
-use planwright_runtime::ports::{Journal as _, Message, Model as _, ModelRequest};
+use planwright_runtime::ports::{Access as _, Journal as _, Message, Model as _, ModelRequest};
 use serde_json::json;
 
 use crate::{
     args::Args,
+    config::Config,
     exit::Exit,
     installation::{data_path, model_settings},
     terminal::Terminal,
+    up,
 };
 
 /// Looks at everything, and fails if anything is not as it should be.
 pub async fn run(args: &Args, terminal: &mut Terminal) -> anyhow::Result<Exit> {
     let path = data_path(args)?;
     let mut findings = vec![("data directory", data(&path)), ("passphrase", passphrase(&path))];
+    findings.push(("configuration", configuration(args, &path)));
+    findings.push(("tokens", tokens(&path)));
     findings.push(("workspace", workspace(args, &path)));
     findings.push(("journal", journal(&path).await));
-    findings.push(("model", model(args).await));
+    findings.push(("model", model(args, &path).await));
     let is_well = findings.iter().all(|(_, finding)| finding.is_ok());
     for (what, finding) in findings {
         let (ok, words) = match &finding {
@@ -65,6 +70,39 @@ fn passphrase(path: &Path) -> Finding {
     }
 }
 
+fn configuration(args: &Args, data: &Path) -> Finding {
+    let config =
+        Config::load(args.config.as_deref(), data).map_err(|error| format!("{error:#}"))?;
+    let server = &config.server;
+    if server.bind.ip().is_loopback() {
+        return Ok(format!(
+            "the server listens at {}, which only this machine reaches",
+            server.bind
+        ));
+    }
+    Ok(format!(
+        "the server listens at {} behind a proxy that ends TLS, as {}",
+        server.bind,
+        server.hosts.join(", ")
+    ))
+}
+
+fn tokens(data: &Path) -> Finding {
+    let path = data.join("token");
+    let Ok(token) = fs::read_to_string(&path) else {
+        return Ok("the first one is made when a server starts".into());
+    };
+    up::private(&path)
+        .and_then(|()| up::check_token(token.trim()))
+        .map_err(|error| error.to_string())?;
+    let access = FileAccess::open(data).map_err(|error| error.to_string())?;
+    let grants = access.list();
+    if grants.iter().any(|grant| grant.expires.is_none() && grant.standing == Standing::Decides) {
+        return Err("a token may decide for ever; revoke it".into());
+    }
+    Ok(format!("{} given out; none may decide without an end", grants.len()))
+}
+
 fn workspace(args: &Args, data: &Path) -> Finding {
     if !data.exists() {
         return Ok(format!(
@@ -97,8 +135,10 @@ async fn journal(path: &Path) -> Finding {
     Ok(format!("{} sessions, every one folds", rows.len()))
 }
 
-async fn model(args: &Args) -> Finding {
-    let settings = model_settings(args);
+async fn model(args: &Args, data: &Path) -> Finding {
+    let config =
+        Config::load(args.config.as_deref(), data).map_err(|error| format!("{error:#}"))?;
+    let settings = model_settings(args, &config.model);
     let (name, url) = (settings.model.clone(), settings.base_url.clone());
     let model = OpenAiModel::new(settings).map_err(|failure| failure.message)?;
     let request = ModelRequest {

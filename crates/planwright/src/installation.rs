@@ -8,9 +8,12 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use async_trait::async_trait;
 use planwright_domain::{
     actor::{Person, Standing},
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    digest::Digest,
+    id::{CommandId, Seq},
+    identity::{ChannelType, ConversationKey, SessionIdentity},
 };
 use planwright_outbound::{
     access_file::FileAccess,
@@ -23,13 +26,20 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    ports::{Model, Toolbox},
+    inbound::{Reply, Spoken},
+    ports::{Model, Recorded, SessionRow, Subscription, Toolbox},
     runtime::{Ports, Runtime, Settings},
+    view::StatusView,
 };
+use planwright_surfaces::http::sessions::terminal_chat;
 use tokio::{sync::watch, task::JoinHandle};
 use uuid::Uuid;
 
-use crate::args::Args;
+use crate::{
+    args::Args,
+    backend::{Backend, Reach},
+    config::{Config, ModelConfig},
+};
 
 /// Puts something around the tools, for those who must watch them.
 pub type WrapToolbox = fn(Arc<dyn Toolbox>) -> Arc<dyn Toolbox>;
@@ -50,24 +60,24 @@ pub struct Installation {
     _directory: DataDirectory,
 }
 
+/// How many events are read at once.
+const PAGE: usize = 256;
 /// How long what has started may take to end when the program ends.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
-/// The chat that every terminal of an installation shares.
-fn terminal_chat() -> TransportChatId {
-    TransportChatId("terminal".into())
-}
-
 impl Installation {
     /// Opens the installation that the arguments name.
-    pub async fn open(args: &Args, wrap: Option<WrapToolbox>) -> anyhow::Result<Self> {
-        let model = Arc::new(
-            OpenAiModel::new(model_settings(args))
-                .map_err(|failure| anyhow::anyhow!(failure.message))?,
-        );
-        let passphrase = first_line(args)?;
+    pub async fn open(
+        args: &Args,
+        config: &Config,
+        wrap: Option<WrapToolbox>,
+    ) -> anyhow::Result<Self> {
+        let settings = model_settings(args, &config.model);
+        let model =
+            OpenAiModel::new(settings).map_err(|failure| anyhow::anyhow!(failure.message))?;
+        let model = Arc::new(model);
         let mut opened = Self::wire(&data_path(args)?, &args.workspace, model, wrap).await?;
-        if let Some(passphrase) = passphrase {
+        if let Some(passphrase) = first_line(args)? {
             opened.unlock_with(&passphrase)?;
         }
         opened.choose_session(args.session.as_deref()).await?;
@@ -121,13 +131,6 @@ impl Installation {
         self.activate(key).await
     }
 
-    /// Makes a session the active one.
-    pub async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()> {
-        self.runtime.ports.journal.move_pointer(ChannelType::Cli, &terminal_chat(), &key).await?;
-        self.identity = SessionIdentity::new(ChannelType::Cli, key);
-        Ok(())
-    }
-
     /// Lets the person decide, if the passphrase is right. The first one given is the one chosen.
     pub fn unlock_with(&mut self, passphrase: &str) -> anyhow::Result<()> {
         if !self.access.has_passphrase() {
@@ -139,29 +142,86 @@ impl Installation {
         self.person.standing = Standing::Decides;
         Ok(())
     }
+}
 
-    /// Whether the passphrase was given at this terminal not long ago.
-    pub fn is_unlocked(&mut self) -> bool {
+#[async_trait]
+impl Backend for Installation {
+    fn identity(&self) -> &SessionIdentity {
+        &self.identity
+    }
+
+    fn described(&self) -> String {
+        self.runtime.ports.model.name()
+    }
+
+    async fn hear(&self, id: CommandId, line: &str) -> anyhow::Result<Reply> {
+        let (identity, person) = (self.identity.clone(), self.person.clone());
+        Ok(self.runtime.hear(Spoken { identity, person, id, line: line.to_owned() }).await?)
+    }
+
+    async fn shown(&self, digest: Digest) -> anyhow::Result<()> {
+        self.runtime.shown(&self.identity, &self.person, digest).await?;
+        Ok(())
+    }
+
+    async fn status(&self) -> anyhow::Result<StatusView> {
+        Ok(self.runtime.status(&self.identity).await?)
+    }
+
+    async fn events(&self, after: Seq) -> anyhow::Result<Vec<Recorded>> {
+        Ok(self.runtime.ports.journal.events(&self.identity, after, PAGE).await?)
+    }
+
+    async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>> {
+        Ok(self.runtime.ports.broadcast.subscribe(&self.identity))
+    }
+
+    fn has_passphrase(&self) -> bool {
+        self.access.has_passphrase()
+    }
+
+    fn is_unlocked(&mut self) -> bool {
         if self.access.is_remembered(&self.person.surface.0, self.runtime.ports.clock.now()) {
             self.person.standing = Standing::Decides;
         }
         self.person.standing == Standing::Decides
     }
 
-    /// Starts to act on what is due: on everything, or on this session alone.
-    pub fn work(&mut self, scope: Scope) {
+    async fn unlock(&mut self, passphrase: &str) -> anyhow::Result<()> {
+        self.unlock_with(passphrase)
+    }
+
+    fn work(&mut self, reach: Reach) {
+        let scope = match reach {
+            Reach::ThisSession => Scope::Only(self.identity.clone()),
+            Reach::Everything => Scope::Everything,
+        };
         if let Some(worker) = self.worker.take() {
             let stopping = self.stopping.subscribe();
             self.working = Some(tokio::spawn(worker.run(self.runtime.clone(), scope, stopping)));
         }
     }
 
-    /// Starts nothing new, and lets what has started end, for a while.
-    pub async fn rest(&mut self) {
+    async fn rest(&mut self) {
         self.stopping.send_replace(true);
         if let Some(working) = self.working.take() {
             let _ = tokio::time::timeout(DRAIN_MAX, working).await;
         }
+    }
+
+    async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionRow>> {
+        Ok(self.runtime.ports.journal.sessions(limit).await?)
+    }
+
+    async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()> {
+        self.runtime.ports.journal.move_pointer(ChannelType::Cli, &terminal_chat(), &key).await?;
+        self.identity = SessionIdentity::new(ChannelType::Cli, key);
+        Ok(())
+    }
+
+    async fn retry(&self) -> anyhow::Result<()> {
+        let now = self.runtime.ports.clock.now();
+        Ok(self.runtime.ports.journal.unpark(&self.identity, now).await?)
     }
 }
 
@@ -180,12 +240,20 @@ pub fn data_path(args: &Args) -> anyhow::Result<PathBuf> {
 
 /// The model that the arguments name; by default a local one that wants no key.
 #[must_use]
-pub fn model_settings(args: &Args) -> OpenAiSettings {
+pub fn model_settings(args: &Args, config: &ModelConfig) -> OpenAiSettings {
     OpenAiSettings {
-        base_url: args.model_url.clone().unwrap_or_else(|| "http://127.0.0.1:11434/v1".into()),
-        model: args.model.clone().unwrap_or_else(|| "qwen3".into()),
-        api_key: args.api_key.clone().filter(|key| !key.is_empty()),
-        window_tokens: args.window,
+        base_url: args
+            .model_url
+            .clone()
+            .or_else(|| config.url.clone())
+            .unwrap_or_else(|| "http://127.0.0.1:11434/v1".into()),
+        model: args.model.clone().or_else(|| config.name.clone()).unwrap_or_else(|| "qwen3".into()),
+        api_key: args
+            .api_key
+            .clone()
+            .or_else(|| config.api_key.clone())
+            .filter(|key| !key.is_empty()),
+        window_tokens: args.window.or(config.window_tokens).unwrap_or(128_000),
     }
 }
 
@@ -195,7 +263,8 @@ pub fn new_key() -> anyhow::Result<ConversationKey> {
     Ok(ConversationKey::new(&format!("talk-{}", &id[20..]))?)
 }
 
-fn first_line(args: &Args) -> anyhow::Result<Option<String>> {
+/// The passphrase on the first line of standard input, if the arguments say that it is there.
+pub fn first_line(args: &Args) -> anyhow::Result<Option<String>> {
     if !args.passphrase_stdin {
         return Ok(None);
     }
@@ -209,7 +278,7 @@ fn user() -> String {
 }
 
 /// This terminal: its device and its session leader, so that another one is another surface.
-fn surface() -> String {
+pub fn surface() -> String {
     let device = rustix::termios::ttyname(std::io::stdin(), Vec::new()).ok();
     let device = device.map_or_else(|| "pipe".into(), |name| name.to_string_lossy().into_owned());
     let leader = rustix::process::getsid(None).map_or(0, |leader| leader.as_raw_nonzero().get());

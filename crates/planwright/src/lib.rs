@@ -6,64 +6,120 @@
 use clap::Parser as _;
 
 pub mod args;
+pub mod backend;
+pub mod config;
 pub mod demo;
 pub mod doctor;
 pub mod exit;
 pub mod installation;
+pub mod remote;
 pub mod session;
 pub mod talk;
 pub mod terminal;
+pub mod up;
 
 use args::{Args, Command};
+use backend::Backend;
+use config::Config;
 use exit::Exit;
-use installation::{Installation, WrapToolbox};
+use installation::{Installation, WrapToolbox, data_path, first_line};
+use planwright_outbound::data_directory::DataDirectoryError;
+use remote::{Remote, ServerFile};
 use terminal::Terminal;
 
 /// Reads the command line, does what it says, and gives the exit code.
 pub async fn run(wrap: Option<WrapToolbox>) -> Exit {
     let args = Args::parse();
-    log(args.json);
     let mut terminal = Terminal::new(args.json);
-    let outcome = match &args.command {
-        Command::Completions { shell } => {
-            args::completions(*shell);
-            Ok(Exit::Fine)
-        }
-        Command::Demo { play } => demo::run(&mut terminal, *play).await,
-        Command::Doctor => doctor::run(&args, &mut terminal).await,
-        Command::Chat { .. } | Command::Plan { .. } | Command::Session { .. } => {
-            with_installation(&args, &mut terminal, wrap).await
-        }
-    };
-    outcome.unwrap_or_else(|error| {
+    log(&args);
+    act(&args, &mut terminal, wrap).await.unwrap_or_else(|error| {
         terminal.error(&error);
         Exit::Failed
     })
 }
 
-/// Logs to standard error: what went wrong, or what `PLANWRIGHT_LOG` asks for.
-fn log(json: bool) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("PLANWRIGHT_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
-    let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let _ = if json { logging.json().try_init() } else { logging.try_init() };
-}
-
-async fn with_installation(
+async fn act(
     args: &Args,
     terminal: &mut Terminal,
     wrap: Option<WrapToolbox>,
 ) -> anyhow::Result<Exit> {
-    let mut installation = Installation::open(args, wrap).await?;
+    let data = data_path(args)?;
     match &args.command {
-        Command::Session { command } => {
-            session::run(&mut installation, terminal, command.as_ref()).await
+        Command::Completions { shell } => {
+            args::completions(*shell);
+            Ok(Exit::Fine)
         }
-        Command::Chat { message } if !message.is_empty() => {
-            talk::say(&mut installation, terminal, &message.join(" ")).await
+        Command::Demo { play } => demo::run(terminal, *play).await,
+        Command::Doctor => doctor::run(args, terminal).await,
+        Command::Config { schema } => {
+            let keys = config::keys();
+            let text = if *schema { format!("{:#}", config::schema()) } else { keys.join("\n") };
+            terminal.row(&text, config::schema);
+            Ok(Exit::Fine)
         }
-        Command::Chat { .. } => talk::converse(&mut installation, terminal).await,
-        Command::Plan { command } => talk::say(&mut installation, terminal, &command.line()).await,
-        Command::Completions { .. } | Command::Demo { .. } | Command::Doctor => Ok(Exit::Fine),
+        Command::Status => up::status(terminal, &data).await,
+        Command::Open => up::open(terminal, &data),
+        Command::Up => {
+            let config = Config::load(args.config.as_deref(), &data)?;
+            let installation = Installation::open(args, &config, wrap).await?;
+            up::run(installation, &config.server, terminal, &data).await
+        }
+        Command::Chat { .. } | Command::Plan { .. } | Command::Session { .. } => {
+            let mut backend = backend(args, wrap).await?;
+            talk(args, &mut *backend, terminal).await
+        }
     }
+}
+
+/// A server that owns the data directory, else the installation in this process.
+async fn backend(args: &Args, wrap: Option<WrapToolbox>) -> anyhow::Result<Box<dyn Backend>> {
+    let data = data_path(args)?;
+    let config = Config::load(args.config.as_deref(), &data)?;
+    let refused = match Installation::open(args, &config, wrap).await {
+        Ok(installation) => return Ok(Box::new(installation)),
+        Err(refused) => refused,
+    };
+    let in_use = matches!(refused.downcast_ref(), Some(DataDirectoryError::InUse { .. }));
+    let Some(server) = ServerFile::read(&data).filter(|_| in_use) else { return Err(refused) };
+    let mut remote = Remote::connect(&data, &server, args.session.as_deref()).await?;
+    if let Some(passphrase) = first_line(args)? {
+        remote.unlock(&passphrase).await?;
+    }
+    Ok(Box::new(remote))
+}
+
+async fn talk(
+    args: &Args,
+    backend: &mut dyn Backend,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Exit> {
+    match &args.command {
+        Command::Session { command } => session::run(backend, terminal, command.as_ref()).await,
+        Command::Chat { message } if !message.is_empty() => {
+            talk::say(backend, terminal, &message.join(" ")).await
+        }
+        Command::Chat { .. } => talk::converse(backend, terminal).await,
+        Command::Plan { command } => talk::say(backend, terminal, &command.line()).await,
+        Command::Completions { .. }
+        | Command::Config { .. }
+        | Command::Demo { .. }
+        | Command::Doctor
+        | Command::Open
+        | Command::Status
+        | Command::Up => Ok(Exit::Fine),
+    }
+}
+
+/// Logs to standard error: what went wrong, or what `PLANWRIGHT_LOG` asks for. A server logs JSON.
+fn log(args: &Args) {
+    let is_server = matches!(args.command, Command::Up);
+    let usual = if is_server { "info" } else { "error" };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PLANWRIGHT_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual));
+    let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let _ = if args.json || is_server {
+        logging.json().flatten_event(true).try_init()
+    } else {
+        logging.try_init()
+    };
 }

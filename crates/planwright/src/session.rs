@@ -7,10 +7,7 @@ use planwright_domain::{
 use serde_json::json;
 
 use crate::{
-    args::SessionCommand,
-    exit::Exit,
-    installation::{Installation, new_key},
-    terminal::Terminal,
+    args::SessionCommand, backend::Backend, exit::Exit, installation::new_key, terminal::Terminal,
 };
 
 /// How many conversations are listed.
@@ -18,20 +15,20 @@ const LISTED_MAX: usize = 50;
 
 /// Does what the words say.
 pub async fn run(
-    installation: &mut Installation,
+    backend: &mut dyn Backend,
     terminal: &mut Terminal,
     command: Option<&SessionCommand>,
 ) -> anyhow::Result<Exit> {
     match command {
-        None | Some(SessionCommand::List) => list(installation, terminal).await,
+        None | Some(SessionCommand::List) => list(backend, terminal).await,
         Some(SessionCommand::New { key }) => {
             let key = key.as_deref().map_or_else(new_key, |key| Ok(ConversationKey::new(key)?))?;
-            installation.activate(key).await?;
-            terminal.line(&format!("{} is now the active session", installation.identity));
+            backend.activate(key).await?;
+            terminal.line(&format!("{} is now the active session", backend.identity()));
             Ok(Exit::Fine)
         }
         Some(SessionCommand::Switch { key }) => {
-            let rows = installation.runtime.ports.journal.sessions(usize::MAX).await?;
+            let rows = backend.sessions(usize::MAX).await?;
             let known = rows.iter().find(|row| {
                 row.identity.channel == ChannelType::Cli && row.identity.key.as_str() == key
             });
@@ -41,26 +38,25 @@ pub async fn run(
                 ));
                 return Ok(Exit::Failed);
             };
-            installation.activate(known.identity.key.clone()).await?;
-            terminal.line(&format!("{} is now the active session", installation.identity));
+            backend.activate(known.identity.key.clone()).await?;
+            terminal.line(&format!("{} is now the active session", backend.identity()));
             Ok(Exit::Fine)
         }
         Some(SessionCommand::Retry) => {
-            let now = installation.runtime.ports.clock.now();
-            installation.runtime.ports.journal.unpark(&installation.identity, now).await?;
-            terminal.line(&format!("{} is taken up again", installation.identity));
+            backend.retry().await?;
+            terminal.line(&format!("{} is taken up again", backend.identity()));
             Ok(Exit::Fine)
         }
     }
 }
 
-async fn list(installation: &Installation, terminal: &mut Terminal) -> anyhow::Result<Exit> {
-    let rows = installation.runtime.ports.journal.sessions(LISTED_MAX).await?;
+async fn list(backend: &dyn Backend, terminal: &mut Terminal) -> anyhow::Result<Exit> {
+    let rows = backend.sessions(LISTED_MAX).await?;
     if rows.is_empty() && !terminal.is_json() {
         terminal.line("no conversations yet; start one with: planwright chat");
     }
     for row in rows {
-        let is_active = row.identity == installation.identity;
+        let is_active = row.identity == *backend.identity();
         let waits = match (&row.parked, row.waiting) {
             (Some(why), _) => format!("parked: {why}"),
             (None, Some(Waiting::Decision)) => "a plan waits for your decision".into(),

@@ -5,11 +5,9 @@ use std::io::IsTerminal as _;
 use planwright_domain::{
     chat::{Act, ChatCommand, Line, parse},
     id::Seq,
-    next::{Next, next, waiting},
 };
-use planwright_outbound::lane_in_process::Scope;
 use planwright_runtime::{
-    inbound::{Reply, Spoken},
+    inbound::Reply,
     ports::{Signal, Subscription},
     runtime::fresh_id,
 };
@@ -17,33 +15,34 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use crate::{exit::Exit, installation::Installation, terminal::Terminal};
+use crate::{
+    backend::{Backend, Reach},
+    exit::Exit,
+    terminal::Terminal,
+};
 
-/// How many events are read at once.
-const PAGE: usize = 256;
 /// How many typed lines may wait.
 const LINES_MAX: usize = 64;
 
 /// Says one line, and stays until what it brings about is at rest.
 pub async fn say(
-    installation: &mut Installation,
+    backend: &mut dyn Backend,
     terminal: &mut Terminal,
     line: &str,
 ) -> anyhow::Result<Exit> {
     let mut lines = Lines::default();
-    if let Err(error) = unlock_for(installation, &mut lines, line).await {
+    if let Err(error) = unlock_for(backend, &mut lines, line).await {
         terminal.refusal(&error.to_string());
         return Ok(Exit::Denied);
     }
-    let mut watch = Watch::new(installation).await?;
-    let reply = hear(installation, terminal, line, None).await?;
-    let exit = match &reply {
+    let mut watch = Watch::new(backend).await?;
+    let reply = hear(backend, terminal, line, None).await?;
+    Ok(match &reply {
         Reply::Accepted { .. } => {
-            installation.work(Scope::Only(installation.identity.clone()));
-            watch.until_rest(installation, terminal).await?;
-            installation.rest().await;
-            let session = installation.runtime.session(&installation.identity).await?;
-            if waiting(&session).is_some() { Exit::WaitsForYou } else { Exit::Fine }
+            backend.work(Reach::ThisSession);
+            watch.until_rest(backend, terminal).await?;
+            backend.rest().await;
+            if backend.status().await?.waiting.is_some() { Exit::WaitsForYou } else { Exit::Fine }
         }
         Reply::Refused(refusal) => Exit::of(refusal),
         Reply::Unreadable(_) => Exit::Failed,
@@ -54,33 +53,25 @@ pub async fn say(
         | Reply::Plans(_)
         | Reply::Nothing(_)
         | Reply::Help => Exit::Fine,
-    };
-    Ok(exit)
+    })
 }
 
 /// Talks until the person leaves.
-pub async fn converse(
-    installation: &mut Installation,
-    terminal: &mut Terminal,
-) -> anyhow::Result<Exit> {
+pub async fn converse(backend: &mut dyn Backend, terminal: &mut Terminal) -> anyhow::Result<Exit> {
     let mut lines = Lines::default();
     if !terminal.is_json() {
-        let model = installation.runtime.ports.model.name();
-        terminal.line(&format!(
-            "{} · {model} · /help lists commands, ^D leaves",
-            installation.identity
-        ));
-        if !installation.access.has_passphrase() && lines.is_terminal() {
-            choose_passphrase(installation, &mut lines).await?;
+        let (identity, described) = (backend.identity(), backend.described());
+        terminal.line(&format!("{identity} · {described} · /help lists commands, ^D leaves"));
+        if !backend.has_passphrase() && lines.is_terminal() {
+            choose_passphrase(backend, &mut lines).await?;
         }
     }
-    let mut watch = Watch::new(installation).await?;
-    installation.work(Scope::Everything);
+    let mut watch = Watch::new(backend).await?;
+    backend.work(Reach::Everything);
     let mut is_prompted = false;
     let mut is_open = true;
     loop {
-        watch.catch_up(installation, terminal).await?;
-        let is_resting = watch.is_resting(installation).await?;
+        let is_resting = watch.catch_up(backend, terminal).await?;
         if is_resting && !is_open {
             break;
         }
@@ -97,20 +88,20 @@ pub async fn converse(
                 Some(line) if line.trim().is_empty() => is_prompted = false,
                 Some(line) => {
                     is_prompted = false;
-                    converse_line(installation, terminal, &mut lines, &line).await?;
+                    converse_line(backend, terminal, &mut lines, &line).await?;
                 }
             },
-            () = watch.changed(installation, terminal) => {}
+            signal = watch.ear.next() => watch.hear(backend, terminal, signal),
             _ = tokio::signal::ctrl_c() => {
                 if is_resting {
                     break;
                 }
-                hear(installation, terminal, "/stop", None).await?;
+                hear(backend, terminal, "/stop", None).await?;
             }
         }
     }
     terminal.goodbye();
-    installation.rest().await;
+    backend.rest().await;
     Ok(Exit::Fine)
 }
 
@@ -123,7 +114,7 @@ struct SentLine {
 }
 
 async fn converse_line(
-    installation: &mut Installation,
+    backend: &mut dyn Backend,
     terminal: &mut Terminal,
     lines: &mut Lines,
     line: &str,
@@ -131,41 +122,33 @@ async fn converse_line(
     let sent = terminal.is_json().then(|| serde_json::from_str::<SentLine>(line).ok()).flatten();
     let (line, id) =
         sent.map_or_else(|| (line.to_owned(), None), |sent| (sent.text, Some(sent.id)));
-    if let Err(error) = unlock_for(installation, lines, &line).await {
+    if let Err(error) = unlock_for(backend, lines, &line).await {
         terminal.refusal(&error.to_string());
         return Ok(());
     }
-    hear(installation, terminal, &line, id).await.map(drop)
+    hear(backend, terminal, &line, id).await.map(drop)
 }
 
 /// Passes a line on, prints the reply, and records what was shown in full.
 pub async fn hear(
-    installation: &Installation,
+    backend: &dyn Backend,
     terminal: &mut Terminal,
     line: &str,
     id: Option<uuid::Uuid>,
 ) -> anyhow::Result<Reply> {
-    let Installation { runtime, identity, person, .. } = installation;
-    let command = id.map_or_else(fresh_id, Into::into);
-    let spoken = Spoken {
-        identity: identity.clone(),
-        person: person.clone(),
-        id: command,
-        line: line.to_owned(),
-    };
-    let reply = runtime.hear(spoken).await?;
+    let reply = backend.hear(id.map_or_else(fresh_id, Into::into), line).await?;
     terminal.reply(&reply, id);
     if let Reply::Revision(view) = &reply
         && view.current
     {
-        runtime.shown(identity, person, view.digest).await?;
+        backend.shown(view.digest).await?;
     }
     Ok(reply)
 }
 
 /// Asks for the passphrase if the line decides something and this terminal is not remembered.
 async fn unlock_for(
-    installation: &mut Installation,
+    backend: &mut dyn Backend,
     lines: &mut Lines,
     line: &str,
 ) -> anyhow::Result<()> {
@@ -182,20 +165,17 @@ async fn unlock_for(
             false
         }
     };
-    if !decides || installation.is_unlocked() || !lines.is_terminal() {
+    if !decides || backend.is_unlocked() || !lines.is_terminal() {
         return Ok(());
     }
-    if !installation.access.has_passphrase() {
-        return choose_passphrase(installation, lines).await;
+    if !backend.has_passphrase() {
+        return choose_passphrase(backend, lines).await;
     }
     let given = lines.hidden("passphrase: ").await?;
-    installation.unlock_with(&given)
+    backend.unlock(&given).await
 }
 
-async fn choose_passphrase(
-    installation: &mut Installation,
-    lines: &mut Lines,
-) -> anyhow::Result<()> {
+async fn choose_passphrase(backend: &mut dyn Backend, lines: &mut Lines) -> anyhow::Result<()> {
     let first = lines
         .hidden("choose a passphrase (8 characters or more; deciding on a plan needs it): ")
         .await?;
@@ -203,7 +183,7 @@ async fn choose_passphrase(
     if first != second {
         anyhow::bail!("the two differ; nothing was chosen, try again");
     }
-    installation.unlock_with(&first)
+    backend.unlock(&first).await
 }
 
 /// Follows one session: everything recorded since it began to look.
@@ -214,67 +194,48 @@ pub struct Watch {
 
 impl Watch {
     /// Looks from now on.
-    pub async fn new(installation: &Installation) -> anyhow::Result<Self> {
-        let ear = installation.runtime.ports.broadcast.subscribe(&installation.identity);
-        let session = installation.runtime.session(&installation.identity).await?;
-        Ok(Self { seen: session.version, ear })
+    pub async fn new(backend: &dyn Backend) -> anyhow::Result<Self> {
+        let ear = backend.listen().await?;
+        Ok(Self { seen: backend.status().await?.version, ear })
     }
 
     /// Prints until nothing is under way.
     pub async fn until_rest(
         &mut self,
-        installation: &Installation,
+        backend: &dyn Backend,
         terminal: &mut Terminal,
     ) -> anyhow::Result<()> {
-        loop {
-            self.catch_up(installation, terminal).await?;
-            if self.is_resting(installation).await? {
-                terminal.quiet();
-                return Ok(());
-            }
+        while !self.catch_up(backend, terminal).await? {
             terminal.busy("working");
-            self.changed(installation, terminal).await;
+            let signal = self.ear.next().await;
+            self.hear(backend, terminal, signal);
         }
+        terminal.quiet();
+        Ok(())
     }
 
-    /// Prints what was recorded and not printed yet.
+    /// Prints what was recorded and not printed yet; whether nothing is under way then.
     pub async fn catch_up(
         &mut self,
-        installation: &Installation,
+        backend: &dyn Backend,
         terminal: &mut Terminal,
-    ) -> anyhow::Result<()> {
-        let Installation { runtime, identity, .. } = installation;
+    ) -> anyhow::Result<bool> {
         loop {
-            let session = runtime.session(identity).await?;
-            let page = runtime.ports.journal.events(identity, self.seen, PAGE).await?;
-            if page.is_empty() {
-                return Ok(());
+            let view = backend.status().await?;
+            if view.version == self.seen {
+                return Ok(view.resting);
             }
-            let card = runtime.card(&session);
-            for recorded in page {
+            for recorded in backend.events(self.seen).await? {
                 self.seen = recorded.seq;
-                terminal.event(&session, &recorded, card.as_ref());
+                terminal.event(&view, &recorded);
             }
         }
     }
 
-    /// Whether nothing is under way, and all of it was printed.
-    pub async fn is_resting(&self, installation: &Installation) -> anyhow::Result<bool> {
-        let session = installation.runtime.session(&installation.identity).await?;
-        let rests = matches!(next(&session), Next::Nothing | Next::WaitForPerson(_));
-        Ok(rests && session.version == self.seen)
-    }
-
-    /// Waits for something to happen; pieces of answers are printed as they come.
-    pub async fn changed(&mut self, installation: &Installation, terminal: &mut Terminal) {
-        match self.ear.next().await {
-            Some(Signal::Preview(preview)) => {
-                if let Ok(session) = installation.runtime.session(&installation.identity).await {
-                    terminal.preview(&session, &preview);
-                }
-            }
-            Some(Signal::Moved(_) | Signal::Missed) => {}
-            None => std::future::pending().await,
+    /// Pieces of answers are printed as they come; everything else is read from the journal.
+    fn hear(&mut self, backend: &dyn Backend, terminal: &mut Terminal, signal: Option<Signal>) {
+        if let Some(Signal::Preview(preview)) = signal {
+            terminal.preview(backend.identity(), &preview);
         }
     }
 }

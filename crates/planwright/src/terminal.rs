@@ -12,11 +12,12 @@ use planwright_domain::{
     chat::HELP,
     diff::Change,
     id::{CallId, TurnId},
-    outcome::{OutgoingResponse, PlanCard, TurnOutcome},
+    identity::SessionIdentity,
+    outcome::PlanCard,
     plan::PlanEvent,
     refusal::Refusal,
-    session::{Session, SessionEvent},
-    turn::{Arrival, CallStatus, RequestedCall, Told, TurnEvent},
+    session::SessionEvent,
+    turn::{Arrival, CallStatus, RequestedCall, Told, TurnEnd, TurnEvent},
 };
 use planwright_runtime::{
     inbound::Reply,
@@ -45,22 +46,13 @@ pub struct Terminal {
     streamed: usize,
     /// The answer that was printed last; pieces of it that come late are dropped.
     printed: Option<(TurnId, u32)>,
-    /// The last words of the model in this turn.
-    last_text: String,
 }
 
 impl Terminal {
     /// A terminal that speaks words, or JSON.
     #[must_use]
     pub fn new(json: bool) -> Self {
-        Self {
-            json,
-            spinner: None,
-            calls: HashMap::new(),
-            streamed: 0,
-            printed: None,
-            last_text: String::new(),
-        }
+        Self { json, spinner: None, calls: HashMap::new(), streamed: 0, printed: None }
     }
 
     /// Whether it speaks JSON.
@@ -135,9 +127,9 @@ impl Terminal {
     }
 
     /// A piece of an answer that is not committed yet.
-    pub fn preview(&mut self, session: &Session, preview: &Preview) {
+    pub fn preview(&mut self, session: &SessionIdentity, preview: &Preview) {
         if self.json {
-            let value = json!({"type": "preview", "session": session.identity, "turn": preview.turn, "round": preview.round,
+            let value = json!({"type": "preview", "session": session, "turn": preview.turn, "round": preview.round,
                 "attempt": preview.attempt, "offset": preview.offset, "text": preview.text});
             self.raw(&format!("{value}\n"));
             return;
@@ -151,15 +143,15 @@ impl Terminal {
     }
 
     /// Something that was recorded, in a session that now stands so.
-    pub fn event(&mut self, session: &Session, recorded: &Recorded, card: Option<&PlanCard>) {
+    pub fn event(&mut self, view: &StatusView, recorded: &Recorded) {
         if self.json {
-            let value = json!({"type": "event", "session": session.identity, "seq": recorded.seq, "at": recorded.at,
+            let value = json!({"type": "event", "session": view.session, "seq": recorded.seq, "at": recorded.at,
                 "kind": recorded.event.kind(), "event": recorded.event});
             self.raw(&format!("{value}\n"));
             return;
         }
         match &recorded.event {
-            SessionEvent::Turn(event) => self.turn_event(session, event, card),
+            SessionEvent::Turn(event) => self.turn_event(view, event),
             SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }) => {
                 self.raw(&format!("{WARN}⏸ paused:{WARN:#} {}\n", reason.in_words()));
             }
@@ -176,15 +168,13 @@ impl Terminal {
         }
     }
 
-    fn turn_event(&mut self, session: &Session, event: &TurnEvent, card: Option<&PlanCard>) {
+    fn turn_event(&mut self, view: &StatusView, event: &TurnEvent) {
         match event {
-            TurnEvent::TurnStarted { .. } => self.last_text.clear(),
             TurnEvent::ModelCallStarted { .. } => self.streamed = 0,
             TurnEvent::ModelAnswered { turn, round, answer, arrival: Arrival::InTime } => {
                 self.end_of_text(&answer.text);
                 self.printed = Some((*turn, *round));
                 self.calls = answer.calls.iter().map(|call| (call.id, label(call))).collect();
-                self.last_text.clone_from(&answer.text);
             }
             TurnEvent::ModelCallFailed { failure, retry_at, .. } => {
                 self.end_of_text("");
@@ -218,21 +208,22 @@ impl Terminal {
             }
             TurnEvent::TurnFinished { end, .. } => {
                 self.quiet();
-                let outcome = TurnOutcome::of(end, session, &self.last_text);
-                let mut response = OutgoingResponse::of(
-                    &outcome,
-                    session,
-                    &planwright_domain::effect::Envelope::default(),
-                );
-                response.card = response.card.and(card.cloned());
-                if let TurnOutcome::Interruption { reason } = &outcome {
-                    self.raw(&format!("{DIM}· {reason}{DIM:#}\n"));
-                }
-                if let Some(card) = &response.card {
-                    self.card(card, &response.quick_commands);
+                let has_card = match end {
+                    TurnEnd::Answered => false,
+                    TurnEnd::Planned { .. } => true,
+                    TurnEnd::Failed { .. } => view.plan_active,
+                    TurnEnd::Stopped { .. } => {
+                        self.raw(&format!("{DIM}· stopped{DIM:#}\n"));
+                        view.plan_active
+                    }
+                    TurnEnd::InDoubt { .. } => view.plan_active,
+                };
+                if let (true, Some(card)) = (has_card, &view.plan) {
+                    self.card(card, &view.quick_commands);
                 }
             }
             TurnEvent::ModelAnswered { .. }
+            | TurnEvent::TurnStarted { .. }
             | TurnEvent::ModelCallOrphaned { .. }
             | TurnEvent::CallStarted { .. }
             | TurnEvent::CallOrphaned { .. }

@@ -6,7 +6,7 @@ use planwright_domain::{
     id::{CallId, PlanId, Seq},
     identity::SessionIdentity,
     next::{Next, Waiting, next, waiting},
-    outcome::PlanCard,
+    outcome::{PlanCard, quick_commands},
     plan::{Ended, Plan, PlanEvent, Revision},
     session::{CorruptJournal, Session, SessionEvent},
     turn::Usage,
@@ -31,6 +31,8 @@ pub struct StatusView {
     pub plan: Option<PlanCard>,
     /// What it waits for.
     pub waiting: Option<Waiting>,
+    /// What the person can say next.
+    pub quick_commands: Vec<String>,
     /// Whether nothing is under way, here or in the queue.
     pub resting: bool,
     /// Whether a turn is open.
@@ -101,6 +103,7 @@ impl Runtime {
             plan_active: session.plan().is_some(),
             plan: self.card(&session),
             waiting: waiting(&session),
+            quick_commands: quick_commands(&session),
             resting: matches!(next(&session), Next::Nothing | Next::WaitForPerson(_)),
             turn_open: session.turn.is_some(),
             queued: session.queue.len(),

@@ -144,6 +144,8 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tokens::logout))
         .routes(routes!(sessions::list_sessions, sessions::create_session))
         .routes(routes!(sessions::get_session))
+        .routes(routes!(sessions::get_status))
+        .routes(routes!(sessions::get_pointer, sessions::move_pointer))
         .routes(routes!(sessions::send_message))
         .routes(routes!(sessions::say_line))
         .routes(routes!(sessions::stop))

@@ -10,10 +10,10 @@ use axum::{
 use planwright_domain::{
     command::{PersonCommand, SessionCommand},
     id::{CommandId, Seq},
-    identity::{ConversationKey, SessionIdentity},
+    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
 };
 use planwright_runtime::{inbound::Spoken, ports::Answer};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -200,4 +200,53 @@ pub(crate) async fn ask(
         }
         Answer::Refused(refusal) => Err(refusal.into()),
     }
+}
+
+/// A chat, and the conversation that is active in it.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pointer {
+    /// The key of the conversation.
+    pub key: Option<String>,
+}
+
+/// The conversation that is active for the terminals of this installation.
+#[utoipa::path(get, path = "/api/pointers/terminal", responses((status = 200, body = Pointer), Problems))]
+pub(crate) async fn get_pointer(
+    State(app): State<Arc<App>>,
+    _: Caller,
+) -> Result<Json<Pointer>, Problem> {
+    let key = app.runtime.ports.journal.pointer(ChannelType::Cli, &terminal_chat()).await?;
+    Ok(Json(Pointer { key: key.map(|key| key.as_str().to_owned()) }))
+}
+
+/// Makes a conversation the active one for the terminals of this installation.
+#[utoipa::path(put, path = "/api/pointers/terminal", request_body = Pointer, responses((status = 204), Problems))]
+pub(crate) async fn move_pointer(
+    State(app): State<Arc<App>>,
+    _: Caller,
+    Body(pointer): Body<Pointer>,
+) -> Result<StatusCode, Problem> {
+    let refused = |words: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_key", words);
+    let key = pointer.key.ok_or_else(|| refused("name the key of a conversation".into()))?;
+    let key = ConversationKey::legacy(&key).map_err(|error| refused(error.to_string()))?;
+    app.runtime.ports.journal.move_pointer(ChannelType::Cli, &terminal_chat(), &key).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The chat that every terminal of an installation shares.
+#[must_use]
+pub fn terminal_chat() -> TransportChatId {
+    TransportChatId("terminal".into())
+}
+
+/// Where a session stands, in the form that a terminal draws.
+#[utoipa::path(get, path = "/api/sessions/{id}/status", params(InPath), responses((status = 200, body = Object), Problems))]
+pub(crate) async fn get_status(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let view = app.runtime.status(&caller.session(&id)?).await?;
+    Ok(Json(serde_json::to_value(view).unwrap_or_default()))
 }

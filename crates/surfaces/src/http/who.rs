@@ -21,6 +21,11 @@ use super::{App, HttpSettings, problem::Problem};
 
 /// The cookie that a browser gets at login.
 pub(crate) const COOKIE: &str = "planwright";
+/// The header by which a terminal names itself, whichever token it uses. It gives no right: deciding
+/// needs a token that may decide.
+pub const SURFACE: &str = "planwright-surface";
+/// The longest name of a surface.
+const SURFACE_BYTES_MAX: usize = 120;
 /// The longest `Idempotency-Key`.
 const KEY_BYTES_MAX: usize = 200;
 
@@ -130,7 +135,10 @@ fn identify(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
             "this token has expired; log in again",
         ));
     }
-    let surface = Surface(format!("{} {}", channel.name(), grant.id));
+    let named = headers.get(SURFACE).and_then(|value| value.to_str().ok());
+    let named = named.filter(|name| channel == ChannelType::Api && name.len() <= SURFACE_BYTES_MAX);
+    let surface = named.map_or_else(|| format!("{} {}", channel.name(), grant.id), str::to_owned);
+    let surface = Surface(surface);
     let person = Person { id: grant.person, surface, standing: grant.standing };
     Ok(Caller { person, channel, grant: grant.id })
 }

@@ -1,0 +1,71 @@
+//! What a terminal talks to: an installation in this process, or a server that owns it.
+
+use async_trait::async_trait;
+use planwright_domain::{
+    digest::Digest,
+    id::{CommandId, Seq},
+    identity::{ConversationKey, SessionIdentity},
+};
+use planwright_runtime::{
+    inbound::Reply,
+    ports::{Recorded, SessionRow, Subscription},
+    view::StatusView,
+};
+
+/// Whether only what is asked for here is worked on, or everything that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// This session.
+    ThisSession,
+    /// All of them.
+    Everything,
+}
+
+/// What a terminal talks to.
+#[async_trait]
+pub trait Backend: Send {
+    /// The session that is worked in.
+    fn identity(&self) -> &SessionIdentity;
+
+    /// What it is, for the first line.
+    fn described(&self) -> String;
+
+    /// Does what a line says.
+    async fn hear(&self, id: CommandId, line: &str) -> anyhow::Result<Reply>;
+
+    /// Records that a revision was shown here in full.
+    async fn shown(&self, digest: Digest) -> anyhow::Result<()>;
+
+    /// Where the session stands.
+    async fn status(&self) -> anyhow::Result<StatusView>;
+
+    /// The events after this place.
+    async fn events(&self, after: Seq) -> anyhow::Result<Vec<Recorded>>;
+
+    /// An ear on the session.
+    async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>>;
+
+    /// Whether a passphrase was chosen.
+    fn has_passphrase(&self) -> bool;
+
+    /// Whether the passphrase was given at this terminal not long ago.
+    fn is_unlocked(&mut self) -> bool;
+
+    /// Lets the person decide, if the passphrase is right.
+    async fn unlock(&mut self, passphrase: &str) -> anyhow::Result<()>;
+
+    /// Begins to act on what is due, where that is this process's task.
+    fn work(&mut self, reach: Reach);
+
+    /// Lets what has started here end.
+    async fn rest(&mut self);
+
+    /// The sessions, newest first.
+    async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionRow>>;
+
+    /// Makes a session the active one.
+    async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()>;
+
+    /// Takes up a parked session again.
+    async fn retry(&self) -> anyhow::Result<()>;
+}
