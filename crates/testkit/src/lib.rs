@@ -18,4 +18,5 @@ pub mod ledger;
 pub mod machine;
 pub mod power;
 pub mod scripted_model;
+pub mod served;
 pub mod stories;

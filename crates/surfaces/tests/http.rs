@@ -1,0 +1,480 @@
+//! The API as a client meets it: what is granted, what is refused, and in which words.
+
+#![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
+
+use std::{fs, path::PathBuf};
+
+use planwright_surfaces::http::openapi;
+use planwright_testkit::{
+    scripted_model::worker::worker,
+    served::{PASSPHRASE, Served, body, told},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+async fn served() -> Served {
+    Served::start(worker(300, 1)).await
+}
+
+const TALK: &str = "/api/sessions/cli:talk-0001";
+
+/// Brings the session to a plan that waits; its digest.
+async fn ready(served: &Served) -> String {
+    told(served.request(Method::POST, &format!("{TALK}/plan")).json(&json!({}))).await;
+    told(
+        served.request(Method::POST, &format!("{TALK}/messages")).json(&json!({"text": "plan it"})),
+    )
+    .await;
+    served.house.rests(&planwright_testkit::house::session("talk-0001")).await;
+    let (status, plan) = told(served.request(Method::GET, &format!("{TALK}/plan"))).await;
+    assert_eq!((status, &plan["status"]), (200, &json!("Ready")));
+    plan["digest"].as_str().unwrap().to_owned()
+}
+
+async fn decide(served: &Served, what: &str, digest: &str, sent: Value) -> (u16, Value) {
+    told(
+        served
+            .decide(Method::POST, &format!("{TALK}/plan/{what}"))
+            .header("if-match", format!("\"{digest}\""))
+            .json(&sent),
+    )
+    .await
+}
+
+#[test]
+fn the_committed_description_is_the_one_that_the_handlers_give() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    let described = format!("{:#}\n", serde_json::to_value(openapi()).unwrap());
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &described).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&path).unwrap_or_default() == described,
+        "docs/openapi.json has drifted; run: BLESS=1 cargo nextest run -p planwright-surfaces description"
+    );
+}
+
+#[tokio::test]
+async fn a_plan_goes_from_request_to_done_over_http() {
+    let served = served().await;
+    let digest = ready(&served).await;
+    let revision =
+        served.decide(Method::GET, &format!("{TALK}/plan/revisions/current")).send().await.unwrap();
+    assert_eq!(revision.headers()["etag"].to_str().unwrap(), format!("\"{digest}\""));
+    let (_, revision) = body(revision).await;
+    assert_eq!(
+        (&revision["digest"], &revision["sessionId"]),
+        (&json!(digest), &json!("cli:talk-0001"))
+    );
+    assert_eq!(
+        decide(&served, "approve", &digest, json!({})).await.1["type"],
+        "urn:planwright:not_shown"
+    );
+    assert_eq!(decide(&served, "shown", &digest, json!({})).await.0, 200);
+    assert_eq!(
+        decide(&served, "approve", &digest, json!({"notes": ["mind the cat"]})).await.0,
+        200
+    );
+    served.house.rests(&planwright_testkit::house::session("talk-0001")).await;
+    let (_, session) = told(served.request(Method::GET, TALK)).await;
+    assert_eq!(
+        (&session["active"], &session["plan"]["status"], &session["resting"]),
+        (&json!(false), &json!("Done"), &json!(true))
+    );
+    let (_, plans) = told(served.request(Method::GET, &format!("{TALK}/plans"))).await;
+    assert_eq!(plans[0]["status"], "Done");
+}
+
+#[tokio::test]
+async fn a_stale_decision_is_412_and_a_second_one_409() {
+    let served = served().await;
+    let first = ready(&served).await;
+    decide(&served, "shown", &first, json!({})).await;
+    let (status, _) =
+        decide(&served, "changes", &first, json!({"comments": [{"line": 1, "text": "shorter"}]}))
+            .await;
+    assert_eq!(status, 200);
+    served.house.rests(&planwright_testkit::house::session("talk-0001")).await;
+    let (status, problem) = decide(&served, "approve", &first, json!({})).await;
+    let current = problem["currentDigest"].as_str().unwrap().to_owned();
+    assert_eq!((status, &problem["type"]), (412, &json!("urn:planwright:stale_decision")));
+    assert_ne!(current, first);
+    let (_, diff) =
+        told(served.request(Method::GET, &format!("{TALK}/plan/diff?from=1&to=2"))).await;
+    assert_eq!((&diff["from"], &diff["to"]), (&json!(1), &json!(2)));
+    decide(&served, "shown", &current, json!({})).await;
+    assert_eq!(decide(&served, "approve", &current, json!({"hold": true})).await.0, 200);
+    let (status, problem) = decide(&served, "approve", &current, json!({})).await;
+    assert_eq!((status, &problem["type"]), (409, &json!("urn:planwright:already_decided")));
+    assert_eq!(decide(&served, "reject", &current, json!({})).await.0, 409);
+}
+
+#[tokio::test]
+async fn a_decision_names_what_was_read() {
+    let served = served().await;
+    let digest = ready(&served).await;
+    let path = format!("{TALK}/plan/approve");
+    assert_eq!(told(served.decide(Method::POST, &path).json(&json!({}))).await.0, 428);
+    for wrong in ["*", "abc", &digest, "W/\"x\"", "\"\""] {
+        assert_eq!(
+            told(served.decide(Method::POST, &path).header("if-match", wrong).json(&json!({})))
+                .await
+                .0,
+            400,
+            "{wrong}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_may_only_speak_decides_nothing() {
+    let served = served().await;
+    let digest = ready(&served).await;
+    for (what, sent) in [
+        ("approve", json!({})),
+        ("changes", json!({"comments": [{"text": "x"}]})),
+        ("reject", json!({})),
+        ("resume", json!({})),
+    ] {
+        let request = served
+            .request(Method::POST, &format!("{TALK}/plan/{what}"))
+            .header("if-match", format!("\"{digest}\""));
+        let (status, problem) = told(request.json(&sent)).await;
+        assert_eq!(
+            (status, &problem["type"]),
+            (403, &json!("urn:planwright:may_not_decide")),
+            "{what}"
+        );
+    }
+    let (status, _) = told(
+        served
+            .decide(Method::POST, &format!("{TALK}/plan/approve"))
+            .header("if-match", format!("\"{digest}\""))
+            .json(&json!({"approved": true})),
+    )
+    .await;
+    assert_eq!(status, 422, "a field that we do not know is refused");
+}
+
+#[tokio::test]
+async fn the_same_idempotency_key_has_one_effect_and_one_answer() {
+    let served = served().await;
+    let send = |key: &'static str, text: &'static str| {
+        told(
+            served
+                .request(Method::POST, &format!("{TALK}/messages"))
+                .header("idempotency-key", key)
+                .json(&json!({"text": text})),
+        )
+    };
+    let first = send("one", "hello").await;
+    assert_eq!(first.0, 202);
+    send("two", "more").await;
+    assert_eq!(send("one", "something else").await, first);
+    let (_, events) = told(served.request(Method::GET, &format!("{TALK}/events"))).await;
+    let messages =
+        events.as_array().unwrap().iter().filter(|event| event["type"] == "message_queued");
+    assert_eq!(messages.count(), 2);
+    let (status, refused) = told(
+        served
+            .request(Method::POST, &format!("{TALK}/plan/stop"))
+            .header("idempotency-key", "three"),
+    )
+    .await;
+    assert_eq!(status, 409);
+    told(served.request(Method::POST, &format!("{TALK}/plan")).json(&json!({}))).await;
+    assert_eq!(
+        told(
+            served
+                .request(Method::POST, &format!("{TALK}/plan/stop"))
+                .header("idempotency-key", "three")
+        )
+        .await,
+        (409, refused)
+    );
+}
+
+#[tokio::test]
+async fn plan_mode_is_switched_by_session_as_the_second_seed_has_it() {
+    let served = served().await;
+    let of =
+        |session: &str| served.request(Method::GET, &format!("/api/plans?sessionId={session}"));
+    let (status, on) = told(
+        served
+            .request(Method::POST, "/api/plans/enable")
+            .json(&json!({"sessionId": "conversation-1"})),
+    )
+    .await;
+    assert_eq!(
+        (status, &on["sessionId"], &on["enabled"]),
+        (200, &json!("api:conversation-1"), &json!(true))
+    );
+    assert_eq!(told(of("conversation-1")).await.1["activePlanId"], on["activePlanId"]);
+    assert_eq!(
+        told(of("conversation-2")).await.1["enabled"],
+        json!(false),
+        "another session is untouched"
+    );
+    assert_eq!(
+        told(of("web:conversation-1")).await.1["enabled"],
+        json!(false),
+        "another channel is another session"
+    );
+    let (_, off) = told(
+        served
+            .request(Method::POST, "/api/plans/disable")
+            .json(&json!({"sessionId": "api:conversation-1"})),
+    )
+    .await;
+    assert_eq!((&off["enabled"], &off["activePlanId"]), (&json!(false), &Value::Null));
+    assert_eq!(told(served.request(Method::GET, "/api/plans")).await.0, 400);
+}
+
+#[tokio::test]
+async fn nobody_is_served_anything_but_health() {
+    let served = served().await;
+    let guarded = [
+        (Method::GET, "/api/sessions"),
+        (Method::GET, "/metrics"),
+        (Method::GET, "/api/openapi.json"),
+        (Method::GET, "/api/tokens"),
+        (Method::GET, "/api/ws?sessionId=talk-0001"),
+        (Method::POST, "/api/sessions/cli:talk-0001/messages"),
+        (Method::POST, "/api/sessions/cli:talk-0001/plan/approve"),
+    ];
+    for (method, path) in guarded {
+        for token in ["", "undefined", "null", "Bearer", "speaks"] {
+            let (status, problem) =
+                told(served.bare(method.clone(), path).bearer_auth(token)).await;
+            assert_eq!(
+                (status, &problem["type"]),
+                (401, &json!("urn:planwright:unknown_caller")),
+                "{path} {token}"
+            );
+        }
+        assert_eq!(told(served.bare(method, path)).await.0, 401);
+    }
+    assert_eq!(told(served.bare(Method::GET, "/health")).await.0, 200);
+    assert_eq!(told(served.bare(Method::GET, "/ready")).await.0, 200);
+}
+
+#[tokio::test]
+async fn foreign_hosts_origins_and_sites_are_refused_on_every_path() {
+    let served = served().await;
+    let mut paths: Vec<_> = openapi()
+        .paths
+        .paths
+        .keys()
+        .map(|path| path.replace("{id}", "talk-0001").replace("{number}", "1"))
+        .collect();
+    paths.push("/nowhere".into());
+    for path in paths {
+        let path = if path == "/api/ws" { "/api/ws?sessionId=talk-0001".into() } else { path };
+        for (name, value) in [
+            ("host", "evil.example"),
+            ("host", "127.0.0.1"),
+            ("origin", "http://evil.example"),
+            ("origin", "null"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+        ] {
+            let (status, problem) =
+                told(served.request(Method::GET, &path).header(name, value)).await;
+            assert_eq!(status, 403, "{path} {name}: {value}: {problem}");
+        }
+    }
+    let own = served.url.clone();
+    assert_eq!(
+        told(served.request(Method::GET, "/api/sessions").header("origin", own)).await.0,
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_simple_cross_site_post_is_refused_before_its_body_is_read() {
+    let served = served().await;
+    for kind in
+        ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+    {
+        for path in [format!("{TALK}/messages"), "/api/login".into(), "/api/plans/enable".into()] {
+            let (status, _) = told(
+                served
+                    .request(Method::POST, &path)
+                    .header("content-type", kind)
+                    .body("{\"text\":\"x\"}"),
+            )
+            .await;
+            assert_eq!(status, 415, "{path} {kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_and_what_does_not_fit_is_said_as_a_problem() {
+    let served = served().await;
+    let messages = format!("{TALK}/messages");
+    let post = |sent: &'static str| {
+        served
+            .request(Method::POST, &messages)
+            .header("content-type", "application/json")
+            .body(sent)
+    };
+    for (request, expected, kind) in [
+        (served.request(Method::GET, "/nowhere"), 404, "no_such_path"),
+        (served.request(Method::PUT, TALK), 405, "no_such_method"),
+        (served.request(Method::GET, "/api/sessions/fax:talk-0001"), 404, "no_such_session"),
+        (served.request(Method::GET, "/api/sessions/short"), 404, "no_such_session"),
+        (served.request(Method::GET, &format!("{TALK}/plan/revisions/9")), 404, "no_such_revision"),
+        (served.request(Method::GET, &format!("{TALK}/events?after=-1")), 400, "bad_query"),
+        (served.request(Method::GET, &format!("{TALK}/events?before=1")), 400, "bad_query"),
+        (post("{"), 400, "bad_body"),
+        (post("{\"text\":1}"), 422, "bad_body"),
+        (post("{\"text\":\"x\",\"approved\":true}"), 422, "bad_body"),
+        (post("{\"text\":\" \"}"), 422, "empty_message"),
+    ] {
+        let response = request.send().await.unwrap();
+        let media = response.headers()["content-type"].to_str().unwrap().to_owned();
+        let (status, problem) = body(response).await;
+        assert_eq!(
+            (status, problem["type"].as_str().unwrap(), media.as_str()),
+            (expected, format!("urn:planwright:{kind}").as_str(), "application/problem+json")
+        );
+        assert!(problem["detail"].as_str().is_some_and(|words| words.len() > 10));
+    }
+}
+
+#[tokio::test]
+async fn every_limit_holds_at_the_limit_one_above_and_far_above() {
+    let served = served().await;
+    let messages = format!("{TALK}/messages");
+    let text = |bytes: usize| json!({"text": "x".repeat(bytes)}).to_string();
+    let send = |sent: String| {
+        told(
+            served
+                .request(Method::POST, &messages)
+                .header("content-type", "application/json")
+                .body(sent),
+        )
+    };
+    let limit = 256 * 1024;
+    assert_eq!(send(text(limit)).await.0, 202);
+    assert_eq!(send(text(limit + 1)).await.0, 422);
+    let overhead = text(0).len();
+    assert_eq!(send(text(1024 * 1024 - overhead)).await.0, 422, "a body at the limit is read");
+    assert_eq!(send(text(1024 * 1024 - overhead + 1)).await.0, 413);
+    assert_eq!(send(text(64 * 1024 * 1024)).await.0, 413);
+    let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(send(nested(32)).await.1["type"], "urn:planwright:bad_body");
+    for depth in [33, 32_000] {
+        assert_eq!(send(nested(depth)).await.1["type"], "urn:planwright:too_deep");
+    }
+    let key = |length: usize| {
+        told(
+            served
+                .request(Method::POST, &messages)
+                .header("idempotency-key", "k".repeat(length))
+                .json(&json!({"text": "x"})),
+        )
+    };
+    assert_eq!((key(200).await.0, key(201).await.0), (202, 400));
+}
+
+#[tokio::test]
+async fn a_caller_who_asks_too_often_is_told_to_wait() {
+    let served = Served::with(worker(300, 1), |settings| planwright_surfaces::http::HttpSettings {
+        requests_per_second: 5,
+        ..settings
+    })
+    .await;
+    let mut refused = 0;
+    for _ in 0..20 {
+        let response = served.request(Method::GET, "/api/sessions").send().await.unwrap();
+        if response.status() == 429 {
+            assert_eq!(response.headers()["retry-after"], "1");
+            refused += 1;
+        }
+    }
+    assert!(refused >= 10, "{refused}");
+    assert_eq!(
+        told(served.decide(Method::GET, "/api/sessions")).await.0,
+        200,
+        "another caller is not held up"
+    );
+}
+
+#[tokio::test]
+async fn a_login_gets_a_cookie_that_decides_and_can_be_ended() {
+    let served = served().await;
+    assert_eq!(
+        told(served.bare(Method::POST, "/api/login").json(&json!({"passphrase": "wrong horse"})))
+            .await
+            .0,
+        401
+    );
+    let response = served
+        .bare(Method::POST, "/api/login")
+        .json(&json!({"passphrase": PASSPHRASE}))
+        .send()
+        .await
+        .unwrap();
+    let cookie = response.headers()["set-cookie"].to_str().unwrap().to_owned();
+    assert!(cookie.contains("; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200"), "{cookie}");
+    let pair = cookie.split(';').next().unwrap().to_owned();
+    let with = |method, path: &str| served.bare(method, path).header("cookie", pair.clone());
+    let (status, tokens) = told(with(Method::GET, "/api/tokens")).await;
+    assert_eq!(status, 200);
+    assert!(
+        tokens
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|token| token["name"] == "browser" && token["decides"] == true)
+    );
+    assert!(
+        !tokens.to_string().contains(pair.split('=').nth(1).unwrap()),
+        "the secret is never told again"
+    );
+    assert_eq!(
+        told(with(Method::GET, "/api/plans?sessionId=talk-0001")).await.1["sessionId"],
+        "web:talk-0001"
+    );
+    assert_eq!(told(with(Method::POST, "/api/logout")).await.0, 204);
+    assert_eq!(told(with(Method::GET, "/api/tokens")).await.0, 401);
+}
+
+#[tokio::test]
+async fn logins_are_tried_only_so_often() {
+    let served = served().await;
+    let mut answers = Vec::new();
+    for _ in 0..12 {
+        answers.push(
+            told(
+                served
+                    .bare(Method::POST, "/api/tokens")
+                    .json(&json!({"name": "x", "passphrase": "wrong horse"})),
+            )
+            .await
+            .0,
+        );
+    }
+    assert_eq!((answers[0], answers[11]), (401, 429));
+}
+
+#[tokio::test]
+async fn a_token_can_be_taken_back_by_its_bearer_or_by_who_may_decide() {
+    let served = served().await;
+    let (_, given) = told(
+        served
+            .bare(Method::POST, "/api/tokens")
+            .json(&json!({"name": "laptop", "passphrase": PASSPHRASE})),
+    )
+    .await;
+    let (id, token) = (given["id"].as_str().unwrap(), given["token"].as_str().unwrap());
+    assert!(given["expires"].as_str().is_some(), "what may decide ends by itself");
+    let path = format!("/api/tokens/{id}");
+    assert_eq!(told(served.request(Method::DELETE, &path)).await.0, 403);
+    assert_eq!(told(served.bare(Method::GET, "/api/tokens").bearer_auth(token)).await.0, 200);
+    assert_eq!(told(served.decide(Method::DELETE, &path)).await.0, 204);
+    assert_eq!(told(served.bare(Method::GET, "/api/tokens").bearer_auth(token)).await.0, 401);
+    assert_eq!(told(served.decide(Method::DELETE, &path)).await.0, 404);
+}
