@@ -8,7 +8,7 @@ use planwright_domain::{
     digest::Digest,
 };
 use planwright_runtime::ports::{Access as _, Grant};
-use planwright_surfaces::http::{App, HttpSettings, router, tokens::new_secret};
+use planwright_surfaces::http::{self, App, HttpSettings, tokens::new_secret};
 use serde_json::json;
 use tokio::{
     net::TcpListener,
@@ -66,7 +66,7 @@ pub async fn run(
         &format!("planwright listens at {url}; its token is in {}", data.join("token").display()),
         || json!({"type": "listening", "url": url}),
     );
-    let serving = axum::serve(listener, router(app)).with_graceful_shutdown(told_to_stop());
+    let serving = http::serve(listener, app, told_to_stop());
     let stop = told_to_stop();
     let served = tokio::select! {
         served = serving => served,

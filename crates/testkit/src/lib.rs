@@ -20,3 +20,4 @@ pub mod power;
 pub mod scripted_model;
 pub mod served;
 pub mod stories;
+pub mod streams;

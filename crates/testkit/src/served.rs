@@ -9,7 +9,7 @@ use planwright_domain::{
 };
 use planwright_outbound::access_file::FileAccess;
 use planwright_runtime::ports::{Access as _, Grant};
-use planwright_surfaces::http::{App, HttpSettings, router};
+use planwright_surfaces::http::{App, HttpSettings, serve};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -65,7 +65,7 @@ impl Served {
         let app =
             Arc::new(App::new(house.runtime.clone(), access, set(HttpSettings::loopback(port))));
         let serving = tokio::spawn(async move {
-            let _ = axum::serve(listener, router(app)).await;
+            let _ = serve(listener, app, std::future::pending()).await;
         });
         Self {
             house,
@@ -79,19 +79,16 @@ impl Served {
     }
 
     /// A request by someone who may only speak.
-    #[must_use]
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.bare(method, path).bearer_auth(&self.token)
     }
 
     /// A request by someone who may decide.
-    #[must_use]
     pub fn decide(&self, method: Method, path: &str) -> RequestBuilder {
         self.bare(method, path).bearer_auth(&self.decider)
     }
 
     /// A request by nobody.
-    #[must_use]
     pub fn bare(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.url))
     }

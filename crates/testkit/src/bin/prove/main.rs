@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod kill;
 mod machine;
+mod streams;
 
 /// The long proofs.
 #[derive(Parser)]
@@ -38,6 +39,12 @@ enum Proof {
         #[arg(long)]
         quick: bool,
     },
+    /// Clients that are cut off see every event once, in order; clients that stall delay nobody.
+    Streams {
+        /// Fewer messages.
+        #[arg(long)]
+        quick: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -46,5 +53,6 @@ fn main() -> ExitCode {
             machine::prove(if quick { count / 50 } else { count }, seed)
         }
         Proof::Kill { seed, quick } => kill::prove(seed, quick),
+        Proof::Streams { quick } => streams::prove(quick),
     }
 }
