@@ -2,6 +2,7 @@
 
 Reads one command a line, answers one JSON object a line:
   turn SECONDS         whole turns for so long; CPU of this process
+  command SECONDS BYTES  one durable change of so many bytes after the other; CPU and median time
   growth TURNS BYTES   one conversation of so many turns, each with a plan of so many bytes
   tokens               the text that planning adds to a prompt
 """
@@ -54,6 +55,24 @@ def turn(seconds, directory, state={}):
     return {"turns": turns, "cpu": cpu() - used}
 
 
+def command(seconds, size, directory, state={}):
+    if not state:
+        state["graph"] = graph(os.path.join(directory, "command.sqlite"))
+        state["thread"] = 0
+    compiled = state["graph"][0]
+    state["thread"] += 1
+    config = {"configurable": {"thread_id": f"thread-{state['thread']}"}}
+    begun, used, taken = time.monotonic(), cpu(), []
+    while time.monotonic() - begun < seconds:
+        if len(taken) % 10 == 9:
+            state["thread"] += 1
+            config = {"configurable": {"thread_id": f"thread-{state['thread']}"}}
+        at = time.monotonic()
+        compiled.update_state(config, {"messages": [("user", "x" * size)]}, as_node="model")
+        taken.append(time.monotonic() - at)
+    return {"median": statistics.median(taken), "count": len(taken), "cpu": cpu() - used}
+
+
 def growth(turns, size, directory):
     path = os.path.join(directory, "growth.sqlite")
     compiled, connection, answer = graph(path)
@@ -85,6 +104,8 @@ def main():
                     answer = turn(float(seconds), directory)
                 case ["growth", turns, size]:
                     answer = growth(int(turns), int(size), directory)
+                case ["command", seconds, size]:
+                    answer = command(float(seconds), int(size), directory)
                 case ["tokens"]:
                     answer = tokens()
                 case _:

@@ -7,59 +7,95 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
+mod arm;
+mod command;
+mod fanout;
 mod growth;
+mod http_client;
+mod many;
 mod measure;
 mod ours;
 mod peer;
+mod start;
 mod tokens;
 mod turn;
+mod waiting;
 
 /// The figures.
 #[derive(Parser)]
 #[command(name = "bench")]
-struct Args {
+struct Arguments {
     #[command(subcommand)]
     figure: Option<Figure>,
 }
 
 #[derive(Subcommand)]
 enum Figure {
+    /// A durable command over HTTP, one client: its time, against a bare server and a peer.
+    Command(Size),
+    /// Durable commands over HTTP, 64 clients: the server's CPU, against a bare server and a peer.
+    Throughput(Size),
     /// A whole turn with a scripted model, in process: CPU, against a bare commit and a peer.
-    Turn {
-        /// Under 40 seconds.
-        #[arg(long)]
-        quick: bool,
-    },
+    Turn(Size),
+    /// 100,000 approvals that wait: memory, list, decide.
+    Waiting(Size),
     /// One session of 150 plan-and-approve turns: bytes stored, and whether later turns cost more.
-    Growth {
-        /// Under 40 seconds.
-        #[arg(long)]
-        quick: bool,
-    },
+    Growth(Size),
     /// Tokens that plan work adds to every request.
     Tokens {
-        /// The same: it takes no time.
-        #[arg(long)]
-        quick: bool,
+        #[command(flatten)]
+        size: Size,
         /// Takes the measured figures as the golden ones.
         #[arg(long)]
         bless: bool,
     },
+    /// From a command to the last of 1,000 clients that listen, one stalled.
+    Fanout(Size),
+    /// Start, idle and start again after kill -9, with 100,000 sessions.
+    Start(Size),
+    /// A server that another figure measures.
+    #[command(hide = true)]
+    Arm {
+        /// Which one.
+        name: String,
+    },
 }
 
+#[derive(Args)]
+struct Size {
+    /// Under 40 seconds.
+    #[arg(long)]
+    quick: bool,
+}
+
+const NAMES: [(&str, &str); 8] = [
+    ("command", "a durable command over HTTP, one client"),
+    ("throughput", "durable commands over HTTP, 64 clients"),
+    ("turn", "a whole turn with a scripted model, in process"),
+    ("waiting", "100,000 approvals that wait"),
+    ("growth", "one session of 150 plan-and-approve turns"),
+    ("tokens", "tokens that plan work adds to every request"),
+    ("fanout", "from a command to the last of 1,000 clients"),
+    ("start", "start, idle and recovery with 100,000 sessions"),
+];
+
 fn main() -> ExitCode {
-    let outcome = match Args::parse().figure {
+    let outcome = match Arguments::parse().figure {
         None => {
-            println!("turn     a whole turn with a scripted model, in process");
-            println!("growth   one session of 150 plan-and-approve turns");
-            println!("tokens   tokens that plan work adds to every request");
+            NAMES.iter().for_each(|(name, what)| println!("{name:<12}{what}"));
             return ExitCode::SUCCESS;
         }
-        Some(Figure::Turn { quick }) => turn::run(quick),
-        Some(Figure::Growth { quick }) => growth::run(quick),
-        Some(Figure::Tokens { bless, .. }) => tokens::run(bless),
+        Some(Figure::Command(size)) => command::one_client(size.quick),
+        Some(Figure::Throughput(size)) => command::many_clients(size.quick),
+        Some(Figure::Turn(size)) => turn::run(size.quick),
+        Some(Figure::Waiting(size)) => waiting::run(size.quick),
+        Some(Figure::Growth(size)) => growth::run(size.quick),
+        Some(Figure::Tokens { bless, size: _ }) => tokens::run(bless),
+        Some(Figure::Fanout(size)) => fanout::run(size.quick),
+        Some(Figure::Start(size)) => start::run(size.quick),
+        Some(Figure::Arm { name }) => serve(&name),
     };
     match outcome {
         Ok(measure::Judged::Ok) => ExitCode::SUCCESS,
@@ -69,4 +105,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn serve(name: &str) -> anyhow::Result<measure::Judged> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(arm::run(name))?;
+    Ok(measure::Judged::Ok)
 }

@@ -15,6 +15,28 @@ pub(crate) fn cpu() -> f64 {
     used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
+/// CPU seconds that another process has used.
+pub(crate) fn cpu_of(pid: u32) -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks =
+        |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(f64::NAN);
+    Ok((ticks(11) + ticks(12)) / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// Bytes of memory that this process holds.
+pub(crate) fn resident() -> anyhow::Result<f64> {
+    resident_of(std::process::id())
+}
+
+/// Bytes of memory that a process holds.
+pub(crate) fn resident_of(pid: u32) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
+    Ok(kilobytes * 1_024.0)
+}
+
 /// The median.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();

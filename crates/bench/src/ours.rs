@@ -28,6 +28,15 @@ use planwright_testkit::scripted_model::worker::plan;
 use serde_json::json;
 use tokio::sync::watch;
 
+/// Who acts on what is due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Driven {
+    /// The lane, as in the program.
+    ByItsLane,
+    /// Nobody: only commands are measured.
+    ByNobody,
+}
+
 /// A whole Planwright in this process.
 pub(crate) struct Ours {
     pub(crate) runtime: Arc<Runtime>,
@@ -37,16 +46,21 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) fn start() -> anyhow::Result<Self> {
-        Self::with(Arc::new(AtOnce::default()))
+        Self::driven(Driven::ByItsLane)
+    }
+
+    /// The same, with or without someone who acts on what is due.
+    pub(crate) fn driven(driven: Driven) -> anyhow::Result<Self> {
+        Self::with(Arc::new(AtOnce::default()), driven)
     }
 
     /// The same with a model that keeps what it was asked.
     pub(crate) fn keeping() -> anyhow::Result<(Self, Arc<AtOnce>)> {
         let model = Arc::new(AtOnce { keeps: true, ..AtOnce::default() });
-        Ok((Self::with(model.clone())?, model))
+        Ok((Self::with(model.clone(), Driven::ByItsLane)?, model))
     }
 
-    fn with(model: Arc<AtOnce>) -> anyhow::Result<Self> {
+    fn with(model: Arc<AtOnce>, driven: Driven) -> anyhow::Result<Self> {
         let home = tempfile::Builder::new().prefix("planwright-bench-").tempdir()?;
         let data = home.path().join("data");
         std::fs::create_dir(&data)?;
@@ -61,7 +75,9 @@ impl Ours {
         };
         let runtime = Arc::new(Runtime::new(ports, Settings::default()));
         let stopping = watch::Sender::new(false);
-        tokio::spawn(worker.run(runtime.clone(), Scope::Everything, stopping.subscribe()));
+        if driven == Driven::ByItsLane {
+            tokio::spawn(worker.run(runtime.clone(), Scope::Everything, stopping.subscribe()));
+        }
         Ok(Self { runtime, home, _stopping: stopping })
     }
 

@@ -146,6 +146,10 @@ impl Journal for SqliteJournal {
         self.read(move |connection| read::sessions(connection, limit)).await
     }
 
+    async fn waiting(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
+        self.read(move |connection| read::waiting(connection, limit)).await
+    }
+
     async fn pointer(
         &self,
         channel: ChannelType,

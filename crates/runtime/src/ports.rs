@@ -171,6 +171,9 @@ pub trait Journal: Send + Sync {
     /// The sessions, newest first.
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError>;
 
+    /// The sessions that wait for a person, newest first.
+    async fn waiting(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError>;
+
     /// The conversation that is active for this chat.
     async fn pointer(
         &self,

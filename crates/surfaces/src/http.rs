@@ -160,6 +160,7 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tokens::revoke_token))
         .routes(routes!(tokens::logout))
         .routes(routes!(sessions::list_sessions, sessions::create_session))
+        .routes(routes!(sessions::list_approvals))
         .routes(routes!(sessions::get_session))
         .routes(routes!(sessions::get_status))
         .routes(routes!(sessions::get_pointer, sessions::move_pointer))

@@ -258,6 +258,11 @@ pub async fn what_waits_for_a_person_is_listed(place: &dyn Place) {
         rows.into_iter().map(|row| (row.identity, row.waiting, row.parked)).collect();
     assert!(rows.contains(&(identity("talk-0001"), Some(Waiting::Decision), None)));
     assert!(rows.contains(&(identity("talk-0002"), None, None)));
+    let waiting = journal.waiting(10).await.expect("rows");
+    assert_eq!(
+        waiting.into_iter().map(|row| row.identity).collect::<Vec<_>>(),
+        [identity("talk-0001")]
+    );
 }
 
 /// Failures back off further and further; after the eighth the session is left alone until taken up.

@@ -109,11 +109,25 @@ pub(super) fn sessions(
     connection: &Connection,
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
-    let mut statement = connection
-        .prepare_cached(
-            "SELECT identity, version, updated_at, waiting, parked FROM streams ORDER BY updated_at DESC LIMIT ?1",
-        )
-        .map_err(engine)?;
+    let sql = "SELECT identity, version, updated_at, waiting, parked FROM streams ORDER BY updated_at DESC LIMIT ?1";
+    session_rows(connection, sql, limit)
+}
+
+pub(super) fn waiting(
+    connection: &Connection,
+    limit: usize,
+) -> Result<Vec<SessionRow>, JournalError> {
+    let sql = "SELECT identity, version, updated_at, waiting, parked FROM streams
+               WHERE waiting IS NOT NULL ORDER BY updated_at DESC LIMIT ?1";
+    session_rows(connection, sql, limit)
+}
+
+fn session_rows(
+    connection: &Connection,
+    sql: &str,
+    limit: usize,
+) -> Result<Vec<SessionRow>, JournalError> {
+    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
     let rows = statement
         .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
             let waiting: Option<String> = row.get(3)?;
@@ -128,8 +142,8 @@ pub(super) fn sessions(
         .map_err(engine)?;
     rows.map(|row| {
         let (text, version, updated, waiting, parked) = row.map_err(engine)?;
-        let waiting = waiting.and_then(|name| serde_json::from_value(name.into()).ok());
-        let waiting: Option<Waiting> = waiting;
+        let waiting: Option<Waiting> =
+            waiting.and_then(|name| serde_json::from_value(name.into()).ok());
         let (version, updated) = (Seq(version.cast_unsigned()), Time(updated));
         Ok(SessionRow { identity: identity(&text)?, version, updated, waiting, parked })
     })

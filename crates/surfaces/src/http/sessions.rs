@@ -80,6 +80,16 @@ pub(crate) async fn list_sessions(
     Ok(Json(rows.into_iter().map(SessionRowDto::from).collect()))
 }
 
+/// The sessions that wait for a person, newest first.
+#[utoipa::path(get, path = "/api/approvals", responses((status = 200, body = [SessionRowDto]), Problems))]
+pub(crate) async fn list_approvals(
+    State(app): State<Arc<App>>,
+    _: Caller,
+) -> Result<Json<Vec<SessionRowDto>>, Problem> {
+    let rows = app.runtime.ports.journal.waiting(ROWS_MAX).await?;
+    Ok(Json(rows.into_iter().map(SessionRowDto::from).collect()))
+}
+
 /// Names a new session of the caller's channel. It exists once something is said in it.
 #[utoipa::path(post, path = "/api/sessions", request_body = NewSession, responses((status = 201, body = SessionDto), Problems))]
 pub(crate) async fn create_session(

@@ -1,0 +1,162 @@
+//! Servers that are measured from outside, each in a process of its own: ours and the bare one.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::Context as _;
+use axum::{
+    Json, Router,
+    extract::{
+        State,
+        ws::{Message, WebSocket, WebSocketUpgrade},
+    },
+    http::StatusCode,
+    response::Response,
+    routing::{get, post},
+    serve::ListenerExt as _,
+};
+use planwright_domain::{
+    actor::{PersonId, Standing},
+    digest::Digest,
+    time::Time,
+};
+use planwright_outbound::access_file::FileAccess;
+use planwright_runtime::ports::{Access as _, Grant};
+use planwright_surfaces::http::{App, HttpSettings, serve};
+use rusqlite::Connection;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::broadcast};
+
+use crate::ours::{Driven, Ours};
+
+/// The token that every arm takes.
+pub(crate) const TOKEN: &str = "bench-0123456789abcdef0123456789abcdef";
+
+/// A server in a process of its own.
+pub(crate) struct Arm {
+    child: Child,
+    pub(crate) port: u16,
+}
+
+impl Arm {
+    /// Starts this program again, as one of the servers below.
+    pub(crate) fn start(name: &str) -> anyhow::Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["arm", name])
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        let output = child.stdout.take().context("no output")?;
+        BufReader::new(output).read_line(&mut line)?;
+        let port = line.trim().parse().with_context(|| format!("the arm said {line:?}"))?;
+        Ok(Self { child, port })
+    }
+
+    /// CPU seconds that it has used.
+    pub(crate) fn cpu(&self) -> anyhow::Result<f64> {
+        crate::measure::cpu_of(self.child.id())
+    }
+}
+
+impl Drop for Arm {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Serves as one arm until it is killed.
+pub(crate) async fn run(name: &str) -> anyhow::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let port = listener.local_addr()?.port();
+    println!("{port}");
+    match name {
+        "ours" => ours(listener, port).await,
+        _ => bare(listener).await,
+    }
+}
+
+/// Our API over the real journal. Nobody acts on what is due: the command alone is measured.
+async fn ours(listener: TcpListener, port: u16) -> anyhow::Result<()> {
+    let ours = Ours::driven(Driven::ByNobody)?;
+    let home = tempfile::tempdir()?;
+    let access = Arc::new(FileAccess::open(home.path())?);
+    let grant = Grant {
+        id: uuid::Uuid::now_v7(),
+        name: "bench".into(),
+        person: PersonId("owner".into()),
+        standing: Standing::Decides,
+        created: Time(1),
+        expires: None,
+    };
+    access.keep(grant, Digest::of(TOKEN.as_bytes())).await?;
+    let settings = HttpSettings { requests_per_second: u32::MAX, ..HttpSettings::loopback(port) };
+    let app = Arc::new(App::new(ours.runtime.clone(), access, settings));
+    Ok(serve(listener, app, std::future::pending()).await?)
+}
+
+#[derive(Clone)]
+struct Bare {
+    connection: Arc<Mutex<Connection>>,
+    sender: broadcast::Sender<String>,
+}
+
+#[derive(Deserialize)]
+struct BareBody {
+    text: String,
+}
+
+/// axum and SQLite, nothing else: the same body, one durable row, an answer; and a broadcast.
+async fn bare(listener: TcpListener) -> anyhow::Result<()> {
+    let home = tempfile::tempdir()?;
+    let connection = Connection::open(home.path().join("bare.sqlite"))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.execute_batch("CREATE TABLE events (id INTEGER PRIMARY KEY, body TEXT NOT NULL)")?;
+    let bare =
+        Bare { connection: Arc::new(Mutex::new(connection)), sender: broadcast::channel(256).0 };
+    let router = Router::new()
+        .route("/messages", post(bare_message))
+        .route("/ws", get(bare_socket))
+        .with_state(bare);
+    let listener = listener.tap_io(|connection| {
+        let _ = connection.set_nodelay(true);
+    });
+    Ok(axum::serve(listener, router).await?)
+}
+
+async fn bare_message(
+    State(bare): State<Bare>,
+    Json(body): Json<BareBody>,
+) -> (StatusCode, Json<Value>) {
+    let text = body.text.clone();
+    let stored = tokio::task::spawn_blocking(move || {
+        let connection = bare.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = connection
+            .prepare_cached("INSERT INTO events (body) VALUES (?1)")
+            .and_then(|mut statement| statement.execute([&text]));
+        let id = connection.last_insert_rowid();
+        drop(connection);
+        let _ = bare.sender.send(json!({"seq": id, "data": text}).to_string());
+        stored.map(|_| id)
+    });
+    match stored.await {
+        Ok(Ok(id)) => (StatusCode::ACCEPTED, Json(json!({"version": id}))),
+        Ok(Err(_)) | Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, Json(Value::Null)),
+    }
+}
+
+async fn bare_socket(State(bare): State<Bare>, upgrade: WebSocketUpgrade) -> Response {
+    let mut receiver = bare.sender.subscribe();
+    upgrade.on_upgrade(async move |mut socket: WebSocket| {
+        while let Ok(text) = receiver.recv().await {
+            if socket.send(Message::text(text)).await.is_err() {
+                break;
+            }
+        }
+    })
+}
