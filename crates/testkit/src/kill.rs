@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::scripted_model::{ScriptedModel, worker};
 
+mod http;
 mod life;
 pub mod verdict;
 
@@ -29,6 +30,15 @@ pub enum Death {
     PowerCut(u64),
     /// Not at all: it works until everything rests.
     Peaceful,
+}
+
+/// How a life is driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// Through the standard input of a chat.
+    Terminal,
+    /// Over HTTP.
+    Http,
 }
 
 /// A command that was acknowledged.
@@ -51,6 +61,8 @@ pub struct Campaign {
     model: ScriptedModel,
     rng: Rng,
     power: Option<crate::power::Power>,
+    wire: Wire,
+    decider: Option<http::Decider>,
     /// What was acknowledged, in order.
     pub acknowledged: Vec<Acknowledged>,
     /// How many lives ended by being killed at a moment.
@@ -87,12 +99,20 @@ impl Campaign {
             model,
             rng: Rng::with_seed(seed),
             power: None,
+            wire: Wire::Terminal,
+            decider: None,
             acknowledged: Vec::new(),
             killed: 0,
             killed_at_points: 0,
             outlived: 0,
             complaints: Vec::new(),
         })
+    }
+
+    /// The same, driven over HTTP.
+    #[must_use]
+    pub fn over_http(self) -> Self {
+        Self { wire: Wire::Http, ..self }
     }
 
     /// The same over a disk that loses what was not synced; one that lies syncs nothing.

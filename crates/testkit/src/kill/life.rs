@@ -2,6 +2,7 @@
 
 use std::{process::Stdio, time::Duration};
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -10,12 +11,31 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::{Acknowledged, Campaign, Death, PASSPHRASE};
+use super::{Acknowledged, Campaign, Death, PASSPHRASE, Wire, http::HttpProcess};
 
 /// How long an answer may take.
-const ANSWER_MAX: Duration = Duration::from_secs(8);
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(8);
 /// How many commands one life gives at most.
 const COMMANDS_MAX: usize = 120;
+
+/// A process as a life drives it, whatever the wire.
+#[async_trait]
+pub(super) trait Driven: Send {
+    /// Sends a line and waits for its answer; none if the process is gone.
+    async fn ask(&mut self, campaign: &mut Campaign, session: &str, line: &str) -> Option<Value>;
+
+    /// Waits until something happens.
+    async fn wait(&mut self, campaign: &mut Campaign, session: &str) -> Step;
+
+    /// Asks it to end in peace.
+    fn leave(&mut self);
+
+    /// The process itself.
+    fn child(&mut self) -> &mut Child;
+
+    /// Logs what it acknowledged and nobody had read yet.
+    async fn drain(&mut self, campaign: &mut Campaign, session: &str);
+}
 
 /// Lives until the death comes or everything rests.
 pub(super) async fn live(
@@ -23,50 +43,52 @@ pub(super) async fn live(
     session: &str,
     death: &Death,
 ) -> anyhow::Result<()> {
-    let mut process = Process::start(campaign, session, death)?;
+    let mut process: Box<dyn Driven> = match campaign.wire {
+        Wire::Terminal => Box::new(Process::start(campaign, session, death).await?),
+        Wire::Http => match HttpProcess::start(campaign, death).await? {
+            Some(process) => Box::new(process),
+            None => return Ok(()),
+        },
+    };
     let dies_at = match death {
         Death::After(milliseconds) | Death::PowerCut(milliseconds) => {
             Some(Instant::now() + Duration::from_millis(*milliseconds))
         }
         Death::At(..) | Death::Peaceful => None,
     };
-    process.send(PASSPHRASE).await;
     for _ in 0..COMMANDS_MAX {
         let far = Instant::now() + Duration::from_secs(3_600);
         let step =
-            timeout_at(dies_at.unwrap_or(far), step(campaign, &mut process, session, death)).await;
+            timeout_at(dies_at.unwrap_or(far), step(campaign, &mut *process, session, death)).await;
         match step {
             Err(_) => break,
             Ok(Step::On) => {}
             Ok(Step::Rests | Step::Dead) => break,
         }
     }
-    let was_alive = process.child.try_wait()?.is_none();
+    let was_alive = process.child().try_wait()?.is_none();
     match death {
         Death::Peaceful => {
-            drop(process.input.take());
-            process.child.wait().await?;
+            process.leave();
+            process.child().wait().await?;
         }
         Death::At(..) if was_alive => {
             campaign.outlived += 1;
-            drop(process.input.take());
-            process.child.wait().await?;
+            process.leave();
+            process.child().wait().await?;
         }
         Death::At(..) => campaign.killed_at_points += 1,
         Death::After(_) | Death::PowerCut(_) => {
-            process.child.start_kill()?;
-            process.child.wait().await?;
+            process.child().start_kill()?;
+            process.child().wait().await?;
             campaign.killed += 1;
         }
     }
-    // What it acknowledged and nobody had read yet counts too.
-    while let Ok(Some(line)) = process.output.next_line().await {
-        process.hear(campaign, session, &line);
-    }
+    process.drain(campaign, session).await;
     Ok(())
 }
 
-enum Step {
+pub(super) enum Step {
     On,
     Rests,
     Dead,
@@ -75,7 +97,7 @@ enum Step {
 /// Looks where the session stands, and does what a person would do next.
 async fn step(
     campaign: &mut Campaign,
-    process: &mut Process,
+    process: &mut dyn Driven,
     session: &str,
     death: &Death,
 ) -> Step {
@@ -135,38 +157,16 @@ struct Process {
 }
 
 impl Process {
-    fn start(campaign: &Campaign, session: &str, death: &Death) -> anyhow::Result<Self> {
-        let mut command = Command::new(&campaign.subject);
-        command
-            .args([
-                "chat",
-                "--json",
-                "--passphrase-stdin",
-                "--session",
-                session,
-                "--model",
-                "scripted",
-            ])
-            .args(["--model-url", &campaign.model.base_url()])
-            .arg("--data")
-            .arg(campaign.data())
-            .arg("--workspace")
-            .arg(campaign.workspace())
-            .env(crate::ledger::LEDGER, campaign.ledger())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true);
-        if let Death::At(name, count) = death {
-            command.env("PLANWRIGHT_FAILPOINT", format!("{name}:{count}"));
-        }
-        if let (Some(power), Death::PowerCut(_)) = (&campaign.power, death) {
-            power.put_under(&mut command);
-        }
+    async fn start(campaign: &Campaign, session: &str, death: &Death) -> anyhow::Result<Self> {
+        let words = ["chat", "--json", "--passphrase-stdin", "--session", session];
+        let mut command = subject(campaign, &words, death);
         let mut child = command.spawn()?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or_else(|| anyhow::anyhow!("no output"))?;
-        Ok(Self { child, input, output: BufReader::new(output).lines(), asked: Vec::new() })
+        let mut process =
+            Self { child, input, output: BufReader::new(output).lines(), asked: Vec::new() };
+        process.send(PASSPHRASE).await;
+        Ok(process)
     }
 
     async fn send(&mut self, line: &str) {
@@ -175,7 +175,27 @@ impl Process {
         }
     }
 
-    /// Sends a line and waits for its answer; none if the process is gone.
+    /// Logs what a line acknowledges.
+    fn hear(&mut self, campaign: &mut Campaign, session: &str, line: &str) -> Value {
+        let value: Value = serde_json::from_str(line).unwrap_or_default();
+        let asked = value["id"]
+            .as_str()
+            .and_then(|id| self.asked.iter().find(|(asked, _)| asked.to_string() == id));
+        if let (Some((id, line)), Some("accepted"), Some(version)) =
+            (asked, value["type"].as_str(), value["version"].as_u64())
+        {
+            let (session, line) = (session.to_owned(), line.clone());
+            campaign.acknowledged.push(Acknowledged { session, id: *id, line, version });
+        }
+        if value["type"] == "error" {
+            campaign.complaints.push(format!("{session}: {}", value["words"]));
+        }
+        value
+    }
+}
+
+#[async_trait]
+impl Driven for Process {
     async fn ask(&mut self, campaign: &mut Campaign, session: &str, line: &str) -> Option<Value> {
         let id = Uuid::now_v7();
         self.asked.push((id, line.to_owned()));
@@ -200,7 +220,6 @@ impl Process {
         }
     }
 
-    /// Waits until something happens.
     async fn wait(&mut self, campaign: &mut Campaign, session: &str) -> Step {
         match timeout_at(Instant::now() + Duration::from_millis(300), self.output.next_line()).await
         {
@@ -213,21 +232,41 @@ impl Process {
         }
     }
 
-    /// Logs what a line acknowledges.
-    fn hear(&mut self, campaign: &mut Campaign, session: &str, line: &str) -> Value {
-        let value: Value = serde_json::from_str(line).unwrap_or_default();
-        let asked = value["id"]
-            .as_str()
-            .and_then(|id| self.asked.iter().find(|(asked, _)| asked.to_string() == id));
-        if let (Some((id, line)), Some("accepted"), Some(version)) =
-            (asked, value["type"].as_str(), value["version"].as_u64())
-        {
-            let (session, line) = (session.to_owned(), line.clone());
-            campaign.acknowledged.push(Acknowledged { session, id: *id, line, version });
-        }
-        if value["type"] == "error" {
-            campaign.complaints.push(format!("{session}: {}", value["words"]));
-        }
-        value
+    fn leave(&mut self) {
+        drop(self.input.take());
     }
+
+    fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    async fn drain(&mut self, campaign: &mut Campaign, session: &str) {
+        while let Ok(Some(line)) = self.output.next_line().await {
+            self.hear(campaign, session, &line);
+        }
+    }
+}
+
+/// The program under proof, about to be started with these words and to die so.
+pub(super) fn subject(campaign: &Campaign, words: &[&str], death: &Death) -> Command {
+    let mut command = Command::new(&campaign.subject);
+    command
+        .args(words)
+        .args(["--model", "scripted", "--model-url", &campaign.model.base_url()])
+        .arg("--data")
+        .arg(campaign.data())
+        .arg("--workspace")
+        .arg(campaign.workspace())
+        .env(crate::ledger::LEDGER, campaign.ledger())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    if let Death::At(name, count) = death {
+        command.env("PLANWRIGHT_FAILPOINT", format!("{name}:{count}"));
+    }
+    if let (Some(power), Death::PowerCut(_)) = (&campaign.power, death) {
+        power.put_under(&mut command);
+    }
+    command
 }

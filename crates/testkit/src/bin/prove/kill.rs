@@ -15,12 +15,13 @@ use planwright_testkit::{
 struct Size {
     each_point: u32,
     random: u32,
+    served: u32,
     cuts: u32,
     lies: u32,
 }
 
-const FULL: Size = Size { each_point: 10, random: 200, cuts: 50, lies: 10 };
-const QUICK: Size = Size { each_point: 1, random: 12, cuts: 6, lies: 4 };
+const FULL: Size = Size { each_point: 10, random: 200, served: 100, cuts: 50, lies: 10 };
+const QUICK: Size = Size { each_point: 1, random: 10, served: 8, cuts: 6, lies: 4 };
 
 /// Proves it, at full or at quick size.
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]
@@ -58,6 +59,12 @@ async fn all(seed: u64, size: &Size) -> anyhow::Result<bool> {
     }
     let kills = report("kills", &mut killed).await?;
 
+    let mut served = Campaign::new(seed + 3).await?.over_http();
+    for _ in 0..size.served {
+        served.live(Death::After(rng.u64(100..1_200))).await?;
+    }
+    let over_http = report("kills over HTTP", &mut served).await?;
+
     let mut cut = Campaign::new(seed + 1).await?.with_power(Honesty::Honest)?;
     for _ in 0..size.cuts {
         cut.live(Death::PowerCut(rng.u64(150..900))).await?;
@@ -71,21 +78,29 @@ async fn all(seed: u64, size: &Size) -> anyhow::Result<bool> {
     let lies = verdict(&lied).await.map_or(usize::MAX, |verdict| verdict.lost.len());
     println!("mutant without fsync: {} acknowledged, {lies} found lost", lied.acknowledged.len());
 
-    let lost = kills.lost.len() + cuts.lost.len();
-    let repeated = kills.repeated.len()
+    let lost = kills.lost.len() + over_http.lost.len() + cuts.lost.len();
+    let repeated = over_http.repeated.len()
+        + over_http.unexplained.len()
+        + kills.repeated.len()
         + cuts.repeated.len()
         + kills.unexplained.len()
         + cuts.unexplained.len();
     let wanted = size.each_point * POINTS.len() as u32;
-    let complaints = killed.complaints.len() + cut.complaints.len();
-    let well = kills.is_well() && cuts.is_well() && lies > 0 && points >= wanted && complaints == 0;
+    let complaints = killed.complaints.len() + served.complaints.len() + cut.complaints.len();
+    let well = kills.is_well()
+        && over_http.is_well()
+        && cuts.is_well()
+        && lies > 0
+        && points >= wanted
+        && complaints == 0;
     println!(
-        "kill: {points} kills at {} points, {} at random, {} power cuts, {:.0} s: {lost} lost, {repeated} repeated silently, {} in doubt and shown, mutant caught {} (target 0 lost, 0 repeated, mutant caught) {}",
+        "kill: {points} kills at {} points, {} at random, {} over HTTP, {} power cuts, {:.0} s: {lost} lost, {repeated} repeated silently, {} in doubt and shown, mutant caught {} (target 0 lost, 0 repeated, mutant caught) {}",
         POINTS.len(),
         killed.killed,
+        served.killed,
         cut.killed,
         begun.elapsed().as_secs_f32(),
-        kills.in_doubt + cuts.in_doubt,
+        kills.in_doubt + over_http.in_doubt + cuts.in_doubt,
         lies > 0,
         if well { "ok" } else { "short" },
     );
