@@ -2,7 +2,7 @@
 
 Reads one command a line, answers one JSON object a line:
   turn SECONDS         whole turns for so long; CPU of this process
-  command SECONDS BYTES  one durable change of so many bytes after the other; CPU and median time
+  command SECONDS BYTES  a person's word of so many bytes, taken durably, one after the other
   growth TURNS BYTES   one conversation of so many turns, each with a plan of so many bytes
   tokens               the text that planning adds to a prompt
 """
@@ -55,22 +55,40 @@ def turn(seconds, directory, state={}):
     return {"turns": turns, "cpu": cpu() - used}
 
 
+def waiting_graph(path):
+    """A graph that waits for a person's word, takes it, and waits again: what a decision is to a peer."""
+    from langgraph.checkpoint.sqlite import SqliteSaver
+    from langgraph.graph import START, MessagesState, StateGraph
+    from langgraph.types import interrupt
+
+    connection = sqlite3.connect(path, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    builder = StateGraph(MessagesState)
+    builder.add_node("wait", lambda state: {"messages": [("user", interrupt("what now?"))]})
+    builder.add_edge(START, "wait")
+    builder.add_edge("wait", "wait")
+    return builder.compile(checkpointer=SqliteSaver(connection))
+
+
 def command(seconds, size, directory, state={}):
+    from langgraph.types import Command
+
     if not state:
-        state["graph"] = graph(os.path.join(directory, "command.sqlite"))
+        state["graph"] = waiting_graph(os.path.join(directory, "command.sqlite"))
         state["thread"] = 0
-    compiled = state["graph"][0]
-    state["thread"] += 1
-    config = {"configurable": {"thread_id": f"thread-{state['thread']}"}}
-    begun, used, taken = time.monotonic(), cpu(), []
+    compiled, text = state["graph"], "x" * size
+    begun, used, taken, config = time.monotonic(), 0.0, [], None
     while time.monotonic() - begun < seconds:
-        if len(taken) % 10 == 9:
+        if len(taken) % 10 == 0:
             state["thread"] += 1
             config = {"configurable": {"thread_id": f"thread-{state['thread']}"}}
-        at = time.monotonic()
-        compiled.update_state(config, {"messages": [("user", "x" * size)]}, as_node="model")
+            compiled.invoke({"messages": []}, config)
+        at, before = time.monotonic(), cpu()
+        compiled.invoke(Command(resume=text), config)
         taken.append(time.monotonic() - at)
-    return {"median": statistics.median(taken), "count": len(taken), "cpu": cpu() - used}
+        used += cpu() - before
+    return {"median": statistics.median(taken), "count": len(taken), "cpu": used}
 
 
 def growth(turns, size, directory):

@@ -7,6 +7,7 @@ use crate::{
     http_client::{ArmClient, COMMAND_BYTES},
     measure::{Judged, close, median},
     peer::Peer,
+    plot,
 };
 
 const CLIENTS: usize = 64;
@@ -23,7 +24,8 @@ pub(crate) fn one_client(quick: bool) -> anyhow::Result<Judged> {
         "{:<7}{:>12}{:>12}{:>12}{:>12}{:>12}",
         "round", "ours µs", "bare µs", "peer µs", "ours/bare", "peer/ours"
     );
-    let (mut of_bare, mut of_peer) = (Vec::new(), Vec::new());
+    let (mut of_bare, mut of_peer, mut all) =
+        (Vec::new(), Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
     for round in 0..rounds {
         let mut taken = [f64::NAN; 3];
         for arm in 0..3 {
@@ -38,6 +40,7 @@ pub(crate) fn one_client(quick: bool) -> anyhow::Result<Judged> {
                 which => runtime.block_on(median_time(&mut clients[which], slice))?,
             };
         }
+        all.iter_mut().zip(taken).for_each(|(all, taken)| all.push(taken * 1e6));
         let [ours, bare, peer] = taken;
         of_bare.push(ours / bare);
         of_peer.push(peer / ours);
@@ -50,6 +53,9 @@ pub(crate) fn one_client(quick: bool) -> anyhow::Result<Judged> {
             peer / ours
         );
     }
+    let arms =
+        [("ours", median(&all[0])), ("bare", median(&all[1])), ("LangGraph", median(&all[2]))];
+    plot::bars("command", "A durable command of 4 KB", "µs", &arms)?;
     let (of_bare, of_peer) = (median(&of_bare), median(&of_peer));
     let well = of_bare <= 1.5 && (of_peer.is_nan() || of_peer >= 8.0);
     Ok(close(
@@ -77,7 +83,8 @@ pub(crate) fn many_clients(quick: bool) -> anyhow::Result<Judged> {
         "{:<7}{:>14}{:>14}{:>14}{:>12}{:>12}{:>12}",
         "round", "ours µs CPU", "bare µs CPU", "peer µs CPU", "ours/s", "ours/bare", "peer/ours"
     );
-    let (mut of_bare, mut of_peer) = (Vec::new(), Vec::new());
+    let (mut of_bare, mut of_peer, mut all) =
+        (Vec::new(), Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
     for round in 0..rounds {
         let (mut cost, mut rate) = ([f64::NAN; 3], 0.0);
         for arm in 0..3 {
@@ -102,6 +109,7 @@ pub(crate) fn many_clients(quick: bool) -> anyhow::Result<Judged> {
                 }
             };
         }
+        all.iter_mut().zip(cost).for_each(|(all, cost)| all.push(cost * 1e6));
         let [ours, bare, peer] = cost;
         of_bare.push(ours / bare);
         of_peer.push(peer / ours);
@@ -114,6 +122,9 @@ pub(crate) fn many_clients(quick: bool) -> anyhow::Result<Judged> {
             peer / ours
         );
     }
+    let arms =
+        [("ours", median(&all[0])), ("bare", median(&all[1])), ("LangGraph", median(&all[2]))];
+    plot::bars("throughput", "CPU of a command, 64 clients", "µs", &arms)?;
     let (of_bare, of_peer) = (median(&of_bare), median(&of_peer));
     let well = of_bare <= 2.0 && (of_peer.is_nan() || of_peer >= 10.0);
     Ok(close(

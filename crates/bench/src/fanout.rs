@@ -12,6 +12,7 @@ use tokio_tungstenite::{
 use crate::{
     arm::{Arm, TOKEN},
     measure::{Judged, close, median},
+    plot,
 };
 
 pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
@@ -26,7 +27,7 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
         ];
         println!("{clients} clients, one stalled; from the command to the last of them");
         println!("{:<7}{:>14}{:>14}{:>12}", "round", "ours p99 ms", "bare p99 ms", "ours/bare");
-        let mut ratios = Vec::new();
+        let (mut ratios, mut all) = (Vec::new(), [Vec::new(), Vec::new()]);
         for round in 0..rounds {
             let mut p99 = [0.0; 2];
             for arm in 0..2 {
@@ -38,6 +39,7 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
                 taken.sort_by(f64::total_cmp);
                 p99[which] = taken[(taken.len() * 99 / 100).min(taken.len() - 1)];
             }
+            all.iter_mut().zip(p99).for_each(|(all, p99)| all.push(p99 * 1e3));
             ratios.push(p99[0] / p99[1]);
             println!(
                 "{round:<7}{:>14.1}{:>14.1}{:>12.2}",
@@ -46,6 +48,12 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
                 p99[0] / p99[1]
             );
         }
+        plot::bars(
+            "fanout",
+            "From a command to the last client, p99",
+            "ms",
+            &[("ours", median(&all[0])), ("bare", median(&all[1]))],
+        )?;
         let ratio = median(&ratios);
         Ok(close("fanout", &format!("{ratio:.2} times bare"), "2 times bare", ratio <= 2.0))
     })

@@ -12,6 +12,7 @@ use crate::{
     measure::{Judged, close, cpu, median},
     ours::{Ours, PLAN_BYTES},
     peer::Peer,
+    plot,
 };
 
 /// How often the session is grown; the median of the ratios counts.
@@ -40,12 +41,20 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
         of_early.push(late / early);
         row("ours", stored as f64, raw as f64, early, late);
     }
+    let mut of_peer = f64::NAN;
     if let Some(mut peer) = Peer::start() {
         let told = peer.ask(&format!("growth {turns} {PLAN_BYTES}"))?;
         let number = |name: &str| told[name].as_f64().unwrap_or(f64::NAN);
+        of_peer = number("bytes") / number("raw");
         row("peer", number("bytes"), number("raw"), number("early"), number("late"));
     }
     let (of_raw, of_early) = (median(&of_raw), median(&of_early));
+    plot::bars(
+        "growth",
+        "Bytes stored for each byte said",
+        "ratio",
+        &[("ours", of_raw), ("LangGraph", of_peer)],
+    )?;
     let figure =
         format!("{of_raw:.2} of what was said, turn {turns} costs {of_early:.2} of turn 25");
     let well = of_raw <= 2.0 && of_early <= 1.1;

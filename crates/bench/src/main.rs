@@ -18,6 +18,7 @@ mod many;
 mod measure;
 mod ours;
 mod peer;
+mod plot;
 mod start;
 mod tokens;
 mod turn;
@@ -68,6 +69,25 @@ struct Size {
     /// Under 40 seconds.
     #[arg(long)]
     quick: bool,
+    /// Draw it into docs/figures.
+    #[arg(long)]
+    plot: bool,
+}
+
+impl Figure {
+    fn size(&self) -> Option<&Size> {
+        match self {
+            Self::Command(size)
+            | Self::Throughput(size)
+            | Self::Turn(size)
+            | Self::Waiting(size)
+            | Self::Growth(size)
+            | Self::Tokens { size, .. }
+            | Self::Fanout(size)
+            | Self::Start(size) => Some(size),
+            Self::Arm { .. } => None,
+        }
+    }
 }
 
 const NAMES: [(&str, &str); 8] = [
@@ -82,7 +102,11 @@ const NAMES: [(&str, &str); 8] = [
 ];
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().figure {
+    let figure = Arguments::parse().figure;
+    if figure.as_ref().and_then(Figure::size).is_some_and(|size| size.plot) {
+        plot::want();
+    }
+    let outcome = match figure {
         None => {
             NAMES.iter().for_each(|(name, what)| println!("{name:<12}{what}"));
             return ExitCode::SUCCESS;

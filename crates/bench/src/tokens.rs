@@ -11,6 +11,7 @@ use crate::{
     measure::{Judged, close},
     ours::Ours,
     peer::Peer,
+    plot,
 };
 
 const DOCUMENT_MAX: usize = 150;
@@ -31,12 +32,12 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
     ];
     let text: String = figures.iter().map(|(what, tokens)| format!("{what}: {tokens}\n")).collect();
     print!("{text}");
+    let mut of_peer = f64::NAN;
     if let Some(mut peer) = Peer::start() {
         let told = peer.ask("tokens")?;
-        println!(
-            "peer (deepagents' planning): {}",
-            count(told["text"].as_str().unwrap_or_default())
-        );
+        let tokens = count(told["text"].as_str().unwrap_or_default());
+        of_peer = tokens as f64;
+        println!("peer (deepagents' planning): {tokens}");
     }
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/tokens.txt");
     if bless {
@@ -49,6 +50,12 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
         );
     }
     let most = figures.iter().map(|(_, tokens)| *tokens).max().unwrap_or(0);
+    plot::bars(
+        "tokens",
+        "Tokens that planning adds to a request",
+        "tokens",
+        &[("ours", most as f64), ("deepagents", of_peer)],
+    )?;
     let well = figures[0].1 == 0 && most <= DOCUMENT_MAX && is_golden;
     Ok(close(
         "tokens",

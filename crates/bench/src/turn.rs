@@ -9,6 +9,7 @@ use crate::{
     measure::{Judged, close, cpu, median},
     ours::Ours,
     peer::Peer,
+    plot,
 };
 
 /// CPU and wall seconds of one turn.
@@ -61,6 +62,12 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
     let ahead: Vec<_> =
         of_peer.iter().zip(&of_ours).map(|(peer, ours)| peer.cpu / ours.cpu).collect();
     let (cost, ahead) = (median(&cpus(&of_ours)), median(&ahead));
+    let arms = [
+        ("ours", cost * 1e3),
+        ("bare", median(&cpus(&of_bare)) * 1e3),
+        ("LangGraph", median(&cpus(&of_peer)) * 1e3),
+    ];
+    plot::bars("turn", "CPU of a whole durable turn", "ms", &arms)?;
     let wall = median(&of_ours.iter().map(|cost| cost.wall).collect::<Vec<_>>());
     println!("wall time of a turn: {:.2} ms (published, not judged)", wall * 1e3);
     let with_peer = if of_peer.is_empty() {

@@ -24,6 +24,6 @@ pub struct Once {
 #[into_params(parameter_in = Header)]
 pub struct AsRead {
     /// The digest of what was read, in double quotes.
-    #[param(rename = "If-Match")]
+    #[param(rename = "If-Match", pattern = "^\"[0-9a-f]{64}\"$")]
     pub if_match: String,
 }

@@ -167,7 +167,7 @@ pub(crate) async fn get_plan(
 }
 
 /// Begins plan work.
-#[utoipa::path(post, path = "/api/sessions/{id}/plan", params(InPath, Once), request_body = NewPlan, responses((status = 201, body = Accepted), Problems))]
+#[utoipa::path(post, path = "/api/sessions/{id}/plan", params(InPath, Once), request_body = Option<NewPlan>, responses((status = 201, body = Accepted), Problems))]
 pub(crate) async fn start_plan(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -297,7 +297,7 @@ pub(crate) async fn record_shown(
 }
 
 /// Approves exactly the revision that `If-Match` names. 412: it was replaced. 409: it was decided.
-#[utoipa::path(post, path = "/api/sessions/{id}/plan/approve", params(InPath, AsRead, Once), request_body = NewApproval, responses((status = 200, body = Accepted), Problems))]
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/approve", params(InPath, AsRead, Once), request_body = Option<NewApproval>, responses((status = 200, body = Accepted), Problems))]
 pub(crate) async fn approve(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -338,7 +338,7 @@ pub(crate) async fn request_changes(
 }
 
 /// Ends the plan unexecuted. 412: what was read was replaced.
-#[utoipa::path(post, path = "/api/sessions/{id}/plan/reject", params(InPath, AsRead, Once), request_body = NewRejection, responses((status = 200, body = Accepted), Problems))]
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/reject", params(InPath, AsRead, Once), request_body = Option<NewRejection>, responses((status = 200, body = Accepted), Problems))]
 pub(crate) async fn reject(
     State(app): State<Arc<App>>,
     caller: Caller,

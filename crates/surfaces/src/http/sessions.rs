@@ -91,7 +91,7 @@ pub(crate) async fn list_approvals(
 }
 
 /// Names a new session of the caller's channel. It exists once something is said in it.
-#[utoipa::path(post, path = "/api/sessions", request_body = NewSession, responses((status = 201, body = SessionDto), Problems))]
+#[utoipa::path(post, path = "/api/sessions", request_body = Option<NewSession>, responses((status = 201, body = SessionDto), Problems))]
 pub(crate) async fn create_session(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -179,7 +179,11 @@ pub(crate) async fn list_events(
 ) -> Result<Json<Vec<Envelope>>, Problem> {
     let identity = caller.session(&id)?;
     let Query(page) = query.map_err(bad_query)?;
-    let limit = page.limit.unwrap_or(ROWS_MAX).clamp(1, ROWS_MAX);
+    let limit = page.limit.unwrap_or(ROWS_MAX);
+    if !(1..=ROWS_MAX).contains(&limit) {
+        let words = format!("limit is 1 to {ROWS_MAX}");
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
+    }
     let events = app
         .runtime
         .ports
@@ -217,6 +221,7 @@ pub(crate) async fn ask(
 #[serde(deny_unknown_fields)]
 pub struct Pointer {
     /// The key of the conversation.
+    #[schema(min_length = 1, max_length = 256)]
     pub key: Option<String>,
 }
 

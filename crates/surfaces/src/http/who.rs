@@ -66,6 +66,8 @@ pub struct Caller {
     pub channel: ChannelType,
     /// The grant by which they are known.
     pub grant: Uuid,
+    /// What they ask for, as method and path.
+    pub asks: String,
 }
 
 impl Caller {
@@ -79,13 +81,14 @@ impl Caller {
         Ok(SessionIdentity::new(self.channel, key))
     }
 
-    /// The id of a command: the same `Idempotency-Key` from the same caller names the same command.
+    /// The id of a command: the same `Idempotency-Key` from the same caller at the same path names the
+    /// same command.
     pub fn command_id(&self, headers: &HeaderMap) -> Result<CommandId, Problem> {
         let Some(key) = headers.get("idempotency-key") else { return Ok(Uuid::now_v7().into()) };
         let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX);
         let words = format!("an Idempotency-Key has 1 to {KEY_BYTES_MAX} plain characters");
         let key = key.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "bad_header", words))?;
-        Ok(Uuid::new_v5(&self.grant, key.as_bytes()).into())
+        Ok(command_id(self.grant, &self.asks, key).into())
     }
 }
 
@@ -103,7 +106,8 @@ pub(crate) async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match identify(&app, request.headers()) {
+    let asks = format!("{} {}", request.method(), request.uri().path());
+    match identify(&app, request.headers(), asks) {
         Ok(caller) => {
             if app.limits.callers.check_key(&caller.grant).is_err() {
                 let words = "you ask too often; wait a second";
@@ -117,7 +121,7 @@ pub(crate) async fn authenticate(
     }
 }
 
-fn identify(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller, Problem> {
     let bearer = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
@@ -140,7 +144,7 @@ fn identify(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
     let surface = named.map_or_else(|| format!("{} {}", channel.name(), grant.id), str::to_owned);
     let surface = Surface(surface);
     let person = Person { id: grant.person, surface, standing: grant.standing };
-    Ok(Caller { person, channel, grant: grant.id })
+    Ok(Caller { person, channel, grant: grant.id, asks })
 }
 
 /// The secret in our cookie.
@@ -155,6 +159,12 @@ pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
 fn unknown() -> Problem {
     let words = "say who you are: send the token as Authorization: Bearer, or log in with the passphrase at /api/login";
     Problem::new(StatusCode::UNAUTHORIZED, "unknown_caller", words)
+}
+
+/// The id of the command that this caller asks for here under this key.
+#[must_use]
+pub fn command_id(grant: Uuid, asks: &str, key: &str) -> Uuid {
+    Uuid::new_v5(&grant, format!("{asks}\n{key}").as_bytes())
 }
 
 /// Whether a standing lets its bearer decide.

@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use async_trait::async_trait;
+use planwright_surfaces::http::who::command_id;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -110,7 +111,8 @@ impl Driven for HttpProcess {
         }
         if let Some(version) = reply["accepted"]["version"].as_u64() {
             // The server names the command after the caller and the key; asking again must give this version.
-            let id = Uuid::new_v5(&self.decider.grant, key.as_bytes());
+            let asks = format!("POST /api/sessions/cli:{session}/lines");
+            let id = command_id(self.decider.grant, &asks, &key);
             campaign.acknowledged.push(Acknowledged {
                 session: session.to_owned(),
                 id,
