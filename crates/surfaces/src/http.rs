@@ -77,6 +77,8 @@ pub struct App {
     pub settings: HttpSettings,
     /// How often each caller has asked.
     pub(crate) limits: Limits,
+    /// The latest events, written out once for everyone who listens.
+    pub(crate) frames: streams::Frames,
     /// The figures, if they are recorded.
     pub(crate) figures: Option<metrics_exporter_prometheus::PrometheusHandle>,
 }
@@ -86,7 +88,14 @@ impl App {
     #[must_use]
     pub fn new(runtime: Arc<Runtime>, access: Arc<dyn Access>, settings: HttpSettings) -> Self {
         let limits = Limits::new(&settings);
-        Self { runtime, access, settings, limits, figures: None }
+        Self {
+            runtime,
+            access,
+            settings,
+            limits,
+            frames: streams::Frames::default(),
+            figures: None,
+        }
     }
 
     /// The same, with figures to show at `/metrics`.

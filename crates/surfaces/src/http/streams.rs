@@ -4,12 +4,19 @@
 //! its client takes it. A client that is slow falls behind, misses previews, and catches up by
 //! reading; it delays nobody.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use axum::{
     extract::{
         Path, Query, State,
-        ws::{Message, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection},
+        ws::{
+            Message, Utf8Bytes, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection,
+        },
     },
     http::{HeaderMap, StatusCode},
     response::{
@@ -19,10 +26,7 @@ use axum::{
 };
 use futures_util::{Stream, stream};
 use planwright_domain::{id::Seq, identity::SessionIdentity};
-use planwright_runtime::{
-    ports::{Signal, Subscription},
-    runtime::Runtime,
-};
+use planwright_runtime::ports::{Recorded, Signal, Subscription};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -37,6 +41,8 @@ use super::{
 
 /// How many events are read at once.
 const PAGE: usize = 64;
+/// How many sessions have their latest events written out.
+const SESSIONS_MAX: usize = 256;
 /// The largest frame that a client may send.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
 /// How long a client may take for one frame before it is cut off.
@@ -75,7 +81,7 @@ pub(crate) async fn stream_events(
     let Query(from) = query.map_err(bad_query)?;
     let last =
         headers.get("last-event-id").and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let cursor = Cursor::new(&app.runtime, identity, last.or(from.after)).await?;
+    let cursor = Cursor::new(&app, identity, last.or(from.after)).await?;
     let events = envelopes(cursor);
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
@@ -97,65 +103,137 @@ pub(crate) async fn open_socket(
             "this path is a WebSocket; use /stream for server-sent events",
         )
     })?;
-    let cursor = Cursor::new(&app.runtime, identity, socket.after).await?;
+    let cursor = Cursor::new(&app, identity, socket.after).await?;
     Ok(upgrade
         .max_message_size(FRAME_BYTES_MAX)
         .max_frame_size(FRAME_BYTES_MAX)
         .on_upgrade(move |socket| serve(socket, cursor)))
 }
 
+/// Something to be told: an envelope, written out once for everyone who listens.
+#[derive(Clone)]
+struct Frame {
+    seq: Option<Seq>,
+    kind: &'static str,
+    text: Utf8Bytes,
+}
+
+impl Frame {
+    fn of(identity: &SessionIdentity, recorded: &Recorded) -> Self {
+        let text = serde_json::to_string(&Envelope::of(identity, recorded)).unwrap_or_default();
+        Self { seq: Some(recorded.seq), kind: recorded.event.kind(), text: text.into() }
+    }
+}
+
+/// The latest events of the sessions that are listened to, written out once.
+#[derive(Default)]
+pub(crate) struct Frames {
+    latest: Mutex<HashMap<SessionIdentity, VecDeque<Frame>>>,
+}
+
+impl Frames {
+    /// The frames right behind this place, if they are there without a gap.
+    fn after(&self, identity: &SessionIdentity, seen: Seq) -> VecDeque<Frame> {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(frames) = latest.get(identity) else { return VecDeque::new() };
+        let at = frames.iter().position(|frame| frame.seq == Some(seen.following()));
+        at.map_or_else(VecDeque::new, |at| frames.iter().skip(at).cloned().collect())
+    }
+
+    fn put(&self, identity: &SessionIdentity, frames: &VecDeque<Frame>) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if latest.len() >= SESSIONS_MAX && !latest.contains_key(identity) {
+            latest.clear();
+        }
+        let kept = latest.entry(identity.clone()).or_default();
+        for frame in frames {
+            let follows = kept.back().is_none_or(|last| last.seq.map(Seq::following) == frame.seq);
+            if follows {
+                kept.push_back(frame.clone());
+            }
+        }
+        let surplus = kept.len().saturating_sub(PAGE);
+        kept.drain(..surplus);
+        // A reader who is far behind does not put its old pages in the way of the latest.
+        if kept.back().map(|last| last.seq) < frames.back().map(|last| last.seq) {
+            kept.clone_from(frames);
+        }
+    }
+}
+
 /// A place in a session's stream that moves on.
 struct Cursor {
-    runtime: Arc<Runtime>,
+    app: Arc<App>,
     identity: SessionIdentity,
     seen: Seq,
+    /// The session has at least so many events; none if that must be looked up.
+    known: Option<Seq>,
     ear: Box<dyn Subscription>,
-    page: std::vec::IntoIter<Envelope>,
+    page: VecDeque<Frame>,
 }
 
 impl Cursor {
     async fn new(
-        runtime: &Arc<Runtime>,
+        app: &Arc<App>,
         identity: SessionIdentity,
         after: Option<u64>,
     ) -> Result<Self, Problem> {
-        let ear = runtime.ports.broadcast.subscribe(&identity);
+        let ear = app.runtime.ports.broadcast.subscribe(&identity);
         let seen = match after {
             Some(after) => Seq(after),
-            None => runtime.session(&identity).await?.version,
+            None => app.runtime.session(&identity).await?.version,
         };
-        Ok(Self { runtime: runtime.clone(), identity, seen, ear, page: Vec::new().into_iter() })
+        Ok(Self { app: app.clone(), identity, seen, known: None, ear, page: VecDeque::new() })
     }
 
     /// The next thing to tell: what is recorded first, previews while there is nothing else.
-    async fn next(&mut self) -> Option<Envelope> {
+    async fn next(&mut self) -> Option<Frame> {
         loop {
-            if let Some(envelope) = self.page.next() {
-                return Some(envelope);
+            if let Some(frame) = self.page.pop_front() {
+                self.seen = frame.seq.unwrap_or(self.seen);
+                return Some(frame);
             }
-            let events =
-                self.runtime.ports.journal.events(&self.identity, self.seen, PAGE).await.ok()?;
-            if let Some(last) = events.last() {
-                self.seen = last.seq;
-                let page: Vec<_> =
-                    events.iter().map(|recorded| Envelope::of(&self.identity, recorded)).collect();
-                self.page = page.into_iter();
+            if self.known.is_none_or(|known| known > self.seen) {
+                self.page = self.read().await?;
+                if self.page.is_empty() {
+                    self.known = Some(self.seen);
+                }
                 continue;
             }
-            if let Signal::Preview(preview) = self.ear.next().await? {
-                return Some(Envelope::preview(&self.identity, &preview));
+            match self.ear.next().await? {
+                Signal::Moved(version) => self.known = self.known.max(Some(version)),
+                Signal::Missed => self.known = None,
+                Signal::Preview(preview) => {
+                    let text = serde_json::to_string(&Envelope::preview(&self.identity, &preview))
+                        .unwrap_or_default();
+                    return Some(Frame { seq: None, kind: "preview", text: text.into() });
+                }
             }
         }
+    }
+
+    async fn read(&mut self) -> Option<VecDeque<Frame>> {
+        let frames = self.app.frames.after(&self.identity, self.seen);
+        if !frames.is_empty() {
+            return Some(frames);
+        }
+        let events =
+            self.app.runtime.ports.journal.events(&self.identity, self.seen, PAGE).await.ok()?;
+        let frames: VecDeque<_> =
+            events.iter().map(|recorded| Frame::of(&self.identity, recorded)).collect();
+        self.app.frames.put(&self.identity, &frames);
+        Some(frames)
     }
 }
 
 fn envelopes(cursor: Cursor) -> impl Stream<Item = Result<Event, Infallible>> {
     stream::unfold(cursor, |mut cursor| async move {
-        let envelope = cursor.next().await?;
-        let event = Event::default()
-            .event(&envelope.kind)
-            .data(serde_json::to_string(&envelope).unwrap_or_default());
-        let event = envelope.seq.map_or(event.clone(), |seq| event.id(seq.to_string()));
+        let frame = cursor.next().await?;
+        let event = Event::default().event(frame.kind).data(frame.text.as_str());
+        let event = match frame.seq {
+            Some(seq) => event.id(seq.to_string()),
+            None => event,
+        };
         Some((Ok(event), cursor))
     })
 }
@@ -164,10 +242,9 @@ async fn serve(mut socket: WebSocket, mut cursor: Cursor) {
     metrics::gauge!("streams.open").increment(1.0);
     loop {
         tokio::select! {
-            envelope = cursor.next() => {
-                let Some(envelope) = envelope else { break };
-                let text = serde_json::to_string(&envelope).unwrap_or_default();
-                let sent = tokio::time::timeout(SLOW_MAX, socket.send(Message::text(text))).await;
+            frame = cursor.next() => {
+                let Some(frame) = frame else { break };
+                let sent = tokio::time::timeout(SLOW_MAX, socket.send(Message::Text(frame.text))).await;
                 if !matches!(sent, Ok(Ok(()))) {
                     break;
                 }
