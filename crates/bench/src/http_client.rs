@@ -8,7 +8,7 @@ use crate::arm::{Arm, TOKEN};
 /// How large the body of a command is.
 pub(crate) const COMMAND_BYTES: usize = 4_096;
 /// How many messages go to one session.
-const PER_SESSION: u64 = 400;
+const PER_SESSION: u64 = 20;
 
 /// A client of one arm.
 #[derive(Clone)]

@@ -4,8 +4,11 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use planwright_domain::actor::Standing;
 use planwright_outbound::{
-    access_file::FileAccess, data_directory::DataDirectory, journal_sqlite::SqliteJournal,
-    model_openai::OpenAiModel, toolbox_files::FileToolbox,
+    access_file::FileAccess,
+    data_directory::{DataDirectory, DataDirectoryError},
+    journal_sqlite::SqliteJournal,
+    model_openai::OpenAiModel,
+    toolbox_files::FileToolbox,
 };
 use planwright_runtime::ports::{Access as _, Journal as _, Message, Model as _, ModelRequest};
 use serde_json::json;
@@ -56,9 +59,13 @@ fn data(path: &Path) -> Finding {
             path.display()
         ));
     }
-    DataDirectory::own(path, "planwright doctor")
-        .map(|_| format!("{} is private and free", path.display()))
-        .map_err(|error| error.to_string())
+    match DataDirectory::own(path, "planwright doctor") {
+        Ok(_) => Ok(format!("{} is private and free", path.display())),
+        Err(DataDirectoryError::InUse { owner, .. }) => {
+            Ok(format!("{} is private, and {owner} has it", path.display()))
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn passphrase(path: &Path) -> Finding {
@@ -119,6 +126,11 @@ async fn journal(path: &Path) -> Finding {
     let file = path.join("journal.sqlite");
     if !file.exists() {
         return Ok("is made at the first run".into());
+    }
+    // A journal that someone has open is theirs to look at.
+    let owned = DataDirectory::own(path, "planwright doctor");
+    if let Err(DataDirectoryError::InUse { owner, .. }) = &owned {
+        return Ok(format!("{owner} has it open"));
     }
     let journal = SqliteJournal::open(&file).map_err(|error| error.to_string())?;
     let rows = journal.sessions(usize::MAX).await.map_err(|error| error.to_string())?;

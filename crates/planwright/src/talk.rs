@@ -175,7 +175,8 @@ async fn unlock_for(
     backend.unlock(&given).await
 }
 
-async fn choose_passphrase(backend: &mut dyn Backend, lines: &mut Lines) -> anyhow::Result<()> {
+/// Lets the person choose the passphrase, at the first run.
+pub async fn choose_passphrase(backend: &mut dyn Backend, lines: &mut Lines) -> anyhow::Result<()> {
     let first = lines
         .hidden("choose a passphrase (8 characters or more; deciding on a plan needs it): ")
         .await?;

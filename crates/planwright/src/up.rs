@@ -21,6 +21,7 @@ use crate::{
     exit::Exit,
     installation::Installation,
     remote::ServerFile,
+    talk::{Lines, choose_passphrase},
     terminal::Terminal,
 };
 
@@ -35,6 +36,10 @@ pub async fn run(
     data: &Path,
 ) -> anyhow::Result<Exit> {
     first_token(&installation, data).await?;
+    let mut lines = Lines::default();
+    if !installation.has_passphrase() && lines.is_terminal() {
+        choose_passphrase(&mut installation, &mut lines).await?;
+    }
     let listener = TcpListener::bind(config.bind).await.with_context(|| {
         format!("{} cannot be listened at; set server.bind to another", config.bind)
     })?;
@@ -66,6 +71,9 @@ pub async fn run(
         &format!("planwright listens at {url}; its token is in {}", data.join("token").display()),
         || json!({"type": "listening", "url": url}),
     );
+    if !installation.has_passphrase() {
+        terminal.line("no passphrase was chosen yet, so nothing can be approved; stop, run planwright chat once, and start again");
+    }
     let serving = http::serve(listener, app, told_to_stop());
     let stop = told_to_stop();
     let served = tokio::select! {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use planwright_domain::{
-    command::{Asked, SessionCommand},
+    command::{Asked, Decision, PersonCommand, SessionCommand},
     id::{CommandId, Incarnation},
     identity::SessionIdentity,
     next::{Due, next},
@@ -92,11 +92,15 @@ impl Runtime {
         id: CommandId,
         command: SessionCommand,
     ) -> Result<Answer, JournalError> {
+        let told = told(&command);
         let asked = Asked::new(id, self.ports.clock.now(), command);
         let answer = dispatch(&*self.ports.journal, identity, asked).await?;
         if let Answer::Accepted { before, version } = answer
             && before < version
         {
+            if let Some(event) = told {
+                tracing::info!(session_identity = %identity, version = version.0, event);
+            }
             failpoint::hit("dispatch.before_wake");
             let session = self.ports.journal.session(identity).await?;
             self.ports.broadcast.publish(identity, Signal::Moved(version));
@@ -115,6 +119,26 @@ impl Runtime {
 
     pub(crate) fn in_ms(&self, milliseconds: i64) -> Time {
         self.ports.clock.now().plus_micros(milliseconds * 1_000)
+    }
+}
+
+/// What the log says of a command; reports of the runtime and plain words are not logged.
+fn told(command: &SessionCommand) -> Option<&'static str> {
+    let SessionCommand::Person(_, command) = command else { return None };
+    match command {
+        PersonCommand::Say { .. } | PersonCommand::RecordShown { .. } => None,
+        PersonCommand::StartPlan { .. } => Some("plan_mode_enabled"),
+        PersonCommand::EndPlan(_) => Some("plan_mode_disabled"),
+        PersonCommand::Reset => Some("session_reset"),
+        PersonCommand::Stop => Some("turn_stopped"),
+        PersonCommand::PausePlan => Some("execution_paused"),
+        PersonCommand::Decide(decision) => match decision {
+            Decision::Approve { .. } => Some("plan_approved"),
+            Decision::RequestChanges { .. } => Some("changes_requested"),
+            Decision::Reject { .. } => Some("plan_rejected"),
+            Decision::Resume => Some("execution_resumed"),
+            Decision::SettleDoubt { .. } => Some("doubt_settled"),
+        },
     }
 }
 

@@ -377,6 +377,10 @@ async fn every_limit_holds_at_the_limit_one_above_and_far_above() {
         )
     };
     assert_eq!((key(200).await.0, key(201).await.0), (202, 400));
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let held = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let kilobytes: u64 = held.trim().trim_end_matches(" kB").trim().parse().unwrap();
+    assert!(kilobytes < 512 * 1024, "client and server together hold {kilobytes} kB");
 }
 
 #[tokio::test]

@@ -103,8 +103,7 @@ impl Writer {
     fn commit(&mut self, batch: Vec<Job>) {
         failpoint::hit("journal.before_begin");
         let mut group = Group::default();
-        let mut outcome =
-            self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| error.to_string());
+        let mut outcome = self.say("BEGIN IMMEDIATE");
         for job in batch {
             let begun = outcome.clone();
             if let Err(error) = self.write(&mut group, job, begun)
@@ -115,11 +114,11 @@ impl Writer {
         }
         if outcome.is_ok() {
             failpoint::hit("journal.before_commit");
-            outcome = self.connection.execute_batch("COMMIT").map_err(|error| error.to_string());
+            outcome = self.say("COMMIT");
             failpoint::hit("journal.after_commit");
         }
         if outcome.is_err() {
-            let _ = self.connection.execute_batch("ROLLBACK");
+            let _ = self.say("ROLLBACK");
         } else {
             let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
             for session in group.sessions.into_values() {
@@ -132,6 +131,13 @@ impl Writer {
         for answer in group.pending {
             answer(outcome.clone());
         }
+    }
+
+    /// A statement without parameters, prepared once.
+    fn say(&self, sql: &str) -> Result<(), String> {
+        let said =
+            self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        said.map(drop).map_err(|error| error.to_string())
     }
 
     /// Writes one job. An error means that the engine failed and the whole group must go.
