@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
-    let (count, rounds, idle) = if quick { (20_000, 3, 4) } else { (100_000, 7, 10) };
+    let (count, rounds, idle) = if quick { (20_000, 3, 12) } else { (100_000, 7, 10) };
     let program = std::env::current_exe()?.with_file_name("planwright");
     anyhow::ensure!(
         program.exists(),
