@@ -52,8 +52,7 @@ pub(crate) fn prove(count: u64, seed: u64) -> ExitCode {
     broken.iter().take(10).for_each(|words| {
         println!("BROKEN {words}\n  again: ./prove machine --count 1 --seed <seed>")
     });
-    // At full size a thousand of each; small samples scatter, so fewer are asked of them.
-    let wanted = if count >= 1_000_000 { count / 1_000 } else { count / 2_000 };
+    let wanted = count / 1_000;
     let well = broken.is_empty() && lost == 0 && fewest >= wanted;
     let seconds = begun.elapsed().as_secs_f32();
     println!(

@@ -26,7 +26,7 @@ enum Proof {
         /// The first seed.
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// A fiftieth of it.
+        /// A twentieth of it.
         #[arg(long)]
         quick: bool,
     },
@@ -50,7 +50,7 @@ enum Proof {
 fn main() -> ExitCode {
     match Args::parse().proof {
         Proof::Machine { count, seed, quick } => {
-            machine::prove(if quick { count / 50 } else { count }, seed)
+            machine::prove(if quick { count / 20 } else { count }, seed)
         }
         Proof::Kill { seed, quick } => kill::prove(seed, quick),
         Proof::Streams { quick } => streams::prove(quick),

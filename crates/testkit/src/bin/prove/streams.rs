@@ -37,7 +37,7 @@ pub(crate) fn prove(quick: bool) -> ExitCode {
 
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]
 async fn all(quick: bool) -> anyhow::Result<bool> {
-    let (messages, samples) = if quick { (400, 150) } else { (4_000, 600) };
+    let (messages, samples) = if quick { (400, 400) } else { (4_000, 600) };
     let served = Served::with(worker(300, 1), |settings| HttpSettings {
         requests_per_second: 1_000_000,
         ..settings
@@ -84,7 +84,12 @@ async fn all(quick: bool) -> anyhow::Result<bool> {
     );
     served.house.rests(&talk).await;
 
-    let quiet = latency(&served, &session("stream-0002"), samples).await?;
+    let mut alone = Vec::new();
+    for _ in 0..3 {
+        alone.push(latency(&served, &session("stream-0002"), samples).await?);
+    }
+    alone.sort_by(f64::total_cmp);
+    let quiet = alone[1];
     let mut stalled = Vec::new();
     for at in 0..STALLED {
         let wire = if at % 2 == 0 { Wire::WebSocket } else { Wire::ServerSent };
@@ -107,7 +112,7 @@ async fn all(quick: bool) -> anyhow::Result<bool> {
     }
     drop(stalled);
     ratios.sort_by(f64::total_cmp);
-    let ratio = ratios[0];
+    let ratio = ratios[ratios.len() / 2];
     let well = wrong == 0 && ratio < 2.0;
     println!(
         "streams: {wrong} wrong, p99 {ratio:.2} times what it was (target 0 wrong, less than 2 times) {}",
