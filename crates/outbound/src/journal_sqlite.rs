@@ -22,13 +22,12 @@ use planwright_runtime::ports::{
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{mpsc, oneshot};
 
-mod codec;
 mod read;
-mod warm;
 mod write;
 
-use warm::Warm;
 use write::{Job, Writer};
+
+use crate::journal::{engine, warm::Warm};
 
 /// How many appends may wait for the writer.
 const WRITES_MAX: usize = 1_024;
@@ -51,12 +50,11 @@ impl SqliteJournal {
         migrate(&connection).map_err(engine)?;
         let warm = Arc::new(Mutex::new(Warm::default()));
         let (jobs, receiver) = mpsc::channel(WRITES_MAX);
-        let writer = Writer::new(connection, warm.clone())
-            .map_err(|error| JournalError::Engine(Box::new(error)))?;
+        let writer = Writer::new(connection, warm.clone()).map_err(engine)?;
         std::thread::Builder::new()
             .name("journal".into())
             .spawn(move || writer.run(receiver))
-            .map_err(|error| JournalError::Engine(Box::new(error)))?;
+            .map_err(engine)?;
         let readers = Arc::new(Readers { path: path.to_owned(), idle: Mutex::default() });
         Ok(Self { jobs, readers, warm })
     }
@@ -75,9 +73,7 @@ impl SqliteJournal {
         query: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
     ) -> Result<T, JournalError> {
         let readers = self.readers.clone();
-        tokio::task::spawn_blocking(move || readers.with(query))
-            .await
-            .map_err(|error| JournalError::Engine(Box::new(error)))?
+        tokio::task::spawn_blocking(move || readers.with(query)).await.map_err(engine)?
     }
 }
 
@@ -123,8 +119,8 @@ impl Journal for SqliteJournal {
         self.read(move |connection| read::events(connection, &identity, after, limit)).await
     }
 
-    async fn due(&self, limit: usize) -> Result<Vec<DueRow>, JournalError> {
-        self.read(move |connection| read::due(connection, limit)).await
+    async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
+        self.read(move |connection| read::due(connection, by, limit)).await
     }
 
     async fn back_off(
@@ -219,8 +215,4 @@ fn migrate(connection: &Connection) -> rusqlite::Result<()> {
         ))?;
     }
     Ok(())
-}
-
-fn engine(error: rusqlite::Error) -> JournalError {
-    JournalError::Engine(Box::new(error))
 }

@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use crate::stopping::told;
 use futures_util::FutureExt as _;
 use planwright_domain::{id::Seq, identity::SessionIdentity, next::Due, time::Time};
 use planwright_runtime::{
@@ -95,11 +96,6 @@ impl LaneWorker {
         state.ending.store(true, Ordering::SeqCst);
         while state.running.join_next().await.is_some() {}
     }
-}
-
-/// Ends when the worker is told to stop, or nobody is left to tell it.
-async fn told(stopping: &mut watch::Receiver<bool>) {
-    let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
 /// Which sessions a worker acts on.
@@ -220,15 +216,15 @@ impl Working {
     }
 
     async fn sweep(&mut self, sweep: Sweep) {
-        let now = self.runtime.ports.clock.now();
-        match self.runtime.ports.journal.due(SWEEP_ROWS).await {
+        let by = match sweep {
+            Sweep::Everything => None,
+            Sweep::Overdue => Some(self.runtime.ports.clock.now()),
+        };
+        match self.runtime.ports.journal.due(by, SWEEP_ROWS).await {
             Err(error) => tracing::error!(%error, event = "sweep_failed"),
             Ok(rows) => {
                 for row in rows {
-                    let overdue = row.at.is_none_or(|time| time <= now);
-                    if sweep == Sweep::Everything || overdue {
-                        self.wake(row.identity, Due::Now);
-                    }
+                    self.wake(row.identity, Due::Now);
                 }
             }
         }
@@ -255,7 +251,7 @@ async fn work(
         let outcome =
             advancing.map_err(|_| JournalError::Engine("acting on the session panicked".into()));
         failpoint::hit("lane.after_advance");
-        match outcome.and_then(|advanced| advanced) {
+        match outcome.and_then(|advanced| advanced).map(|advanced| advanced.due) {
             Ok(Due::Now) if ending.load(Ordering::SeqCst) => {
                 return (identity, Acted::Well(Due::Now));
             }

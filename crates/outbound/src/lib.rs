@@ -2,10 +2,16 @@
 
 pub mod access_file;
 pub mod broadcast_in_process;
+pub mod broadcast_nats;
 pub mod clock_system;
 pub mod data_directory;
+mod ears;
+mod journal;
+pub mod journal_postgres;
 pub mod journal_sqlite;
 pub mod lane_in_process;
+pub mod lane_restate;
 pub mod model_demo;
 pub mod model_openai;
+mod stopping;
 pub mod toolbox_files;

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use planwright_domain::{
     command::{ModelCommand, SessionCommand, StartingCall, SystemCommand},
     effect::{Bracket, Repeat},
-    id::{CallId, CommandId, TurnId},
+    id::{CallId, CommandId, Incarnation, Seq, TurnId},
     identity::SessionIdentity,
     limits,
     next::{Due, DueCall, Next, StartedCall, next},
@@ -31,12 +31,36 @@ use crate::{
 /// How often the result of an effect is offered to the journal before the lane backs off.
 const RECORD_ATTEMPTS_MAX: u32 = 8;
 
+/// What came of one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Advanced {
+    /// When the next one is due.
+    pub due: Due,
+    /// Whether it reached outside: the model, or a tool.
+    pub acted: bool,
+    /// The version of the session.
+    pub version: Seq,
+}
+
 impl Runtime {
     /// Does the one thing that should happen now, and says when the next one is due.
-    pub async fn advance(&self, identity: &SessionIdentity) -> Result<Due, JournalError> {
+    pub async fn advance(&self, identity: &SessionIdentity) -> Result<Advanced, JournalError> {
+        self.advance_as(identity, self.incarnation).await
+    }
+
+    /// The same for an engine that delivers: each delivery is a life of its own, and what an earlier
+    /// one left open is nobody's.
+    pub async fn advance_as(
+        &self,
+        identity: &SessionIdentity,
+        life: Incarnation,
+    ) -> Result<Advanced, JournalError> {
         let session = self.ports.journal.session(identity).await?;
+        let (mut acted, version) = (false, session.version);
         match next(&session) {
-            Next::Nothing | Next::WaitForPerson(_) => {}
+            Next::Nothing | Next::WaitForPerson(_) => {
+                return Ok(Advanced { due: Due::Never, acted, version });
+            }
             Next::StartTurn(queued) => {
                 failpoint::hit("advance.before_turn");
                 let turn = Uuid::now_v7().into();
@@ -50,38 +74,47 @@ impl Runtime {
                 self.dispatch(identity, id, SessionCommand::Model(turn, command)).await?;
             }
             Next::CallModel { not_before: Some(time), .. } if time > self.ports.clock.now() => {
-                return Ok(Due::At(time));
+                return Ok(Advanced { due: Due::At(time), acted, version });
             }
             Next::CallModel { turn, round, attempt, .. } => {
-                self.call_model(identity, turn, round, attempt).await?;
+                acted = true;
+                self.call_model(identity, life, turn, round, attempt).await?;
             }
             Next::AwaitModel { turn, round, attempt, bracket } => {
-                if !self.is_orphan(&bracket) {
-                    return Ok(Due::At(bracket.deadline));
+                if !self.is_orphan(life, &bracket) {
+                    return Ok(Advanced { due: Due::At(bracket.deadline), acted, version });
                 }
                 let id = report_id(turn.0, "orphan-model", round, attempt);
                 let command = SystemCommand::OrphanModelCall { turn, round, attempt };
                 self.report(identity, id, command).await?;
             }
-            Next::RunCalls(calls) => self.run_calls(identity, &session, &calls).await?,
-            Next::AwaitCalls(calls) => return self.await_calls(identity, &calls).await,
+            Next::RunCalls(calls) => {
+                acted = true;
+                self.run_calls(identity, life, &session, &calls).await?;
+            }
+            Next::AwaitCalls(calls) => {
+                let due = self.await_calls(identity, life, &calls).await?;
+                return Ok(Advanced { due, acted, version });
+            }
         }
-        Ok(next(&*self.ports.journal.session(identity).await?).due())
+        let after = self.ports.journal.session(identity).await?;
+        Ok(Advanced { due: next(&after).due(), acted, version: after.version })
     }
 
     /// An effect is orphaned when its process is gone or its deadline has passed.
-    fn is_orphan(&self, bracket: &Bracket) -> bool {
-        bracket.incarnation != self.incarnation || bracket.deadline <= self.ports.clock.now()
+    fn is_orphan(&self, life: Incarnation, bracket: &Bracket) -> bool {
+        bracket.incarnation != life || bracket.deadline <= self.ports.clock.now()
     }
 
     async fn await_calls(
         &self,
         identity: &SessionIdentity,
+        life: Incarnation,
         calls: &[StartedCall],
     ) -> Result<Due, JournalError> {
         let mut first = None;
         for StartedCall { call, attempt, bracket } in calls {
-            if self.is_orphan(bracket) {
+            if self.is_orphan(life, bracket) {
                 self.orphan(identity, *call, *attempt).await?;
                 first = Some(Due::Now);
             } else if first.is_none() {
@@ -104,12 +137,13 @@ impl Runtime {
     async fn call_model(
         &self,
         identity: &SessionIdentity,
+        life: Incarnation,
         turn: TurnId,
         round: u32,
         attempt: u32,
     ) -> Result<(), JournalError> {
         failpoint::hit("model.before_start");
-        let bracket = self.bracket(self.settings.model_deadline_ms);
+        let bracket = self.bracket(life, self.settings.model_deadline_ms);
         let begun = Instant::now();
         let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
         let id = fresh_id();
@@ -262,6 +296,7 @@ impl Runtime {
     async fn run_calls(
         &self,
         identity: &SessionIdentity,
+        life: Incarnation,
         session: &Session,
         due: &[DueCall],
     ) -> Result<(), JournalError> {
@@ -277,7 +312,7 @@ impl Runtime {
                 tools.iter().find(|tool| tool.spec.name == name).map(|tool| tool.facts.clone());
             StartingCall { call: *call, attempt: *attempt, tool }
         });
-        let bracket = self.bracket(self.settings.tool_deadline_ms);
+        let bracket = self.bracket(life, self.settings.tool_deadline_ms);
         let begun = Instant::now();
         let start = SystemCommand::StartCalls { calls: calls.collect(), bracket };
         self.report(identity, fresh_id(), start).await?;
@@ -336,9 +371,9 @@ impl Runtime {
         Ok(())
     }
 
-    fn bracket(&self, deadline_ms: i64) -> Bracket {
+    fn bracket(&self, life: Incarnation, deadline_ms: i64) -> Bracket {
         Bracket {
-            incarnation: self.incarnation,
+            incarnation: life,
             start_by: self.in_ms(self.settings.start_by_ms),
             deadline: self.in_ms(deadline_ms),
         }

@@ -43,8 +43,9 @@ pub enum Undecided {
     Corrupt(#[from] CorruptJournal),
 }
 
-/// Decides under the session's lock.
-pub type Decide = Box<dyn FnOnce(&Session) -> Result<Append, Undecided> + Send>;
+/// Decides on a session. What is stored was decided on the session as it stood at that moment; a
+/// journal may have to ask more than once to get there.
+pub type Decide = Box<dyn Fn(&Session) -> Result<Append, Undecided> + Send + Sync>;
 
 /// The answer to a command. Asking again with the same id gives the same answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,8 +155,8 @@ pub trait Journal: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Recorded>, JournalError>;
 
-    /// The sessions that need someone to act, at any time.
-    async fn due(&self, limit: usize) -> Result<Vec<DueRow>, JournalError>;
+    /// The sessions that need someone to act by then, or at any time; the longest due first.
+    async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError>;
 
     /// Acting on this session failed: try later, or park it.
     async fn back_off(
@@ -194,10 +195,16 @@ pub trait Journal: Send + Sync {
 pub trait Lane: Send + Sync {
     /// The session moved to this version and is due.
     fn wake(&self, identity: &SessionIdentity, version: Seq, due: Due);
+
+    /// What a person should know, if wake-ups do not get through.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Something that watchers are told, outside the sequence of events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// The session moved to this version; read the journal.
     Moved(Seq),
@@ -208,7 +215,7 @@ pub enum Signal {
 }
 
 /// A piece of an answer that is not committed yet, keyed so that it can be placed or dropped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preview {
     /// In this turn.
     pub turn: TurnId,
@@ -229,6 +236,11 @@ pub trait Broadcast: Send + Sync {
 
     /// Listens to one session.
     fn subscribe(&self, identity: &SessionIdentity) -> Box<dyn Subscription>;
+
+    /// What a person should know, if signals do not get through.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
 }
 
 /// An ear on one session.

@@ -13,7 +13,7 @@ use planwright_domain::{
 use uuid::Uuid;
 
 use crate::{
-    dispatch::dispatch,
+    dispatch::decided,
     failpoint,
     history::Histories,
     ports::{Answer, Broadcast, Clock, Journal, JournalError, Lane, Model, Signal, Toolbox},
@@ -94,7 +94,7 @@ impl Runtime {
     ) -> Result<Answer, JournalError> {
         let told = told(&command);
         let asked = Asked::new(id, self.ports.clock.now(), command);
-        let answer = dispatch(&*self.ports.journal, identity, asked).await?;
+        let (answer, due) = decided(&*self.ports.journal, identity, asked).await?;
         if let Answer::Accepted { before, version } = answer
             && before < version
         {
@@ -102,9 +102,12 @@ impl Runtime {
                 tracing::info!(session_identity = %identity, version = version.0, event);
             }
             failpoint::hit("dispatch.before_wake");
-            let session = self.ports.journal.session(identity).await?;
+            let due = match due {
+                Some(due) => due,
+                None => next(&*self.ports.journal.session(identity).await?).due(),
+            };
             self.ports.broadcast.publish(identity, Signal::Moved(version));
-            match next(&session).due() {
+            match due {
                 Due::Never => {}
                 due @ (Due::Now | Due::At(_)) => self.ports.lane.wake(identity, version, due),
             }

@@ -16,20 +16,26 @@ use planwright_domain::{
 };
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast,
+    broadcast_nats::NatsBroadcast,
     clock_system::SystemClock,
+    journal_postgres::PostgresJournal,
     journal_sqlite::SqliteJournal,
     lane_in_process::{Scope, in_process},
+    lane_restate::{self, RestateAdmin, RestateSettings, restate},
     model_openai::{OpenAiModel, OpenAiSettings},
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},
-    ports::Recorded,
+    ports::{Broadcast, Journal, Lane, Recorded},
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::scripted_model::{Conduct, ScriptedModel};
+use crate::{
+    scripted_model::{Conduct, ScriptedModel},
+    servers::{Nats, Postgres, Restate, free_port, loopback},
+};
 
 /// How long anything may take to come to rest.
 const REST_MAX: Duration = Duration::from_secs(20);
@@ -42,8 +48,23 @@ pub struct House {
     pub model: ScriptedModel,
     home: tempfile::TempDir,
     window_tokens: usize,
+    deployment: Deployment,
     stopping: watch::Sender<bool>,
     working: JoinHandle<()>,
+}
+
+/// What carries it.
+enum Deployment {
+    Local,
+    Cluster(Box<Servers>),
+}
+
+/// The servers of a cluster, and where this node is called.
+struct Servers {
+    postgres: Postgres,
+    nats: Nats,
+    restate: Restate,
+    node: u16,
 }
 
 /// A person who may decide.
@@ -66,18 +87,45 @@ impl House {
 
     /// The same, with a model whose window holds so many tokens.
     pub async fn with_window(conduct: Conduct, window_tokens: usize) -> Self {
+        Self::build(conduct, window_tokens, Deployment::Local).await
+    }
+
+    /// The cluster deployment: one node of it in this process, over real servers of its own.
+    pub async fn cluster(conduct: Conduct) -> Self {
+        Self::cluster_with_window(conduct, 128_000).await
+    }
+
+    /// The same, with a model whose window holds so many tokens.
+    pub async fn cluster_with_window(conduct: Conduct, window_tokens: usize) -> Self {
+        let servers = Servers {
+            postgres: Postgres::start(),
+            nats: Nats::start(),
+            restate: Restate::start(),
+            node: free_port(),
+        };
+        let admin = RestateAdmin::new(&servers.restate.admin(0)).expect("an administration");
+        let endpoint = format!("http://{}", loopback(servers.node));
+        let house =
+            Self::build(conduct, window_tokens, Deployment::Cluster(Box::new(servers))).await;
+        admin.register(&endpoint).await.expect("a deployment");
+        house
+    }
+
+    async fn build(conduct: Conduct, window_tokens: usize, deployment: Deployment) -> Self {
         let model = ScriptedModel::start(conduct).await.expect("a server");
         let home =
             tempfile::Builder::new().prefix("planwright-house-").tempdir().expect("a directory");
         fs::create_dir(home.path().join("data")).expect("a directory");
-        let (runtime, stopping, working) = Self::wire(&home, &model, window_tokens);
-        Self { runtime, model, home, window_tokens, stopping, working }
+        let life = Self::wire(&home, &model, window_tokens, &deployment).await;
+        let (runtime, stopping, working) = life;
+        Self { runtime, model, home, window_tokens, deployment, stopping, working }
     }
 
-    fn wire(
+    async fn wire(
         home: &tempfile::TempDir,
         model: &ScriptedModel,
         window_tokens: usize,
+        deployment: &Deployment,
     ) -> (Arc<Runtime>, watch::Sender<bool>, JoinHandle<()>) {
         let settings = OpenAiSettings {
             base_url: model.base_url(),
@@ -86,33 +134,55 @@ impl House {
             window_tokens,
         };
         let data = home.path().join("data");
-        let (lane, worker) = in_process();
-        let ports = Ports {
-            journal: Arc::new(
-                SqliteJournal::open(&data.join("journal.sqlite")).expect("a journal"),
-            ),
-            lane,
-            broadcast: Arc::new(InProcessBroadcast::default()),
-            model: Arc::new(OpenAiModel::new(settings).expect("a model")),
-            toolbox: Arc::new(
-                FileToolbox::open(&home.path().join("workspace"), &data).expect("a workspace"),
-            ),
-            clock: Arc::new(SystemClock),
+        let runtime = |journal: Arc<dyn Journal>, lane: Arc<dyn Lane>, broadcast| {
+            let ports = Ports {
+                journal,
+                lane,
+                broadcast,
+                model: Arc::new(OpenAiModel::new(settings).expect("a model")),
+                toolbox: Arc::new(
+                    FileToolbox::open(&home.path().join("workspace"), &data).expect("a workspace"),
+                ),
+                clock: Arc::new(SystemClock),
+            };
+            Arc::new(Runtime::new(ports, Settings::default()))
         };
-        let runtime = Arc::new(Runtime::new(ports, Settings::default()));
         let stopping = watch::Sender::new(false);
-        let working =
-            tokio::spawn(worker.run(runtime.clone(), Scope::Everything, stopping.subscribe()));
-        (runtime, stopping, working)
+        let told = stopping.subscribe();
+        match deployment {
+            Deployment::Local => {
+                let (lane, worker) = in_process();
+                let journal = SqliteJournal::open(&data.join("journal.sqlite"));
+                let broadcast: Arc<dyn Broadcast> = Arc::new(InProcessBroadcast::default());
+                let runtime = runtime(Arc::new(journal.expect("a journal")), lane, broadcast);
+                let working = tokio::spawn(worker.run(runtime.clone(), Scope::Everything, told));
+                (runtime, stopping, working)
+            }
+            Deployment::Cluster(servers) => {
+                let settings = RestateSettings {
+                    ingress: servers.restate.ingress(0),
+                    identity_key: None,
+                    drain: Duration::from_secs(1),
+                };
+                let (lane, worker) = restate(settings).expect("a lane");
+                let journal = PostgresJournal::open(&servers.postgres.address()).await;
+                let broadcast = NatsBroadcast::connect(&servers.nats.address(), "test").await;
+                let broadcast: Arc<dyn Broadcast> = Arc::new(broadcast.expect("a bus"));
+                let runtime = runtime(Arc::new(journal.expect("a journal")), lane, broadcast);
+                let listener = lane_restate::listen(loopback(servers.node)).await.expect("a port");
+                let serving = worker.run(runtime.clone(), listener, told);
+                let working = tokio::spawn(async { serving.await.expect("it serves") });
+                (runtime, stopping, working)
+            }
+        }
     }
 
     /// Ends this life at once, effects and all, and begins the next over the same data.
-    pub fn dies_and_starts_again(&mut self) {
+    pub async fn dies_and_starts_again(&mut self) {
         self.working.abort();
-        let (runtime, stopping, working) = Self::wire(&self.home, &self.model, self.window_tokens);
-        self.runtime = runtime;
-        self.stopping = stopping;
-        self.working = working;
+        let _ = (&mut self.working).await;
+        let life = Self::wire(&self.home, &self.model, self.window_tokens, &self.deployment).await;
+        (self.runtime, self.stopping, self.working) = life;
     }
 
     /// A path in the workspace.

@@ -241,11 +241,13 @@ pub async fn what_is_due_is_stored_with_what_happened(place: &dyn Place) {
     ask(&*journal, "talk-0002", 3, SessionCommand::Person(ada(), PersonCommand::Reset)).await;
     drop(journal);
     let journal = place.open().await;
-    let due = journal.due(10).await.expect("rows");
+    let due = journal.due(None, 10).await.expect("rows");
     assert_eq!(
         due.iter().map(|row| (row.identity.clone(), row.version, row.at)).collect::<Vec<_>>(),
         [(identity("talk-0001"), Seq(1), None)]
     );
+    assert_eq!(journal.due(Some(Time(1_000)), 10).await.expect("rows"), [], "not yet");
+    assert_eq!(journal.due(Some(Time(1_001)), 10).await.expect("rows"), due);
 }
 
 /// A list of sessions says which of them need a person.
@@ -287,10 +289,10 @@ pub async fn a_session_that_fails_backs_off_and_is_parked(place: &dyn Place) {
         journal.back_off(&identity("talk-0001"), Time(1_000), "no luck").await.expect("it parks"),
         BackedOff::Parked
     );
-    assert!(journal.due(10).await.expect("rows").is_empty());
+    assert!(journal.due(None, 10).await.expect("rows").is_empty());
     assert_eq!(journal.sessions(10).await.expect("rows")[0].parked.as_deref(), Some("no luck"));
     journal.unpark(&identity("talk-0001"), Time(2_000)).await.expect("it is taken up");
-    assert_eq!(journal.due(10).await.expect("rows").len(), 1);
+    assert_eq!(journal.due(None, 10).await.expect("rows").len(), 1);
     assert_eq!(journal.sessions(10).await.expect("rows")[0].parked, None);
 }
 

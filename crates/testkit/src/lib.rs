@@ -19,5 +19,6 @@ pub mod machine;
 pub mod power;
 pub mod scripted_model;
 pub mod served;
+pub mod servers;
 pub mod stories;
 pub mod streams;

@@ -309,7 +309,7 @@ pub async fn a_turn_whose_process_died_goes_on_in_the_next(build: impl AsyncFn(C
     while house.model.requests().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    house.dies_and_starts_again();
+    house.dies_and_starts_again().await;
     house.rests(&talk()).await;
     let kinds = house.kinds(&talk()).await;
     assert_eq!(

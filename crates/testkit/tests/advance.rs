@@ -78,7 +78,7 @@ impl Bench {
     }
 
     async fn advance(&self) -> Due {
-        self.runtime.advance(&talk()).await.unwrap()
+        self.runtime.advance(&talk()).await.unwrap().due
     }
 
     async fn next(&self) -> Next {

@@ -3,14 +3,13 @@
 use planwright_domain::{
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
-    next::Waiting,
-    session::{CorruptJournal, FOLD_VERSION, Session},
+    session::{FOLD_VERSION, Session},
     time::Time,
 };
 use planwright_runtime::ports::{DueRow, JournalError, Recorded, SessionRow};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::{codec, engine};
+use crate::journal::{EventRow, Reading, codec, engine, fold, identity_of, waiting_of};
 
 /// A stream's row id, and the version of its last snapshot.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +43,7 @@ pub(super) fn session(
     let start = start.unwrap_or_else(|| Session::new(identity.clone()));
     let snapshot = Seq(snapshot_version.cast_unsigned());
     let events = events(connection, identity, start.version, usize::MAX)?;
-    let session =
-        events.iter().try_fold(start, |session, recorded| session.evolve(&recorded.event))?;
-    Ok((session, Some(StreamRow { id, snapshot })))
+    Ok((fold(start, &events)?, Some(StreamRow { id, snapshot })))
 }
 
 pub(super) fn events(
@@ -65,42 +62,31 @@ pub(super) fn events(
     let rows = statement
         .query_map(params![identity.to_string(), after.0.cast_signed(), limit], event_row)
         .map_err(engine)?;
-    let mut expected = after;
-    rows.map(|row| {
-        let (seq, at, kind, body) = row.map_err(engine)?;
-        expected = expected.following();
-        if seq != expected {
-            return Err(CorruptJournal::new(seq, format!("event {expected} is missing")).into());
-        }
-        let event = codec::unpack_event(identity, &kind, &body)?;
-        if event.kind() != kind {
-            return Err(CorruptJournal::new(
-                seq,
-                format!("a {} in the row of a {kind}", event.kind()),
-            )
-            .into());
-        }
-        Ok(Recorded { seq, at, event })
-    })
-    .collect()
+    let mut reading = Reading::after(identity, after);
+    rows.map(|row| reading.read(row.map_err(engine)?)).collect()
 }
 
-pub(super) fn due(connection: &Connection, limit: usize) -> Result<Vec<DueRow>, JournalError> {
+pub(super) fn due(
+    connection: &Connection,
+    by: Option<Time>,
+    limit: usize,
+) -> Result<Vec<DueRow>, JournalError> {
+    let by = by.map_or(i64::MAX, |time| time.0);
     let mut statement = connection
         .prepare_cached(
             "SELECT identity, version, due_at FROM streams
-             WHERE due_at IS NOT NULL AND parked IS NULL ORDER BY due_at LIMIT ?1",
+             WHERE due_at IS NOT NULL AND parked IS NULL AND due_at <= ?1 AND updated_at <= ?1 ORDER BY due_at LIMIT ?2",
         )
         .map_err(engine)?;
     let rows = statement
-        .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+        .query_map(params![by, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
         })
         .map_err(engine)?;
     rows.map(|row| {
         let (text, version, at) = row.map_err(engine)?;
         let at = (at > 0).then_some(Time(at));
-        Ok(DueRow { identity: identity(&text)?, version: Seq(version.cast_unsigned()), at })
+        Ok(DueRow { identity: identity_of(&text)?, version: Seq(version.cast_unsigned()), at })
     })
     .collect()
 }
@@ -142,10 +128,9 @@ fn session_rows(
         .map_err(engine)?;
     rows.map(|row| {
         let (text, version, updated, waiting, parked) = row.map_err(engine)?;
-        let waiting: Option<Waiting> =
-            waiting.and_then(|name| serde_json::from_value(name.into()).ok());
+        let waiting = waiting_of(waiting);
         let (version, updated) = (Seq(version.cast_unsigned()), Time(updated));
-        Ok(SessionRow { identity: identity(&text)?, version, updated, waiting, parked })
+        Ok(SessionRow { identity: identity_of(&text)?, version, updated, waiting, parked })
     })
     .collect()
 }
@@ -165,13 +150,8 @@ pub(super) fn pointer(
     Ok(key.and_then(|key| ConversationKey::legacy(&key).ok()))
 }
 
-type EventRow = (Seq, Time, String, Vec<u8>);
-
 fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     let seq: i64 = row.get(0)?;
-    Ok((Seq(seq.cast_unsigned()), Time(row.get(1)?), row.get(2)?, row.get(3)?))
-}
-
-fn identity(text: &str) -> Result<SessionIdentity, JournalError> {
-    SessionIdentity::parse(text).map_err(|error| JournalError::Engine(Box::new(error)))
+    let (at, kind, body) = (Time(row.get(1)?), row.get(2)?, row.get(3)?);
+    Ok(EventRow { seq: Seq(seq.cast_unsigned()), at, kind, body })
 }

@@ -8,7 +8,6 @@ use std::{
 use planwright_domain::{
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
-    next::{Due, Waiting},
     session::{FOLD_VERSION, Session},
     time::Time,
 };
@@ -19,18 +18,13 @@ use planwright_runtime::{
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    codec,
-    read::{self, StreamRow},
-    warm::Warm,
+use super::read::{self, StreamRow};
+use crate::journal::{
+    FAILURES_MAX, SNAPSHOT_EVERY, codec, due_column, retry_at, waiting_column, warm::Warm,
 };
 
 /// How many jobs share one commit at most.
 const GROUP_MAX: usize = 64;
-/// A snapshot is stored when so many events have come since the last one.
-const SNAPSHOT_EVERY: u64 = 64;
-/// After so many failures in a row a session is parked.
-const FAILURES_MAX: u32 = 8;
 
 type Reply<T> = oneshot::Sender<Result<T, JournalError>>;
 
@@ -337,7 +331,7 @@ impl Writer {
             self.execute(sql, params![text, failures, why])?;
             return Ok(BackedOff::Parked);
         }
-        let until = now.plus_micros(250_000 << failures);
+        let until = retry_at(now, failures);
         let sql = "UPDATE streams SET failures = ?2, due_at = ?3 WHERE identity = ?1";
         self.execute(sql, params![text, failures, until.0])?;
         Ok(BackedOff::Until(until))
@@ -391,20 +385,4 @@ fn settle<T: Send + 'static>(
             Err(words)
         }
     }
-}
-
-fn due_column(due: Due) -> Option<i64> {
-    match due {
-        Due::Never => None,
-        Due::Now => Some(0),
-        Due::At(time) => Some(time.0.max(1)),
-    }
-}
-
-fn waiting_column(waiting: Option<Waiting>) -> Option<&'static str> {
-    waiting.map(|waiting| match waiting {
-        Waiting::Decision => "decision",
-        Waiting::Resume => "resume",
-        Waiting::Doubt => "doubt",
-    })
 }

@@ -38,7 +38,7 @@ pub(crate) async fn health() -> Json<Well> {
 /// Whether it can take work: the journal answers.
 #[utoipa::path(get, path = "/ready", security(()), responses((status = 200, body = Well), Problems))]
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Well>, Problem> {
-    app.runtime.ports.journal.due(1).await?;
+    app.runtime.ports.journal.due(None, 1).await?;
     Ok(Json(WELL))
 }
 

@@ -17,14 +17,14 @@ const ZSTD: u8 = 1;
 const UNPACKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Packs values, and keeps what it needs for that from one to the next.
-pub(super) struct Packer(zstd::bulk::Compressor<'static>);
+pub(crate) struct Packer(zstd::bulk::Compressor<'static>);
 
 impl Packer {
-    pub(super) fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self(zstd::bulk::Compressor::new(LEVEL)?))
     }
 
-    pub(super) fn pack(&mut self, value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
+    pub(crate) fn pack(&mut self, value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
         let mut plain = vec![PLAIN];
         serde_json::to_writer(&mut plain, value)
             .map_err(|error| JournalError::Engine(Box::new(error)))?;
@@ -64,7 +64,7 @@ fn unpacked_size(packed: &[u8]) -> usize {
         .min(UNPACKED_BYTES_MAX)
 }
 
-pub(super) fn unpack_event(
+pub(crate) fn unpack_event(
     identity: &SessionIdentity,
     kind: &str,
     body: &[u8],
@@ -76,6 +76,6 @@ pub(super) fn unpack_event(
 }
 
 /// A snapshot, or nothing if it cannot be read: the events are the truth.
-pub(super) fn unpack_snapshot(body: &[u8]) -> Option<Session> {
+pub(crate) fn unpack_snapshot(body: &[u8]) -> Option<Session> {
     unpack(body).ok()
 }

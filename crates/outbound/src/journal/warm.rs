@@ -15,7 +15,7 @@ const TAIL_MAX: usize = 24;
 
 /// Folded sessions and their latest events, as they are committed.
 #[derive(Debug, Default)]
-pub(super) struct Warm {
+pub(crate) struct Warm {
     sessions: HashMap<SessionIdentity, Kept>,
     clock: u64,
 }
@@ -28,7 +28,7 @@ struct Kept {
 }
 
 impl Warm {
-    pub(super) fn get(&mut self, identity: &SessionIdentity) -> Option<Arc<Session>> {
+    pub(crate) fn get(&mut self, identity: &SessionIdentity) -> Option<Arc<Session>> {
         self.clock += 1;
         let kept = self.sessions.get_mut(identity)?;
         kept.used = self.clock;
@@ -36,7 +36,7 @@ impl Warm {
     }
 
     /// The events after this place, if all of them are warm.
-    pub(super) fn events(
+    pub(crate) fn events(
         &self,
         identity: &SessionIdentity,
         after: Seq,
@@ -52,8 +52,9 @@ impl Warm {
         Some(rest.take(limit).cloned().collect())
     }
 
-    /// A session as it was just committed, with the events that made it so.
-    pub(super) fn put(&mut self, session: Arc<Session>, news: Vec<Recorded>) {
+    /// A session as it was just committed or read, with the events that made it so. What is older
+    /// than what is warm is dropped: several may read at once.
+    pub(crate) fn put(&mut self, session: Arc<Session>, news: Vec<Recorded>) {
         self.clock += 1;
         let used = self.clock;
         if self.sessions.len() >= WARM_MAX && !self.sessions.contains_key(&session.identity) {
@@ -65,6 +66,15 @@ impl Warm {
             tail: VecDeque::new(),
             used,
         });
+        if kept.session.version > session.version {
+            return;
+        }
+        let follows = |first: &Recorded| {
+            kept.tail.back().is_none_or(|last| last.seq.following() == first.seq)
+        };
+        if !news.first().is_some_and(follows) && kept.session.version < session.version {
+            kept.tail.clear();
+        }
         kept.tail.extend(news);
         let surplus = kept.tail.len().saturating_sub(TAIL_MAX);
         kept.tail.drain(..surplus);

@@ -1,0 +1,192 @@
+//! Telling watchers on every node, over NATS core subjects.
+//!
+//! A message that is lost costs liveliness and nothing else: whoever listens is told to read the
+//! journal again when its subscription stands, when the bus came back, every second while it is
+//! gone, and now and then in any case.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_nats::{Client, ConnectOptions, Event};
+use futures_util::StreamExt as _;
+use planwright_domain::{digest::Digest, identity::SessionIdentity};
+use planwright_runtime::ports::{Broadcast, Signal, Subscription};
+use tokio::sync::mpsc;
+
+use crate::ears::Ears;
+
+/// How many signals may wait to be sent before previews are dropped.
+const WAITING_MAX: usize = 4_096;
+/// How often a subscription looks whether it is deserted, or the bus gone.
+const LOOK: Duration = Duration::from_secs(1);
+/// After so many looks the journal is read in any case: who moved it may have lost the bus.
+const LOOKS_MAX: u32 = 15;
+
+/// Watchers on every node.
+pub struct NatsBroadcast {
+    ears: Ears,
+    client: Client,
+    subjects: String,
+    outgoing: mpsc::UnboundedSender<(String, Vec<u8>)>,
+    waiting: Arc<AtomicUsize>,
+    bus: Arc<Bus>,
+}
+
+/// Whether the bus is there, and how often it came.
+#[derive(Debug, Default)]
+struct Bus {
+    is_there: AtomicBool,
+    arrivals: AtomicU64,
+}
+
+/// Why the bus cannot be used. The operator reads this.
+#[derive(Debug, thiserror::Error)]
+#[error("the message bus at {address} cannot be used: {why}")]
+pub struct NatsError {
+    address: String,
+    why: String,
+}
+
+impl NatsBroadcast {
+    /// Connects to the bus at this address, now or as soon as it is there. Subjects begin with the
+    /// prefix.
+    pub async fn connect(address: &str, prefix: &str) -> Result<Self, NatsError> {
+        let bus = Arc::new(Bus::default());
+        let seen = bus.clone();
+        let options = ConnectOptions::new()
+            .name("planwright")
+            .no_echo()
+            .retry_on_initial_connect()
+            .connection_timeout(Duration::from_secs(2))
+            .ping_interval(Duration::from_secs(2))
+            .reconnect_delay_callback(|attempts| {
+                Duration::from_millis(50 * u64::try_from(attempts.min(20)).unwrap_or(20))
+            })
+            .event_callback(move |event| {
+                let seen = seen.clone();
+                async move { seen.hear(&event) }
+            });
+        let client = options
+            .connect(address)
+            .await
+            .map_err(|error| NatsError { address: address.to_owned(), why: error.to_string() })?;
+        let waiting = Arc::<AtomicUsize>::default();
+        let (outgoing, queue) = mpsc::unbounded_channel();
+        tokio::spawn(send(client.clone(), queue, waiting.clone()));
+        let subjects = format!("{prefix}.session.");
+        Ok(Self { ears: Ears::default(), client, subjects, outgoing, waiting, bus })
+    }
+
+    fn subject(&self, identity: &SessionIdentity) -> String {
+        format!("{}{}", self.subjects, Digest::of(identity.to_string().as_bytes()))
+    }
+}
+
+impl Bus {
+    fn hear(&self, event: &Event) {
+        match event {
+            Event::Connected => {
+                self.arrivals.fetch_add(1, Ordering::SeqCst);
+                self.is_there.store(true, Ordering::SeqCst);
+            }
+            Event::Disconnected | Event::Closed => self.is_there.store(false, Ordering::SeqCst),
+            Event::LameDuckMode | Event::Draining | Event::SlowConsumer(_) => {}
+            Event::ServerError(error) => tracing::warn!(%error, event = "bus_error"),
+            Event::ClientError(error) => tracing::warn!(%error, event = "bus_error"),
+        }
+    }
+}
+
+async fn send(
+    client: Client,
+    mut queue: mpsc::UnboundedReceiver<(String, Vec<u8>)>,
+    waiting: Arc<AtomicUsize>,
+) {
+    while let Some((subject, body)) = queue.recv().await {
+        waiting.fetch_sub(1, Ordering::SeqCst);
+        if let Err(error) = client.publish(subject, body.into()).await {
+            tracing::warn!(%error, event = "signal_not_sent");
+        }
+    }
+}
+
+impl Broadcast for NatsBroadcast {
+    fn publish(&self, identity: &SessionIdentity, signal: Signal) {
+        let droppable = matches!(signal, Signal::Preview(_));
+        if let Ok(body) = serde_json::to_vec(&signal)
+            && !(droppable && self.waiting.load(Ordering::SeqCst) >= WAITING_MAX)
+        {
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            let _ = self.outgoing.send((self.subject(identity), body));
+        }
+        self.ears.tell(identity, signal);
+    }
+
+    fn subscribe(&self, identity: &SessionIdentity) -> Box<dyn Subscription> {
+        let (ear, is_first) = self.ears.listen(identity);
+        if is_first {
+            let subject = self.subject(identity);
+            let (client, ears, bus) = (self.client.clone(), self.ears.clone(), self.bus.clone());
+            tokio::spawn(listen(client, subject, identity.clone(), ears, bus));
+        }
+        ear
+    }
+
+    fn trouble(&self) -> Option<String> {
+        (!self.bus.is_there.load(Ordering::SeqCst)).then(|| {
+            "live updates come late: the message bus (NATS) cannot be reached; nothing is lost"
+                .into()
+        })
+    }
+}
+
+/// Hears one session for everyone here who listens to it, until nobody does.
+async fn listen(
+    client: Client,
+    subject: String,
+    identity: SessionIdentity,
+    ears: Ears,
+    bus: Arc<Bus>,
+) {
+    let mut subscriber = match client.subscribe(subject).await {
+        Ok(subscriber) => subscriber,
+        Err(error) => {
+            tracing::warn!(session_identity = %identity, %error, event = "not_subscribed");
+            return;
+        }
+    };
+    let mut arrivals = u64::MAX;
+    let mut looks = 0;
+    let mut flushed = std::pin::pin!(client.flush());
+    let mut stands = false;
+    loop {
+        tokio::select! {
+            _ = &mut flushed, if !stands => {
+                stands = true;
+                ears.tell(&identity, Signal::Missed);
+            }
+            message = subscriber.next() => {
+                let Some(message) = message else { return };
+                let signal = serde_json::from_slice(&message.payload).unwrap_or(Signal::Missed);
+                ears.tell(&identity, signal);
+            }
+            () = tokio::time::sleep(LOOK) => {
+                if ears.is_deserted(&identity) {
+                    return;
+                }
+                looks += 1;
+                let now = bus.arrivals.load(Ordering::SeqCst);
+                let gone = !bus.is_there.load(Ordering::SeqCst);
+                if gone || now != arrivals || looks >= LOOKS_MAX {
+                    (arrivals, looks) = (now, 0);
+                    ears.tell(&identity, Signal::Missed);
+                }
+            }
+        }
+    }
+}

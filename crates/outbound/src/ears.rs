@@ -1,0 +1,64 @@
+//! Ears in this process, by session.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use planwright_domain::identity::SessionIdentity;
+use planwright_runtime::ports::{Signal, Subscription};
+use tokio::sync::broadcast;
+
+/// How many signals a slow ear may lag behind before it is told that it missed some.
+const LAG_MAX: usize = 256;
+
+/// Ears in this process, by session.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Ears {
+    ears: Arc<Mutex<HashMap<SessionIdentity, broadcast::Sender<Signal>>>>,
+}
+
+impl Ears {
+    /// Tells everyone here who listens; whether anyone does.
+    pub(crate) fn tell(&self, identity: &SessionIdentity, signal: Signal) -> bool {
+        let mut ears = self.ears.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(sender) = ears.get(identity) else { return false };
+        let heard = sender.send(signal).is_ok();
+        if !heard {
+            ears.remove(identity);
+        }
+        heard
+    }
+
+    /// Whether nobody listens any more; then the session is forgotten.
+    pub(crate) fn is_deserted(&self, identity: &SessionIdentity) -> bool {
+        let mut ears = self.ears.lock().unwrap_or_else(PoisonError::into_inner);
+        let deserted = ears.get(identity).is_none_or(|sender| sender.receiver_count() == 0);
+        if deserted {
+            ears.remove(identity);
+        }
+        deserted
+    }
+
+    /// A new ear, and whether it is the first one for its session.
+    pub(crate) fn listen(&self, identity: &SessionIdentity) -> (Box<dyn Subscription>, bool) {
+        let mut ears = self.ears.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = !ears.contains_key(identity);
+        let sender = ears.entry(identity.clone()).or_insert_with(|| broadcast::channel(LAG_MAX).0);
+        (Box::new(Ear(sender.subscribe())), is_first)
+    }
+}
+
+struct Ear(broadcast::Receiver<Signal>);
+
+#[async_trait]
+impl Subscription for Ear {
+    async fn next(&mut self) -> Option<Signal> {
+        match self.0.recv().await {
+            Ok(signal) => Some(signal),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(Signal::Missed),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}

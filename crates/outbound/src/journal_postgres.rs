@@ -1,0 +1,406 @@
+//! The journal on PostgreSQL: many nodes, one truth.
+//!
+//! An append decides on the session as this node last knew it and stores everything in one
+//! statement that holds only if the stream has not moved since: one round trip, one commit. Where it
+//! has moved, the append reads what is new and decides again, in the end under the row's lock. So
+//! what is warm here may be old, and nothing is ever decided on it.
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use deadpool_postgres::{
+    GenericClient, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
+    Runtime as PoolRuntime,
+};
+use planwright_domain::{
+    id::{CommandId, Seq},
+    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    refusal::Refusal,
+    session::Session,
+    time::Time,
+};
+use planwright_runtime::{
+    failpoint,
+    ports::{
+        Answer, BackedOff, Decide, DueRow, Journal, JournalError, Recorded, SessionRow, Undecided,
+    },
+};
+use tokio_postgres::NoTls;
+
+mod read;
+mod schema;
+mod write;
+
+use crate::journal::{codec::Packer, engine, fold, warm::Warm};
+use read::Known;
+use write::Stored;
+
+/// How many connections one node keeps.
+const CONNECTIONS_MAX: usize = 16;
+/// How long one question may take before its connection is given up.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// How often an append decides without the row's lock.
+const UNLOCKED_MAX: u32 = 3;
+/// Appends to one session wait for each other here, so that they do not collide there.
+const STRIPES: usize = 1_024;
+
+/// The journal on PostgreSQL.
+pub struct PostgresJournal {
+    pool: Pool,
+    warm: Mutex<Warm>,
+    /// The streams' numbers, which never change.
+    known: Mutex<std::collections::HashMap<SessionIdentity, Known>>,
+    packer: Mutex<Packer>,
+    stripes: Vec<tokio::sync::Mutex<()>>,
+    hasher: RandomState,
+}
+
+impl PostgresJournal {
+    /// Opens the journal at this address, and brings its schema up to date.
+    pub async fn open(address: &str) -> Result<Self, JournalError> {
+        let pool = pool(address)?;
+        schema::migrate(&mut connection(&pool).await?).await?;
+        Self::over(pool)
+    }
+
+    fn over(pool: Pool) -> Result<Self, JournalError> {
+        Ok(Self {
+            pool,
+            warm: Mutex::default(),
+            known: Mutex::default(),
+            packer: Mutex::new(Packer::new().map_err(engine)?),
+            stripes: std::iter::repeat_with(tokio::sync::Mutex::default).take(STRIPES).collect(),
+            hasher: RandomState::new(),
+        })
+    }
+
+    /// The connections, for what else the nodes share there.
+    #[must_use]
+    pub fn pool(&self) -> Pool {
+        self.pool.clone()
+    }
+
+    /// Makes sure that there is room for the streams to come.
+    pub async fn make_room(&self) -> Result<(), JournalError> {
+        self.ask(async |client| schema::make_room(client).await).await
+    }
+
+    /// Asks over one connection, and gives the connection up if the answer does not come.
+    async fn ask<T>(
+        &self,
+        question: impl AsyncFnOnce(&mut Object) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        let mut client = connection(&self.pool).await?;
+        match tokio::time::timeout(ANSWER_MAX, question(&mut client)).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                drop(Object::take(client));
+                let words =
+                    format!("the database did not answer within {} s", ANSWER_MAX.as_secs());
+                Err(JournalError::Engine(words.into()))
+            }
+        }
+    }
+
+    fn warm(&self, identity: &SessionIdentity) -> Option<(Arc<Session>, Known)> {
+        let known =
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).get(identity).copied();
+        let warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner).get(identity);
+        warm.zip(known)
+    }
+
+    fn keep(&self, session: Arc<Session>, known: Known, news: Vec<Recorded>) {
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() > 64 * STRIPES {
+            all.clear();
+        }
+        all.insert(session.identity.clone(), known);
+        drop(all);
+        self.warm.lock().unwrap_or_else(PoisonError::into_inner).put(session, news);
+    }
+
+    /// The session as it stands now: what is warm, and what came after it.
+    async fn fresh(
+        &self,
+        client: &Object,
+        identity: &SessionIdentity,
+    ) -> Result<(Arc<Session>, Option<Known>), JournalError> {
+        if let Some((warm, known)) = self.warm(identity) {
+            let news = read::events(client, identity, known, warm.version, usize::MAX).await?;
+            if news.is_empty() {
+                return Ok((warm, Some(known)));
+            }
+            let session = Arc::new(fold(Session::clone(&warm), &news)?);
+            self.keep(session.clone(), known, news);
+            return Ok((session, Some(known)));
+        }
+        let (session, known) = read::session(client, identity).await?;
+        let session = Arc::new(session);
+        if let Some(known) = known {
+            self.keep(session.clone(), known, Vec::new());
+        }
+        Ok((session, known))
+    }
+
+    /// Decides and stores; nothing if the stream moved meanwhile.
+    async fn attempt(
+        &self,
+        client: &impl GenericClient,
+        session: &Session,
+        known: Option<Known>,
+        asked: &Asking<'_>,
+    ) -> Result<Option<Done>, JournalError> {
+        let before = session.version;
+        let append = match (asked.decide)(session) {
+            Err(Undecided::Corrupt(corrupt)) => return Err(corrupt.into()),
+            Err(Undecided::Refused(refusal)) => {
+                return refuse(client, session, known, asked, refusal).await;
+            }
+            Ok(append) => append,
+        };
+        let rows = {
+            let mut packer = self.packer.lock().unwrap_or_else(PoisonError::into_inner);
+            write::Rows::pack(&mut packer, &append, known, before)?
+        };
+        failpoint::hit("journal.before_commit");
+        let identity = &session.identity;
+        match write::store(client, identity, known, asked, before, &append, &rows).await? {
+            Stored::Moved => Ok(None),
+            Stored::Answered => {
+                let found = read::answer(client, identity, asked.command).await?;
+                Ok(found.and_then(|(_, answer)| answer).map(Done::answered))
+            }
+            Stored::Yes(known) => {
+                let version = append.after.version;
+                let events = (before.following().0..).zip(append.events);
+                let news =
+                    events.map(|(seq, event)| Recorded { seq: Seq(seq), at: asked.at, event });
+                Ok(Some(Done {
+                    answer: Answer::Accepted { before, version },
+                    news: Some((append.after, known, news.collect())),
+                }))
+            }
+        }
+    }
+
+    /// Keeps warm what is committed, and answers.
+    fn settle(&self, done: Done) -> Answer {
+        failpoint::hit("journal.after_commit");
+        if let Some((session, known, news)) = done.news {
+            self.keep(Arc::new(session), known, news);
+        }
+        done.answer
+    }
+}
+
+/// An append that has its answer.
+struct Done {
+    answer: Answer,
+    /// What it changed.
+    news: Option<(Session, Known, Vec<Recorded>)>,
+}
+
+impl Done {
+    fn answered(answer: Answer) -> Self {
+        Self { answer, news: None }
+    }
+}
+
+/// A refusal stands only if nothing moved since what it was decided on, and nobody answered before.
+async fn refuse(
+    client: &impl GenericClient,
+    session: &Session,
+    known: Option<Known>,
+    asked: &Asking<'_>,
+    refusal: Refusal,
+) -> Result<Option<Done>, JournalError> {
+    let found = read::answer(client, &session.identity, asked.command).await?;
+    let Some((version, answer)) = found else {
+        let is_new = session.version == Seq(0);
+        return Ok(is_new.then_some(Done::answered(Answer::Refused(refusal))));
+    };
+    if let Some(answer) = answer {
+        return Ok(Some(Done::answered(answer)));
+    }
+    if version != session.version {
+        return Ok(None);
+    }
+    if let Some(known) = known
+        && refusal.is_final()
+    {
+        write::refusal(client, known, asked.command, version, &refusal).await?;
+    }
+    Ok(Some(Done::answered(Answer::Refused(refusal))))
+}
+
+/// What an append was asked.
+struct Asking<'a> {
+    command: CommandId,
+    at: Time,
+    decide: &'a Decide,
+}
+
+#[async_trait]
+impl Journal for PostgresJournal {
+    async fn append(
+        &self,
+        identity: &SessionIdentity,
+        command: CommandId,
+        at: Time,
+        decide: Decide,
+    ) -> Result<Answer, JournalError> {
+        let stripe = self.hasher.hash_one(identity) as usize % STRIPES;
+        let _turn = self.stripes[stripe].lock().await;
+        failpoint::hit("journal.before_begin");
+        let asked = Asking { command, at, decide: &decide };
+        let answer = self
+            .ask(async |client| {
+                let mut at_hand = self.warm(identity).map(|(warm, known)| (warm, Some(known)));
+                for _ in 0..UNLOCKED_MAX {
+                    let (session, known) = match at_hand.take() {
+                        Some(at_hand) => at_hand,
+                        None => self.fresh(client, identity).await?,
+                    };
+                    if let Some(done) = self.attempt(client, &session, known, &asked).await? {
+                        return Ok(self.settle(done));
+                    }
+                }
+                self.locked(client, identity, &asked).await
+            })
+            .await;
+        failpoint::hit("journal.before_acknowledge");
+        answer
+    }
+
+    async fn session(&self, identity: &SessionIdentity) -> Result<Arc<Session>, JournalError> {
+        self.ask(async |client| Ok(self.fresh(client, identity).await?.0)).await
+    }
+
+    async fn events(
+        &self,
+        identity: &SessionIdentity,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, JournalError> {
+        let known =
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).get(identity).copied();
+        self.ask(async |client| {
+            let known = match known {
+                Some(known) => Some(known),
+                None => read::known(client, identity).await?,
+            };
+            match known {
+                Some(known) => read::events(client, identity, known, after, limit).await,
+                None => Ok(Vec::new()),
+            }
+        })
+        .await
+    }
+
+    async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
+        self.ask(async |client| read::due(client, by, limit).await).await
+    }
+
+    async fn back_off(
+        &self,
+        identity: &SessionIdentity,
+        now: Time,
+        why: &str,
+    ) -> Result<BackedOff, JournalError> {
+        self.ask(async |client| write::back_off(client, identity, now, why).await).await
+    }
+
+    async fn unpark(&self, identity: &SessionIdentity, now: Time) -> Result<(), JournalError> {
+        self.ask(async |client| write::unpark(client, identity, now).await).await
+    }
+
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
+        self.ask(async |client| read::sessions(client, limit).await).await
+    }
+
+    async fn waiting(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
+        self.ask(async |client| read::waiting(client, limit).await).await
+    }
+
+    async fn pointer(
+        &self,
+        channel: ChannelType,
+        chat: &TransportChatId,
+    ) -> Result<Option<ConversationKey>, JournalError> {
+        self.ask(async |client| read::pointer(client, channel, chat).await).await
+    }
+
+    async fn move_pointer(
+        &self,
+        channel: ChannelType,
+        chat: &TransportChatId,
+        key: &ConversationKey,
+    ) -> Result<(), JournalError> {
+        self.ask(async |client| write::move_pointer(client, channel, chat, key).await).await
+    }
+}
+
+impl PostgresJournal {
+    /// Decides under the row's lock: for a session that others keep moving.
+    async fn locked(
+        &self,
+        client: &mut Object,
+        identity: &SessionIdentity,
+        asked: &Asking<'_>,
+    ) -> Result<Answer, JournalError> {
+        loop {
+            let transaction = client.transaction().await.map_err(engine)?;
+            let (session, known) = read::locked(&transaction, identity).await?;
+            let outcome = self.attempt(&transaction, &session, known, asked).await;
+            if let Ok(Some(done)) = outcome {
+                transaction.commit().await.map_err(engine)?;
+                return Ok(self.settle(done));
+            }
+            // The stream was born between the two reads, or the command was answered elsewhere.
+            transaction.rollback().await.map_err(engine)?;
+            if let Some((_, Some(answer))) = read::answer(client, identity, asked.command).await? {
+                return Ok(answer);
+            }
+            outcome?;
+        }
+    }
+}
+
+/// Connections to the database at this address.
+pub fn pool(address: &str) -> Result<Pool, JournalError> {
+    let mut config: tokio_postgres::Config = address.parse().map_err(engine)?;
+    config.application_name("planwright");
+    config.connect_timeout(ANSWER_MAX);
+    config.tcp_user_timeout(ANSWER_MAX);
+    // A lock that is never given and a statement that never ends must not hold a node.
+    config.options("-c statement_timeout=5000 -c idle_in_transaction_session_timeout=10000");
+    let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_config(config, NoTls, recycle);
+    Pool::builder(manager)
+        .max_size(CONNECTIONS_MAX)
+        .runtime(PoolRuntime::Tokio1)
+        .wait_timeout(Some(ANSWER_MAX))
+        .create_timeout(Some(ANSWER_MAX))
+        .build()
+        .map_err(engine)
+}
+
+/// One connection.
+pub(crate) async fn connection(pool: &Pool) -> Result<Object, JournalError> {
+    pool.get().await.map_err(|error| {
+        let words = match &error {
+            PoolError::Timeout(_) => {
+                "the database cannot be reached, or all connections to it are busy".to_owned()
+            }
+            PoolError::Backend(error) => format!("the database cannot be reached: {error}"),
+            PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+                error.to_string()
+            }
+        };
+        JournalError::Engine(words.into())
+    })
+}

@@ -1,0 +1,202 @@
+//! Reading: sessions, events, answers and lists.
+
+use deadpool_postgres::GenericClient;
+use planwright_domain::{
+    id::{CommandId, Seq},
+    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    session::{FOLD_VERSION, Session},
+    time::Time,
+};
+use planwright_runtime::ports::{Answer, DueRow, JournalError, Recorded, SessionRow};
+use tokio_postgres::{Row, types::ToSql};
+
+use crate::journal::{EventRow, Reading, codec, engine, fold, identity_of, waiting_of};
+
+/// A stream's number, and the version of its last snapshot as far as this node knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    pub(super) id: i64,
+    pub(super) snapshot: Seq,
+}
+
+async fn rows(
+    client: &impl GenericClient,
+    sql: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>, JournalError> {
+    let statement = client.prepare_cached(sql).await.map_err(engine)?;
+    client.query(&statement, parameters).await.map_err(engine)
+}
+
+async fn row(
+    client: &impl GenericClient,
+    sql: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Option<Row>, JournalError> {
+    Ok(rows(client, sql, parameters).await?.into_iter().next())
+}
+
+pub(super) async fn known(
+    client: &impl GenericClient,
+    identity: &SessionIdentity,
+) -> Result<Option<Known>, JournalError> {
+    let sql = "SELECT id, snapshot_version FROM streams WHERE identity = $1";
+    Ok(row(client, sql, &[&identity.to_string()])
+        .await?
+        .map(|row| Known { id: row.get(0), snapshot: seq(&row, 1) }))
+}
+
+/// The session as it stands: its snapshot, if one fits, and the events after it.
+pub(super) async fn session(
+    client: &impl GenericClient,
+    identity: &SessionIdentity,
+) -> Result<(Session, Option<Known>), JournalError> {
+    let sql =
+        "SELECT id, snapshot_version, fold_version, snapshot FROM streams WHERE identity = $1";
+    stream(client, identity, sql).await
+}
+
+/// The same, and nobody else may move it until the transaction ends.
+pub(super) async fn locked(
+    client: &impl GenericClient,
+    identity: &SessionIdentity,
+) -> Result<(Session, Option<Known>), JournalError> {
+    let sql = "SELECT id, snapshot_version, fold_version, snapshot FROM streams WHERE identity = $1 FOR UPDATE";
+    stream(client, identity, sql).await
+}
+
+async fn stream(
+    client: &impl GenericClient,
+    identity: &SessionIdentity,
+    sql: &str,
+) -> Result<(Session, Option<Known>), JournalError> {
+    let Some(row) = row(client, sql, &[&identity.to_string()]).await? else {
+        return Ok((Session::new(identity.clone()), None));
+    };
+    let known = Known { id: row.get(0), snapshot: seq(&row, 1) };
+    let fits = row.get::<_, i32>(2).cast_unsigned() == FOLD_VERSION;
+    let snapshot: Option<Vec<u8>> = row.get(3);
+    let start = snapshot.filter(|_| fits).and_then(|body| codec::unpack_snapshot(&body));
+    let start = start.unwrap_or_else(|| Session::new(identity.clone()));
+    let events = events(client, identity, known, start.version, usize::MAX).await?;
+    Ok((fold(start, &events)?, Some(known)))
+}
+
+pub(super) async fn events(
+    client: &impl GenericClient,
+    identity: &SessionIdentity,
+    known: Known,
+    after: Seq,
+    limit: usize,
+) -> Result<Vec<Recorded>, JournalError> {
+    let sql = "SELECT seq, at, kind, body FROM events WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = rows(client, sql, &[&known.id, &after.0.cast_signed(), &limit]).await?;
+    let mut reading = Reading::after(identity, after);
+    rows.into_iter()
+        .map(|row| {
+            let (at, kind, body) = (Time(row.get(1)), row.get(2), row.get(3));
+            reading.read(EventRow { seq: seq(&row, 0), at, kind, body })
+        })
+        .collect()
+}
+
+/// The stream's version, and the answer that this command got, if it got one; nothing for a stream
+/// that does not exist.
+pub(super) async fn answer(
+    client: &impl GenericClient,
+    identity: &SessionIdentity,
+    command: CommandId,
+) -> Result<Option<(Seq, Option<Answer>)>, JournalError> {
+    let sql = "SELECT streams.version, answers.before, answers.version, answers.refusal
+               FROM streams LEFT JOIN answers ON answers.stream = streams.id AND answers.command = $2
+               WHERE streams.identity = $1";
+    let Some(row) = row(client, sql, &[&identity.to_string(), &command.0]).await? else {
+        return Ok(None);
+    };
+    let (before, version): (Option<i64>, Option<i64>) = (row.get(1), row.get(2));
+    let refusal: Option<String> = row.get(3);
+    let answer = match (before, version, refusal) {
+        (Some(_), _, Some(words)) => {
+            Some(Answer::Refused(serde_json::from_str(&words).map_err(engine)?))
+        }
+        (Some(before), Some(version), None) => Some(Answer::Accepted {
+            before: Seq(before.cast_unsigned()),
+            version: Seq(version.cast_unsigned()),
+        }),
+        (_, None, _) | (None, _, _) => None,
+    };
+    Ok(Some((seq(&row, 0), answer)))
+}
+
+pub(super) async fn due(
+    client: &impl GenericClient,
+    by: Option<Time>,
+    limit: usize,
+) -> Result<Vec<DueRow>, JournalError> {
+    let sql = "SELECT identity, version, due_at FROM streams
+               WHERE due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1 ORDER BY due_at LIMIT $2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let by = by.map_or(i64::MAX, |time| time.0);
+    rows(client, sql, &[&by, &limit])
+        .await?
+        .into_iter()
+        .map(|row| {
+            let at: i64 = row.get(2);
+            let at = (at > 0).then_some(Time(at));
+            Ok(DueRow { identity: identity_of(row.get(0))?, version: seq(&row, 1), at })
+        })
+        .collect()
+}
+
+pub(super) async fn sessions(
+    client: &impl GenericClient,
+    limit: usize,
+) -> Result<Vec<SessionRow>, JournalError> {
+    let sql = "SELECT identity, version, updated_at, waiting, parked FROM streams ORDER BY updated_at DESC LIMIT $1";
+    session_rows(client, sql, limit).await
+}
+
+pub(super) async fn waiting(
+    client: &impl GenericClient,
+    limit: usize,
+) -> Result<Vec<SessionRow>, JournalError> {
+    let sql = "SELECT identity, version, updated_at, waiting, parked FROM streams
+               WHERE waiting IS NOT NULL ORDER BY updated_at DESC LIMIT $1";
+    session_rows(client, sql, limit).await
+}
+
+async fn session_rows(
+    client: &impl GenericClient,
+    sql: &str,
+    limit: usize,
+) -> Result<Vec<SessionRow>, JournalError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    rows(client, sql, &[&limit])
+        .await?
+        .into_iter()
+        .map(|row| {
+            Ok(SessionRow {
+                identity: identity_of(row.get(0))?,
+                version: seq(&row, 1),
+                updated: Time(row.get(2)),
+                waiting: waiting_of(row.get(3)),
+                parked: row.get(4),
+            })
+        })
+        .collect()
+}
+
+pub(super) async fn pointer(
+    client: &impl GenericClient,
+    channel: ChannelType,
+    chat: &TransportChatId,
+) -> Result<Option<ConversationKey>, JournalError> {
+    let sql = "SELECT key FROM pointers WHERE channel = $1 AND chat = $2";
+    let found = row(client, sql, &[&channel.name(), &chat.0]).await?;
+    Ok(found.and_then(|row| ConversationKey::legacy(row.get(0)).ok()))
+}
+
+fn seq(row: &Row, at: usize) -> Seq {
+    Seq(row.get::<_, i64>(at).cast_unsigned())
+}

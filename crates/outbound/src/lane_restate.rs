@@ -1,0 +1,139 @@
+//! Lanes on Restate: one virtual object per session, on whichever node gets the call.
+//!
+//! Restate gives exclusivity, failover, retries and delayed wake-ups, and only the session's identity
+//! passes through it. The truth stays in the journal: a handler journals nothing there, does one
+//! effect, and ends. A wake-up that is lost is found by the sweep over overdue rows.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use planwright_domain::{id::Seq, identity::SessionIdentity, next::Due, time::Time};
+use planwright_runtime::{ports::Lane, runtime::Runtime};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+};
+
+mod admin;
+mod object;
+mod peer;
+mod serve;
+mod sweep;
+mod wake;
+
+pub use admin::{Deployment, RestateAdmin};
+use peer::Peer;
+pub use peer::RestateError;
+use wake::Wake;
+
+/// Timers further away than this are left to the sweep: most of them are deadlines that never pass.
+const DELAY_MAX: Duration = Duration::from_secs(30);
+
+tokio::task_local! {
+    /// The session that this task advances. Its own commits need no wake-up.
+    static ADVANCING: SessionIdentity;
+}
+
+/// The waking end.
+pub struct RestateLane {
+    wakes: mpsc::UnboundedSender<Wake>,
+    is_failing: Arc<AtomicBool>,
+}
+
+/// The working end.
+pub struct RestateWorker {
+    lane: Arc<RestateLane>,
+    ingress: Peer,
+    settings: RestateSettings,
+}
+
+/// What an operator sets.
+#[derive(Debug, Clone)]
+pub struct RestateSettings {
+    /// Where wake-ups are sent: `http://host:port`, or `unix:/path/ingress.sock`.
+    pub ingress: String,
+    /// The server's public key; calls that it did not sign are refused.
+    pub identity_key: Option<String>,
+    /// How long what has started may take to end when the node ends.
+    pub drain: Duration,
+}
+
+/// A lane: its waking end and its working end.
+pub fn restate(
+    settings: RestateSettings,
+) -> Result<(Arc<RestateLane>, RestateWorker), RestateError> {
+    let ingress = Peer::new(&settings.ingress)?;
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let is_failing = Arc::<AtomicBool>::default();
+    tokio::spawn(wake::send_all(ingress.clone(), receiver, is_failing.clone()));
+    let lane = Arc::new(RestateLane { wakes: sender, is_failing });
+    Ok((lane.clone(), RestateWorker { lane, ingress, settings }))
+}
+
+impl Lane for RestateLane {
+    fn wake(&self, identity: &SessionIdentity, version: Seq, due: Due) {
+        let is_own = ADVANCING.try_with(|advancing| advancing == identity).unwrap_or(false);
+        if !is_own {
+            self.send(identity, version, due);
+        }
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.is_failing.load(Ordering::SeqCst).then(|| {
+            "what you send is kept, and nothing runs: the engine (Restate) cannot be reached".into()
+        })
+    }
+}
+
+impl RestateLane {
+    fn send(&self, identity: &SessionIdentity, version: Seq, due: Due) {
+        let (delay, key) = match due {
+            Due::Never => return,
+            Due::Now => (Duration::ZERO, format!("{identity}@{version}")),
+            Due::At(time) => (until(time), format!("{identity}@{version}+{}", time.0)),
+        };
+        if delay <= DELAY_MAX {
+            let _ = self.wakes.send(Wake { identity: identity.clone(), delay, key });
+        }
+    }
+}
+
+/// How long it is until then, by this machine's clock.
+fn until(time: Time) -> Duration {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_micros();
+    let wait = i128::from(time.0) - i128::try_from(now).unwrap_or(i128::MAX);
+    Duration::from_micros(u64::try_from(wait.max(0)).unwrap_or(u64::MAX))
+}
+
+impl RestateWorker {
+    /// Serves calls of the engine here, and sweeps, until told to stop; then what has started is let
+    /// to end.
+    pub async fn run(
+        self,
+        runtime: Arc<Runtime>,
+        listener: TcpListener,
+        stopping: watch::Receiver<bool>,
+    ) -> Result<(), RestateError> {
+        let Self { lane, ingress, settings } = self;
+        let endpoint =
+            object::endpoint(runtime.clone(), lane.clone(), settings.identity_key.as_deref())?;
+        let sweeping = tokio::spawn(sweep::sweep(runtime, lane, ingress, stopping.clone()));
+        serve::serve(endpoint, listener, settings.drain, stopping).await;
+        sweeping.abort();
+        Ok(())
+    }
+}
+
+/// Where the engine's calls are served.
+pub async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}

@@ -1,0 +1,148 @@
+//! The virtual object: one call, one effect.
+
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
+use planwright_domain::{
+    id::{Incarnation, Seq},
+    identity::SessionIdentity,
+    next::Due,
+};
+use planwright_runtime::{
+    failpoint,
+    ports::{BackedOff, JournalError},
+    runtime::Runtime,
+};
+use restate_sdk::prelude::{Endpoint, HandlerError, ObjectContext, TerminalError};
+use uuid::Uuid;
+
+use super::{ADVANCING, RestateLane, peer::RestateError};
+
+type Running = Shared<BoxFuture<'static, Result<(), String>>>;
+
+/// What the engine calls.
+pub(super) struct Lane {
+    runtime: Arc<Runtime>,
+    lane: Arc<RestateLane>,
+    /// What is under way here, though its call may be gone.
+    running: Arc<Mutex<HashMap<SessionIdentity, Running>>>,
+}
+
+// Longer than any effect, or the engine discards it and repeats it without end. Retries end, and the
+// sweep begins anew: a call that waits for a retry would hold its session.
+#[restate_sdk::object(
+    name = "Lane",
+    client_visibility = "pub(super)",
+    inactivity_timeout = "30m",
+    abort_timeout = "5m",
+    idempotency_retention = "1m",
+    journal_retention = "0s",
+    invocation_retry_policy(
+        initial_interval = "100ms",
+        factor = 2.0,
+        max_interval = "2s",
+        max_attempts = 10,
+        on_max_attempts = "kill"
+    )
+)]
+impl Lane {
+    /// Does what should happen now in the session that is the key.
+    #[handler]
+    async fn advance(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {
+        let identity = SessionIdentity::parse(context.key())
+            .map_err(|error| TerminalError::new(error.to_string()))?;
+        self.go_on(identity).await.map_err(|words| HandlerError::from(std::io::Error::other(words)))
+    }
+}
+
+impl Lane {
+    /// The effect outlives the call that asked for it: a connection that breaks must not cut it off.
+    /// A call that comes again here waits for it; on another node it finds it open, and nobody's.
+    async fn go_on(&self, identity: SessionIdentity) -> Result<(), String> {
+        let under_way =
+            self.running.lock().unwrap_or_else(PoisonError::into_inner).get(&identity).cloned();
+        if let Some(under_way) = under_way {
+            let _ = under_way.await;
+        }
+        let (runtime, lane) = (self.runtime.clone(), self.lane.clone());
+        let (running, key) = (self.running.clone(), identity.clone());
+        let under_way = async move {
+            let outcome = ADVANCING.scope(key.clone(), one_effect(&runtime, &lane, &key)).await;
+            running.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+            outcome
+        };
+        let under_way = under_way.boxed().shared();
+        self.note(identity, &under_way);
+        tokio::spawn(under_way.clone());
+        under_way.await
+    }
+
+    fn note(&self, identity: SessionIdentity, under_way: &Running) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.insert(identity, under_way.clone());
+    }
+}
+
+/// Advances until one effect was done or nothing is due, and says what comes then.
+async fn one_effect(
+    runtime: &Runtime,
+    lane: &RestateLane,
+    identity: &SessionIdentity,
+) -> Result<(), String> {
+    let life = Incarnation(Uuid::now_v7());
+    loop {
+        failpoint::hit("lane.before_advance");
+        let advancing = AssertUnwindSafe(runtime.advance_as(identity, life)).catch_unwind().await;
+        let outcome =
+            advancing.map_err(|_| JournalError::Engine("acting on the session panicked".into()));
+        failpoint::hit("lane.after_advance");
+        match outcome.and_then(|advanced| advanced) {
+            Ok(advanced) if advanced.due == Due::Now && !advanced.acted => {}
+            Ok(advanced) => {
+                lane.send(identity, advanced.version, advanced.due);
+                return Ok(());
+            }
+            // Another node may know it.
+            Err(error @ JournalError::UnknownEvent { .. }) => {
+                tracing::warn!(session_identity = %identity, %error, event = "left_alone");
+                return Err(error.to_string());
+            }
+            Err(error) => {
+                tracing::error!(session_identity = %identity, %error, event = "advance_failed");
+                let now = runtime.ports.clock.now();
+                let journal = &runtime.ports.journal;
+                return match journal.back_off(identity, now, &error.to_string()).await {
+                    Ok(BackedOff::Until(time)) => {
+                        lane.send(identity, Seq(0), Due::At(time));
+                        Ok(())
+                    }
+                    Ok(BackedOff::Parked) => Ok(()),
+                    Err(error) => Err(error.to_string()),
+                };
+            }
+        }
+    }
+}
+
+pub(super) fn endpoint(
+    runtime: Arc<Runtime>,
+    lane: Arc<RestateLane>,
+    identity_key: Option<&str>,
+) -> Result<Endpoint, RestateError> {
+    let object = Lane { runtime, lane, running: Arc::default() };
+    let mut builder = Endpoint::builder().bind(object);
+    if let Some(key) = identity_key {
+        builder = builder.identity_key(key).map_err(|error| RestateError {
+            address: "here".into(),
+            what: format!("cannot be trusted by this key: {error}"),
+        })?;
+    }
+    Ok(builder.build())
+}

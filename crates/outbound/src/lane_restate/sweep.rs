@@ -1,0 +1,48 @@
+//! The sweep: whatever was lost on the way, the row says that it is due.
+
+use std::{sync::Arc, time::Duration};
+
+use planwright_runtime::runtime::Runtime;
+use tokio::sync::watch;
+
+use crate::stopping::told;
+
+use super::{RestateLane, peer::Peer, wake::Wake, wake::note};
+
+/// How often the journal is asked for rows that nobody acted on.
+const SWEEP: Duration = Duration::from_secs(1);
+/// How long a row may be due before the sweep takes it up.
+const GRACE_MICROS: i64 = 1_500_000;
+/// Wake-ups of one row within this time are one, whichever node sends them.
+const SLOT_MICROS: i64 = 3_000_000;
+/// How many rows one sweep takes.
+const ROWS: usize = 1_024;
+
+pub(super) async fn sweep(
+    runtime: Arc<Runtime>,
+    lane: Arc<RestateLane>,
+    ingress: Peer,
+    mut stopping: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(SWEEP) => {}
+            () = told(&mut stopping) => return,
+        }
+        let health = ingress.ask(ingress.get("/restate/health")).await;
+        note(&lane.is_failing, health.map_err(|error| error.to_string()).err());
+        let now = runtime.ports.clock.now();
+        let overdue = now.plus_micros(-GRACE_MICROS);
+        match runtime.ports.journal.due(Some(overdue), ROWS).await {
+            Err(error) => tracing::error!(%error, event = "sweep_failed"),
+            Ok(rows) => {
+                for row in rows {
+                    let (slot, version) = (now.0 / SLOT_MICROS, row.version);
+                    let key = format!("{}@{version}~{slot}", row.identity);
+                    let wake = Wake { identity: row.identity, delay: Duration::ZERO, key };
+                    let _ = lane.wakes.send(wake);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The stories, on the cluster deployment: the same source, other engines.
+
+use planwright_testkit::{house::House, scripted_model::worker::worker, stories};
+
+planwright_testkit::stories!(House::cluster);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_that_does_not_fit_is_refused_in_words() {
+    stories::a_conversation_that_does_not_fit_is_refused_in_words(
+        House::cluster_with_window(worker(300, 1), 6_000).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_asked_twice_is_answered_the_same() {
+    stories::a_decision_asked_twice_is_answered_the_same(House::cluster(worker(300, 1)).await)
+        .await;
+}

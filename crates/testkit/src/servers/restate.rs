@@ -1,0 +1,179 @@
+//! A Restate server of our own, or three that are one.
+
+use std::{fs, path::PathBuf};
+
+use super::{Daemon, answers, free_port, root, temporary};
+
+/// A Restate server of our own.
+#[derive(Debug)]
+pub struct Restate {
+    nodes: Vec<Node>,
+    home: tempfile::TempDir,
+}
+
+#[derive(Debug)]
+struct Node {
+    daemon: Option<Daemon>,
+    ingress: u16,
+    admin: u16,
+    fabric: u16,
+}
+
+impl Restate {
+    /// Starts one.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::start_many(1)
+    }
+
+    /// Starts so many that are one cluster.
+    #[must_use]
+    pub fn start_many(count: usize) -> Self {
+        let node = |_| Node {
+            daemon: None,
+            ingress: free_port(),
+            admin: free_port(),
+            fabric: free_port(),
+        };
+        let nodes = (0..count).map(node).collect();
+        let mut server = Self { nodes, home: temporary("restate") };
+        for at in 0..count {
+            server.launch(at);
+        }
+        for at in 0..count {
+            server.wait(at);
+        }
+        server
+    }
+
+    /// How many servers it is made of.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Starts one again after a kill.
+    pub fn up(&mut self, at: usize) {
+        self.launch(at);
+        self.wait(at);
+    }
+
+    fn launch(&mut self, at: usize) {
+        let file = self.home.path().join(format!("node-{at}.toml"));
+        fs::write(&file, self.configuration(at)).expect("a file");
+        let log = self.home.path().join(format!("node-{at}.log"));
+        let arguments = ["--no-logo", "-c", &file.display().to_string()];
+        // It asks for its latest release at each start: nowhere but here.
+        let nowhere = [("HTTPS_PROXY", "http://127.0.0.1:9"), ("DO_NOT_TRACK", "1")];
+        self.nodes[at].daemon = Some(Daemon::start(&binary(), &arguments, &log, None, &nowhere));
+    }
+
+    fn wait(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        let (ingress, admin) = (node.ingress, node.admin);
+        if let Some(daemon) = &mut node.daemon {
+            daemon.wait_until("Restate", || {
+                answers(ingress) && answers(admin) && is_well(ingress, "/restate/health")
+            });
+        }
+    }
+
+    /// Kills one.
+    pub fn kill(&mut self, at: usize) {
+        self.nodes[at].daemon = None;
+    }
+
+    /// Where its ingress is.
+    #[must_use]
+    pub fn ingress(&self, at: usize) -> String {
+        format!("http://127.0.0.1:{}", self.nodes[at].ingress)
+    }
+
+    /// The port of its ingress.
+    #[must_use]
+    pub fn ingress_port(&self, at: usize) -> u16 {
+        self.nodes[at].ingress
+    }
+
+    /// Where its administration is.
+    #[must_use]
+    pub fn admin(&self, at: usize) -> String {
+        format!("http://127.0.0.1:{}", self.nodes[at].admin)
+    }
+
+    fn configuration(&self, at: usize) -> String {
+        let node = &self.nodes[at];
+        let peers: Vec<_> =
+            self.nodes.iter().map(|node| format!("\"http://127.0.0.1:{}\"", node.fabric)).collect();
+        let replication = if self.nodes.len() > 1 { 2 } else { 1 };
+        format!(
+            r#"
+cluster-name = "planwright-test"
+node-name = "node-{at}"
+base-dir = "{home}"
+auto-provision = {provision}
+default-num-partitions = 2
+default-replication = {replication}
+disable-telemetry = true
+rocksdb-total-memory-size = "256 MiB"
+listen-mode = "tcp"
+bind-address = "127.0.0.1:{fabric}"
+advertised-address = "http://127.0.0.1:{fabric}"
+log-filter = "warn"
+log-disable-ansi-codes = true
+shutdown-timeout = "2s"
+
+[metadata-client]
+addresses = [{peers}]
+
+[ingress]
+bind-address = "127.0.0.1:{ingress}"
+
+[admin]
+bind-address = "127.0.0.1:{admin}"
+disable-web-ui = true
+
+# Few calls share a connection, so that a plain balancer spreads them over the nodes.
+[worker.invoker]
+http2-streams-per-connection-limit = 4
+http2-keep-alive-interval = "2s"
+http2-keep-alive-timeout = "2s"
+connect-timeout = "1s"
+"#,
+            home = self.home.path().display(),
+            provision = at == 0,
+            fabric = node.fabric,
+            ingress = node.ingress,
+            admin = node.admin,
+            peers = peers.join(", "),
+        )
+    }
+}
+
+fn binary() -> PathBuf {
+    let platform = match std::env::consts::ARCH {
+        "aarch64" => "arm64",
+        _ => "x64",
+    };
+    let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+    let file = root().join(format!(
+        "tools/restate/node_modules/@restatedev/restate-server-{system}-{platform}/bin/restate-server"
+    ));
+    assert!(
+        file.exists(),
+        "restate-server is not installed; run: npm ci --prefix tools/restate --ignore-scripts"
+    );
+    file
+}
+
+/// Whether a plain GET there is answered with 200.
+fn is_well(port: u16, path: &str) -> bool {
+    use std::io::{Read as _, Write as _};
+    let Ok(mut stream) = std::net::TcpStream::connect(super::loopback(port)) else { return false };
+    let _ = stream.set_read_timeout(Some(std::time::Duration::from_secs(1)));
+    let asked = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let mut answer = [0; 16];
+    stream.write_all(asked.as_bytes()).is_ok()
+        && stream.read_exact(&mut answer).is_ok()
+        && answer.starts_with(b"HTTP/1.1 200")
+}
