@@ -31,6 +31,10 @@ use crate::{
 /// The version of the fold. A snapshot of another version is discarded.
 pub const FOLD_VERSION: u32 = 1;
 
+/// The highest level of events that this version knows. A new kind of event begins a new level, and is
+/// written only after every node of a cluster knows it.
+pub const EVENT_LEVEL: u32 = 1;
+
 /// One session, folded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {

@@ -10,21 +10,15 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use argon2::{
-    Argon2,
-    password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
-};
 use async_trait::async_trait;
 use planwright_domain::{digest::Digest, time::Time};
 use planwright_runtime::ports::{Access, AccessError, Grant};
 use uuid::Uuid;
 
+use crate::passphrase;
+
 /// How long a terminal is remembered.
 const REMEMBERED_MICROS: i64 = 15 * 60 * 1_000_000;
-/// The shortest passphrase.
-const LENGTH_MIN: usize = 8;
-/// The longest passphrase that is looked at.
-const LENGTH_MAX: usize = 1_024;
 /// How many grants are kept.
 const GRANTS_MAX: usize = 1_000;
 
@@ -43,7 +37,7 @@ impl FileAccess {
             if let Ok(there) = fs::metadata(&path)
                 && there.permissions().mode() & 0o077 != 0
             {
-                return Err(AccessError(format!(
+                return Err(AccessError::Refused(format!(
                     "others can read {0}; run: chmod 600 {0}",
                     path.display()
                 )));
@@ -52,7 +46,7 @@ impl FileAccess {
         let grants = match fs::read_to_string(directory.join("tokens")) {
             Ok(text) => {
                 let kept: Vec<(Digest, Grant)> = serde_json::from_str(&text).map_err(|error| {
-                    AccessError(format!(
+                    AccessError::Refused(format!(
                         "{} is damaged: {error}",
                         directory.join("tokens").display()
                     ))
@@ -60,7 +54,7 @@ impl FileAccess {
                 kept.into_iter().collect()
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => HashMap::new(),
-            Err(error) => return Err(AccessError(error.to_string())),
+            Err(error) => return Err(AccessError::Refused(error.to_string())),
         };
         Ok(Self { directory: directory.to_owned(), grants: RwLock::new(grants) })
     }
@@ -72,26 +66,18 @@ impl FileAccess {
     }
 
     /// Chooses the passphrase.
-    pub fn choose_passphrase(&self, passphrase: &str) -> Result<(), AccessError> {
-        if !(LENGTH_MIN..=LENGTH_MAX).contains(&passphrase.chars().count()) {
-            return Err(AccessError(format!("a passphrase has at least {LENGTH_MIN} characters")));
-        }
-        let hash = Argon2::default()
-            .hash_password(passphrase.as_bytes())
-            .map_err(|error| AccessError(format!("the passphrase could not be hashed: {error}")))?;
-        write_private(&self.directory.join("passphrase"), hash.to_string().as_bytes())
+    pub fn choose_passphrase(&self, given: &str) -> Result<(), AccessError> {
+        let hash = passphrase::hash(given)?;
+        write_private(&self.directory.join("passphrase"), hash.as_bytes())
     }
 
     /// Whether this is the passphrase that was chosen. Takes a while, on purpose.
-    pub fn matches(&self, passphrase: &str) -> Result<bool, AccessError> {
+    pub fn matches(&self, given: &str) -> Result<bool, AccessError> {
         let path = self.directory.join("passphrase");
-        let text = fs::read_to_string(&path).map_err(|_| {
-            AccessError("no passphrase was chosen yet; run: planwright chat".into())
+        let hash = fs::read_to_string(&path).map_err(|_| {
+            AccessError::Refused("no passphrase was chosen yet; run: planwright chat".into())
         })?;
-        let hash = PasswordHash::new(&text)
-            .map_err(|error| AccessError(format!("{} is damaged: {error}", path.display())))?;
-        let fits = passphrase.len() <= LENGTH_MAX * 4;
-        Ok(fits && Argon2::default().verify_password(passphrase.as_bytes(), &hash).is_ok())
+        passphrase::fits(given, &hash)
     }
 
     /// Remembers that the passphrase was given at this surface.
@@ -99,8 +85,8 @@ impl FileAccess {
         let mut remembered = self.remembered();
         remembered.retain(|_, until| *until > now.0);
         remembered.insert(surface.to_owned(), now.0 + REMEMBERED_MICROS);
-        let text =
-            serde_json::to_string(&remembered).map_err(|error| AccessError(error.to_string()))?;
+        let text = serde_json::to_string(&remembered)
+            .map_err(|error| AccessError::Refused(error.to_string()))?;
         write_private(&self.directory.join("unlocked"), text.as_bytes())
     }
 
@@ -116,9 +102,19 @@ impl FileAccess {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
+    /// Every grant there is, oldest first.
+    #[must_use]
+    pub fn grants(&self) -> Vec<Grant> {
+        let mut grants: Vec<_> =
+            self.grants.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        grants.sort_by_key(|grant| grant.created);
+        grants
+    }
+
     fn store(&self, grants: &HashMap<Digest, Grant>) -> Result<(), AccessError> {
         let kept: Vec<_> = grants.iter().collect();
-        let text = serde_json::to_string(&kept).map_err(|error| AccessError(error.to_string()))?;
+        let text = serde_json::to_string(&kept)
+            .map_err(|error| AccessError::Refused(error.to_string()))?;
         write_private(&self.directory.join("tokens"), text.as_bytes())
     }
 }
@@ -130,7 +126,7 @@ impl Access for FileAccess {
         let now = grant.created;
         grants.retain(|_, kept| kept.expires.is_none_or(|end| end > now));
         if grants.len() >= GRANTS_MAX {
-            return Err(AccessError(format!(
+            return Err(AccessError::Refused(format!(
                 "{GRANTS_MAX} tokens are given out; revoke some first"
             )));
         }
@@ -138,15 +134,12 @@ impl Access for FileAccess {
         self.store(&grants)
     }
 
-    fn find(&self, secret: Digest) -> Option<Grant> {
-        self.grants.read().unwrap_or_else(PoisonError::into_inner).get(&secret).cloned()
+    async fn find(&self, secret: Digest) -> Result<Option<Grant>, AccessError> {
+        Ok(self.grants.read().unwrap_or_else(PoisonError::into_inner).get(&secret).cloned())
     }
 
-    fn list(&self) -> Vec<Grant> {
-        let mut grants: Vec<_> =
-            self.grants.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        grants.sort_by_key(|grant| grant.created);
-        grants
+    async fn list(&self) -> Result<Vec<Grant>, AccessError> {
+        Ok(self.grants())
     }
 
     async fn revoke(&self, id: Uuid) -> Result<bool, AccessError> {
@@ -164,7 +157,7 @@ impl Access for FileAccess {
         let matches = tokio::task::spawn_blocking(move || {
             Self { directory, grants: RwLock::default() }.matches(&given)
         });
-        matches.await.map_err(|error| AccessError(error.to_string()))?
+        matches.await.map_err(|error| AccessError::Refused(error.to_string()))?
     }
 }
 
@@ -182,5 +175,7 @@ fn write_private(path: &Path, contents: &[u8]) -> Result<(), AccessError> {
         file.sync_all()?;
         fs::rename(&beside, path)
     })();
-    written.map_err(|error| AccessError(format!("{} cannot be written: {error}", path.display())))
+    written.map_err(|error| {
+        AccessError::Refused(format!("{} cannot be written: {error}", path.display()))
+    })
 }

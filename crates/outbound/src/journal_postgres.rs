@@ -7,15 +7,14 @@
 
 use std::{
     hash::{BuildHasher as _, RandomState},
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use async_trait::async_trait;
-use deadpool_postgres::{
-    GenericClient, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
-    Runtime as PoolRuntime,
-};
+use deadpool_postgres::{GenericClient, Object, Pool};
 use planwright_domain::{
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
@@ -29,20 +28,18 @@ use planwright_runtime::{
         Answer, BackedOff, Decide, DueRow, Journal, JournalError, Recorded, SessionRow, Undecided,
     },
 };
-use tokio_postgres::NoTls;
 
 mod read;
 mod schema;
 mod write;
 
-use crate::journal::{codec::Packer, engine, fold, warm::Warm};
+use crate::{
+    journal::{codec::Packer, engine, fold, warm::Warm},
+    postgres::{ANSWER_MAX, connection, pool},
+};
 use read::Known;
 use write::Stored;
 
-/// How many connections one node keeps.
-const CONNECTIONS_MAX: usize = 16;
-/// How long one question may take before its connection is given up.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// How often an append decides without the row's lock.
 const UNLOCKED_MAX: u32 = 3;
 /// Appends to one session wait for each other here, so that they do not collide there.
@@ -55,6 +52,8 @@ pub struct PostgresJournal {
     /// The streams' numbers, which never change.
     known: Mutex<std::collections::HashMap<SessionIdentity, Known>>,
     packer: Mutex<Packer>,
+    /// The level of events that may be written.
+    level: AtomicU32,
     stripes: Vec<tokio::sync::Mutex<()>>,
     hasher: RandomState,
 }
@@ -73,6 +72,7 @@ impl PostgresJournal {
             warm: Mutex::default(),
             known: Mutex::default(),
             packer: Mutex::new(Packer::new().map_err(engine)?),
+            level: AtomicU32::new(1),
             stripes: std::iter::repeat_with(tokio::sync::Mutex::default).take(STRIPES).collect(),
             hasher: RandomState::new(),
         })
@@ -82,6 +82,11 @@ impl PostgresJournal {
     #[must_use]
     pub fn pool(&self) -> Pool {
         self.pool.clone()
+    }
+
+    /// Events up to this level may be written: every node knows them.
+    pub fn write_up_to(&self, level: u32) {
+        self.level.store(level, Ordering::SeqCst);
     }
 
     /// Makes sure that there is room for the streams to come.
@@ -368,39 +373,4 @@ impl PostgresJournal {
             outcome?;
         }
     }
-}
-
-/// Connections to the database at this address.
-pub fn pool(address: &str) -> Result<Pool, JournalError> {
-    let mut config: tokio_postgres::Config = address.parse().map_err(engine)?;
-    config.application_name("planwright");
-    config.connect_timeout(ANSWER_MAX);
-    config.tcp_user_timeout(ANSWER_MAX);
-    // A lock that is never given and a statement that never ends must not hold a node.
-    config.options("-c statement_timeout=5000 -c idle_in_transaction_session_timeout=10000");
-    let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_config(config, NoTls, recycle);
-    Pool::builder(manager)
-        .max_size(CONNECTIONS_MAX)
-        .runtime(PoolRuntime::Tokio1)
-        .wait_timeout(Some(ANSWER_MAX))
-        .create_timeout(Some(ANSWER_MAX))
-        .build()
-        .map_err(engine)
-}
-
-/// One connection.
-pub(crate) async fn connection(pool: &Pool) -> Result<Object, JournalError> {
-    pool.get().await.map_err(|error| {
-        let words = match &error {
-            PoolError::Timeout(_) => {
-                "the database cannot be reached, or all connections to it are busy".to_owned()
-            }
-            PoolError::Backend(error) => format!("the database cannot be reached: {error}"),
-            PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
-                error.to_string()
-            }
-        };
-        JournalError::Engine(words.into())
-    })
 }

@@ -1,9 +1,11 @@
 //! What Planwright drives, one file or folder per port and technology. No rule lives here.
 
 pub mod access_file;
+pub mod access_postgres;
 pub mod broadcast_in_process;
 pub mod broadcast_nats;
 pub mod clock_system;
+pub mod cluster_postgres;
 pub mod data_directory;
 mod ears;
 mod journal;
@@ -13,5 +15,7 @@ pub mod lane_in_process;
 pub mod lane_restate;
 pub mod model_demo;
 pub mod model_openai;
+mod passphrase;
+mod postgres;
 mod stopping;
 pub mod toolbox_files;

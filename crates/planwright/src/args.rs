@@ -1,6 +1,6 @@
 //! The command line's words.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
@@ -74,6 +74,24 @@ pub enum Command {
     },
     /// Start the server; every other command then becomes its client.
     Up,
+    /// Start a node of a cluster.
+    Node {
+        /// Where the API listens; without it, server.bind.
+        #[arg(long, env = "PLANWRIGHT_BIND", value_name = "ADDRESS")]
+        bind: Option<SocketAddr>,
+        /// What it is connected to.
+        #[command(flatten)]
+        cluster: ClusterArgs,
+    },
+    /// Run a cluster: tell the engine where the nodes are, who may decide, which events are written.
+    Cluster {
+        /// What it is connected to.
+        #[command(flatten)]
+        cluster: ClusterArgs,
+        /// What to do.
+        #[command(subcommand)]
+        command: ClusterCommand,
+    },
     /// Say whether a server runs.
     Status,
     /// Open the server in a browser.
@@ -97,6 +115,52 @@ pub enum Command {
         /// Which shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// What a node of a cluster is connected to; without these, the section `cluster` of the configuration.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ClusterArgs {
+    /// The database.
+    #[arg(long, env = "PLANWRIGHT_DATABASE", hide_env_values = true, value_name = "URL")]
+    pub database: Option<String>,
+    /// The message bus.
+    #[arg(long, env = "PLANWRIGHT_NATS", hide_env_values = true, value_name = "URL")]
+    pub nats: Option<String>,
+    /// The engine's ingress.
+    #[arg(long, env = "PLANWRIGHT_INGRESS", value_name = "URL")]
+    pub ingress: Option<String>,
+    /// The engine's administration.
+    #[arg(long, env = "PLANWRIGHT_ADMIN", value_name = "URL")]
+    pub admin: Option<String>,
+    /// Where this node listens for the engine's calls.
+    #[arg(long, env = "PLANWRIGHT_ENDPOINT", value_name = "ADDRESS")]
+    pub endpoint: Option<SocketAddr>,
+}
+
+/// Running a cluster.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// The nodes that run, and what does not work.
+    Status,
+    /// Choose the passphrase that deciding needs, from standard input.
+    Passphrase,
+    /// Tell the engine where the nodes are reached: one of them, or a balancer in front.
+    Register {
+        /// The address, as the engine reaches it.
+        url: String,
+    },
+    /// The addresses that the engine was told.
+    Deployments,
+    /// Take an address away once nothing runs there any more.
+    Drain {
+        /// Its name, as the list of deployments shows it.
+        id: String,
+        /// How many seconds to wait for what still runs there.
+        #[arg(long, default_value_t = 600)]
+        wait: u64,
+    },
+    /// Let the newest kinds of events be written, once every node knows them.
+    Finalize,
 }
 
 /// Plan work.

@@ -5,6 +5,8 @@ use std::{fs, sync::Arc, time::Duration};
 use planwright_domain::actor::Standing;
 use planwright_outbound::model_demo::{DemoModel, FILES};
 
+use planwright_runtime::runtime::Settings;
+
 use crate::{
     backend::{Backend as _, Reach},
     exit::Exit,
@@ -67,7 +69,8 @@ pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
     let pace = Duration::from_millis(if play { 2 } else { 25 });
     let model = Arc::new(DemoModel::new(pace));
     let mut installation =
-        Installation::wire(&home.path().join("data"), &workspace, model, None).await?;
+        Installation::wire(&home.path().join("data"), &workspace, model, Settings::default(), None)
+            .await?;
     // In an installation of your own, deciding needs the passphrase that you chose at the first run.
     installation.person.standing = Standing::Decides;
     installation.work(Reach::Everything);

@@ -10,7 +10,7 @@ use planwright_outbound::{
     model_openai::OpenAiModel,
     toolbox_files::FileToolbox,
 };
-use planwright_runtime::ports::{Access as _, Journal as _, Message, Model as _, ModelRequest};
+use planwright_runtime::ports::{Journal as _, Message, Model as _, ModelRequest};
 use serde_json::json;
 
 use crate::{
@@ -103,7 +103,7 @@ fn tokens(data: &Path) -> Finding {
         .and_then(|()| up::check_token(token.trim()))
         .map_err(|error| error.to_string())?;
     let access = FileAccess::open(data).map_err(|error| error.to_string())?;
-    let grants = access.list();
+    let grants = access.grants();
     if grants.iter().any(|grant| grant.expires.is_none() && grant.standing == Standing::Decides) {
         return Err("a token may decide for ever; revoke it".into());
     }

@@ -76,7 +76,9 @@ impl Installation {
         let model =
             OpenAiModel::new(settings).map_err(|failure| anyhow::anyhow!(failure.message))?;
         let model = Arc::new(model);
-        let mut opened = Self::wire(&data_path(args)?, &args.workspace, model, wrap).await?;
+        let settings = config.effects.settings();
+        let mut opened =
+            Self::wire(&data_path(args)?, &args.workspace, model, settings, wrap).await?;
         if let Some(passphrase) = first_line(args)? {
             opened.unlock_with(&passphrase)?;
         }
@@ -89,6 +91,7 @@ impl Installation {
         data: &Path,
         workspace: &Path,
         model: Arc<dyn Model>,
+        settings: Settings,
         wrap: Option<WrapToolbox>,
     ) -> anyhow::Result<Self> {
         let directory = DataDirectory::own(data, "planwright")?;
@@ -103,7 +106,7 @@ impl Installation {
             toolbox,
             clock: Arc::new(SystemClock),
         };
-        let runtime = Arc::new(Runtime::new(ports, Settings::default()));
+        let runtime = Arc::new(Runtime::new(ports, settings));
         let person = Person::new(&user(), &surface(), Standing::Speaks);
         let identity = SessionIdentity::new(ChannelType::Cli, new_key()?);
         let access = Arc::new(FileAccess::open(directory.path())?);

@@ -7,11 +7,13 @@ use clap::Parser as _;
 
 pub mod args;
 pub mod backend;
+pub mod cluster;
 pub mod config;
 pub mod demo;
 pub mod doctor;
 pub mod exit;
 pub mod installation;
+pub mod node;
 pub mod remote;
 pub mod session;
 pub mod talk;
@@ -64,6 +66,14 @@ async fn act(
             let installation = Installation::open(args, &config, wrap).await?;
             up::run(installation, &config.server, terminal, &data).await
         }
+        Command::Node { bind, cluster } => {
+            let config = Config::load(args.config.as_deref(), &data)?;
+            node::run(args, &config, *bind, cluster, terminal, wrap).await
+        }
+        Command::Cluster { cluster, command } => {
+            let config = Config::load(args.config.as_deref(), &data)?;
+            cluster::run(args, &config.cluster.with(cluster), command, terminal).await
+        }
         Command::Chat { .. } | Command::Plan { .. } | Command::Session { .. } => {
             let mut backend = backend(args, wrap).await?;
             talk(args, &mut *backend, terminal).await
@@ -100,10 +110,12 @@ async fn talk(
         }
         Command::Chat { .. } => talk::converse(backend, terminal).await,
         Command::Plan { command } => talk::say(backend, terminal, &command.line()).await,
-        Command::Completions { .. }
+        Command::Cluster { .. }
+        | Command::Completions { .. }
         | Command::Config { .. }
         | Command::Demo { .. }
         | Command::Doctor
+        | Command::Node { .. }
         | Command::Open
         | Command::Status
         | Command::Up => Ok(Exit::Fine),
@@ -112,7 +124,7 @@ async fn talk(
 
 /// Logs to standard error: what went wrong, or what `PLANWRIGHT_LOG` asks for. A server logs JSON.
 fn log(args: &Args) {
-    let is_server = matches!(args.command, Command::Up);
+    let is_server = matches!(args.command, Command::Up | Command::Node { .. });
     let usual = if is_server { "info" } else { "error" };
     let filter = tracing_subscriber::EnvFilter::try_from_env("PLANWRIGHT_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual));

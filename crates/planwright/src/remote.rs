@@ -46,6 +46,9 @@ pub struct ServerFile {
     pub url: String,
     /// Its process.
     pub pid: u32,
+    /// Whether it is a node of a cluster, which keeps the passphrase elsewhere.
+    #[serde(default)]
+    pub is_node: bool,
 }
 
 impl ServerFile {
@@ -71,6 +74,7 @@ pub struct Remote {
     decider: Option<String>,
     identity: SessionIdentity,
     surface: String,
+    is_node: bool,
 }
 
 impl Remote {
@@ -91,6 +95,7 @@ impl Remote {
             decider: None,
             identity: SessionIdentity::new(ChannelType::Cli, new_key()?),
             surface: surface(),
+            is_node: server.is_node,
         };
         let pointer: Pointer = remote.get("/api/pointers/terminal").await?;
         let key = match (session, pointer.key) {
@@ -188,7 +193,7 @@ impl Backend for Remote {
     }
 
     fn has_passphrase(&self) -> bool {
-        self.data.join("passphrase").exists()
+        self.is_node || self.data.join("passphrase").exists()
     }
 
     fn is_unlocked(&mut self) -> bool {

@@ -21,6 +21,8 @@ use crate::{
     terminal::Terminal,
 };
 
+/// How long nothing is heard before the session is looked at again.
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(2);
 /// How many typed lines may wait.
 const LINES_MAX: usize = 64;
 
@@ -92,6 +94,7 @@ pub async fn converse(backend: &mut dyn Backend, terminal: &mut Terminal) -> any
                 }
             },
             signal = watch.ear.next() => watch.hear(backend, terminal, signal),
+            () = tokio::time::sleep(LOOK_AGAIN), if !is_resting => {}
             _ = tokio::signal::ctrl_c() => {
                 if is_resting {
                     break;
@@ -208,8 +211,10 @@ impl Watch {
     ) -> anyhow::Result<()> {
         while !self.catch_up(backend, terminal).await? {
             terminal.busy("working");
-            let signal = self.ear.next().await;
-            self.hear(backend, terminal, signal);
+            // What tells of news may itself be gone.
+            if let Ok(signal) = tokio::time::timeout(LOOK_AGAIN, self.ear.next()).await {
+                self.hear(backend, terminal, signal);
+            }
         }
         terminal.quiet();
         Ok(())
@@ -223,6 +228,7 @@ impl Watch {
     ) -> anyhow::Result<bool> {
         loop {
             let view = backend.status().await?;
+            terminal.degraded(&view.degraded);
             if view.version == self.seen {
                 return Ok(view.resting);
             }
@@ -271,7 +277,7 @@ impl Lines {
     }
 
     /// A line that is not shown while it is typed.
-    async fn hidden(&mut self, prompt: &str) -> anyhow::Result<String> {
+    pub async fn hidden(&mut self, prompt: &str) -> anyhow::Result<String> {
         use std::io::Write as _;
         let stdin = std::io::stdin();
         let before = tcgetattr(&stdin)?;

@@ -46,13 +46,22 @@ pub struct Terminal {
     streamed: usize,
     /// The answer that was printed last; pieces of it that come late are dropped.
     printed: Option<(TurnId, u32)>,
+    /// What was last said to be degraded.
+    degraded: Vec<String>,
 }
 
 impl Terminal {
     /// A terminal that speaks words, or JSON.
     #[must_use]
     pub fn new(json: bool) -> Self {
-        Self { json, spinner: None, calls: HashMap::new(), streamed: 0, printed: None }
+        Self {
+            json,
+            spinner: None,
+            calls: HashMap::new(),
+            streamed: 0,
+            printed: None,
+            degraded: Vec::new(),
+        }
     }
 
     /// Whether it speaks JSON.
@@ -79,6 +88,25 @@ impl Terminal {
     pub fn refusal(&mut self, words: &str) {
         let text = format!("{BAD}✗{BAD:#} {words}");
         self.row(&text, || json!({"type": "refused", "words": words}));
+    }
+
+    /// What does not work as it should, when that changes.
+    pub fn degraded(&mut self, sentences: &[String]) {
+        if self.degraded == sentences {
+            return;
+        }
+        self.degraded = sentences.to_vec();
+        self.quiet();
+        for words in sentences {
+            let text = format!("{WARN}!{WARN:#} {words}");
+            self.row(&text, || json!({"type": "degraded", "words": words}));
+        }
+        if sentences.is_empty() {
+            self.row(
+                &format!("{GOOD}✓{GOOD:#} everything gets through again"),
+                || json!({"type": "recovered"}),
+            );
+        }
     }
 
     /// An error that ends the program.

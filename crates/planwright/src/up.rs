@@ -1,13 +1,20 @@
 //! `planwright up`: the runtime behind HTTP, until it is told to stop; and what asks after it.
 
-use std::{fs, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
+use std::{
+    fs, io::Write as _, net::SocketAddr, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail};
 use planwright_domain::{
     actor::{PersonId, Standing},
     digest::Digest,
+    time::Time,
 };
-use planwright_runtime::ports::{Access as _, Grant};
+use planwright_runtime::{
+    ports::{Access, Grant},
+    runtime::Runtime,
+};
 use planwright_surfaces::http::{self, App, HttpSettings, tokens::new_secret};
 use serde_json::json;
 use tokio::{
@@ -35,57 +42,92 @@ pub async fn run(
     terminal: &mut Terminal,
     data: &Path,
 ) -> anyhow::Result<Exit> {
-    first_token(&installation, data).await?;
+    let now = installation.runtime.ports.clock.now();
+    first_token(&*installation.access, now, data).await?;
     let mut lines = Lines::default();
     if !installation.has_passphrase() && lines.is_terminal() {
         choose_passphrase(&mut installation, &mut lines).await?;
     }
-    let listener = TcpListener::bind(config.bind).await.with_context(|| {
-        format!("{} cannot be listened at; set server.bind to another", config.bind)
-    })?;
-    let address = listener.local_addr()?;
-    let figures = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().ok();
-    let app = App::new(
-        installation.runtime.clone(),
-        installation.access.clone(),
-        settings(config, address.port()),
-    );
-    let app = Arc::new(match figures {
-        Some(figures) => app.with_figures(figures),
-        None => app,
-    });
+    let api = Api::bind(config.bind).await?;
+    let (runtime, access) = (installation.runtime.clone(), installation.access.clone());
     installation.work(Reach::Everything);
-    let url = format!(
-        "http://{}",
-        if address.ip().is_unspecified() {
-            format!("127.0.0.1:{}", address.port())
-        } else {
-            address.to_string()
-        }
-    );
-    write_private(
-        &ServerFile::path(data),
-        &serde_json::to_string(&ServerFile { url: url.clone(), pid: std::process::id() })?,
-    )?;
-    terminal.row(
-        &format!("planwright listens at {url}; its token is in {}", data.join("token").display()),
-        || json!({"type": "listening", "url": url}),
-    );
+    api.announce(terminal, data, false)?;
     if !installation.has_passphrase() {
         terminal.line("no passphrase was chosen yet, so nothing can be approved; stop, run planwright chat once, and start again");
     }
-    let serving = http::serve(listener, app, told_to_stop());
-    let stop = told_to_stop();
-    let served = tokio::select! {
-        served = serving => served,
-        // Streams have no end of their own: they are cut after a while, and clients resume elsewhere.
-        () = async { stop.await; tokio::time::sleep(std::time::Duration::from_secs(2)).await } => Ok(()),
-    };
+    let served = api.serve(runtime, access, config).await;
     let _ = fs::remove_file(ServerFile::path(data));
     installation.rest().await;
     terminal.line("stopped; everything is kept");
     served?;
     Ok(Exit::Fine)
+}
+
+/// The API at its address.
+pub struct Api {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// How long open requests may take to end. Streams have no end of their own: they are cut, and
+/// clients resume elsewhere.
+const REQUESTS_END: Duration = Duration::from_secs(2);
+
+impl Api {
+    /// Listens at this address.
+    pub async fn bind(address: SocketAddr) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(address).await.with_context(|| {
+            format!("{address} cannot be listened at; set server.bind to another")
+        })?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
+    /// Says where it is, to people and to the program's other processes.
+    pub fn announce(
+        &self,
+        terminal: &mut Terminal,
+        data: &Path,
+        is_node: bool,
+    ) -> anyhow::Result<()> {
+        let url = if self.address.ip().is_unspecified() {
+            format!("http://127.0.0.1:{}", self.address.port())
+        } else {
+            format!("http://{}", self.address)
+        };
+        let file = ServerFile { url: url.clone(), pid: std::process::id(), is_node };
+        write_private(&ServerFile::path(data), &serde_json::to_string(&file)?)?;
+        let token = data.join("token");
+        terminal.row(
+            &format!("planwright listens at {url}; its token is in {}", token.display()),
+            || json!({"type": "listening", "url": url}),
+        );
+        Ok(())
+    }
+
+    /// Serves until the process is told to stop.
+    pub async fn serve(
+        self,
+        runtime: Arc<Runtime>,
+        access: Arc<dyn Access>,
+        config: &ServerConfig,
+    ) -> anyhow::Result<()> {
+        let figures = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().ok();
+        let app = App::new(runtime, access, settings(config, self.address.port()));
+        let app = Arc::new(match figures {
+            Some(figures) => app.with_figures(figures),
+            None => app,
+        });
+        let serving = http::serve(self.listener, app, told_to_stop());
+        let cut = async {
+            told_to_stop().await;
+            tokio::time::sleep(REQUESTS_END).await;
+        };
+        tokio::select! {
+            served = serving => Ok(served?),
+            () = cut => Ok(()),
+        }
+    }
 }
 
 /// Says whether a server runs, and what waits there.
@@ -98,13 +140,23 @@ pub async fn status(terminal: &mut Terminal, data: &Path) -> anyhow::Result<Exit
         return Ok(Exit::Failed);
     };
     let answer = reqwest::Client::new().get(format!("{}/ready", server.url)).send().await;
-    let is_ready = answer.is_ok_and(|answer| answer.status().is_success());
-    let words =
-        if is_ready { "ready" } else { "not answering; start it again with: planwright up" };
+    let (is_ready, words, degraded) = match answer {
+        Err(_) => (false, "not answering; start it again".to_owned(), Vec::new()),
+        Ok(answer) => {
+            let is_ready = answer.status().is_success();
+            let body: serde_json::Value = answer.json().await.unwrap_or_default();
+            let words =
+                if is_ready { "ready" } else { body["detail"].as_str().unwrap_or("not ready") };
+            let degraded: Vec<String> =
+                serde_json::from_value(body["degraded"].clone()).unwrap_or_default();
+            (is_ready, words.to_owned(), degraded)
+        }
+    };
     terminal.row(
         &format!("server at {} (process {}): {words}", server.url, server.pid),
         || json!({"type": "status", "running": is_ready, "url": server.url, "pid": server.pid}),
     );
+    terminal.degraded(&degraded);
     Ok(if is_ready { Exit::Fine } else { Exit::Failed })
 }
 
@@ -151,7 +203,7 @@ pub fn check_token(token: &str) -> anyhow::Result<()> {
 }
 
 /// Makes the first token at the first start. It never carries the right to decide.
-async fn first_token(installation: &Installation, data: &Path) -> anyhow::Result<()> {
+pub async fn first_token(access: &dyn Access, now: Time, data: &Path) -> anyhow::Result<()> {
     let path = data.join("token");
     let token = match fs::read_to_string(&path) {
         Ok(token) => token.trim().to_owned(),
@@ -165,7 +217,7 @@ async fn first_token(installation: &Installation, data: &Path) -> anyhow::Result
     check_token(&token).with_context(|| path.display().to_string())?;
     private(&path)?;
     let secret = Digest::of(token.as_bytes());
-    if installation.access.find(secret).is_some() {
+    if access.find(secret).await?.is_some() {
         return Ok(());
     }
     let grant = Grant {
@@ -173,10 +225,10 @@ async fn first_token(installation: &Installation, data: &Path) -> anyhow::Result
         name: "first token".into(),
         person: PersonId("owner".into()),
         standing: Standing::Speaks,
-        created: installation.runtime.ports.clock.now(),
+        created: now,
         expires: None,
     };
-    Ok(installation.access.keep(grant, secret).await?)
+    Ok(access.keep(grant, secret).await?)
 }
 
 /// Refuses a file that others can read.
@@ -196,7 +248,8 @@ fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     Ok(file.sync_all()?)
 }
 
-async fn told_to_stop() {
+/// Ends when the process is told to stop.
+pub async fn told_to_stop() {
     let (Ok(mut terminate), Ok(mut interrupt)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {

@@ -346,14 +346,23 @@ impl Runtime {
         begun: Instant,
     ) -> Result<(), JournalError> {
         let (call, attempt) = (run.call, run.attempt);
-        if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
-            return Ok(());
-        }
         let toolbox = self.ports.toolbox.clone();
         let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
-        let acted = tokio::spawn(async move { timeout(limit, toolbox.run(run)).await });
+        let start_by = Duration::from_millis(self.settings.start_by_ms.cast_unsigned());
+        let acting = tokio::spawn(async move {
+            // The last look at the clock stands immediately before the act.
+            if begun.elapsed() > start_by {
+                return None;
+            }
+            Some(timeout(limit, toolbox.run(run)).await)
+        });
+        let acted = match acting.await {
+            Ok(None) => return Ok(()),
+            Ok(Some(acted)) => Ok(acted),
+            Err(broken) => Err(broken),
+        };
         failpoint::hit("tool.before_record");
-        let result = match (acted.await, repeat) {
+        let result = match (acted, repeat) {
             (Ok(Ok(result)), _) => result,
             (Ok(Err(_)), Repeat::Harmless) => {
                 failed(format!("no result within {} s", limit.as_secs()))

@@ -2,7 +2,8 @@
 //!
 //! Without the feature `failpoints` a hit is nothing at all. With it, the environment variable
 //! `PLANWRIGHT_FAILPOINT=name:n` kills the process, as `kill -9` would, at the n-th hit of that
-//! point: no destructor runs, no buffer is flushed.
+//! point: no destructor runs, no buffer is flushed. `PLANWRIGHT_FREEZEPOINT=name:n` stops it there
+//! instead, until it is told to continue.
 
 /// Every point there is, for the proof that visits them all.
 pub const POINTS: [&str; 22] = [
@@ -33,22 +34,32 @@ pub const POINTS: [&str; 22] = [
 /// A hit of a named point.
 #[cfg(feature = "failpoints")]
 pub fn hit(name: &'static str) {
+    use rustix::process::Signal;
     use std::sync::{
         OnceLock,
         atomic::{AtomicU64, Ordering},
     };
-    static ARMED: OnceLock<Option<(String, AtomicU64)>> = OnceLock::new();
-    let armed = ARMED.get_or_init(|| {
-        let text = std::env::var("PLANWRIGHT_FAILPOINT").ok()?;
-        let (name, count) = text.split_once(':')?;
-        Some((name.to_owned(), AtomicU64::new(count.parse().ok()?)))
-    });
-    if let Some((armed, left)) = armed
-        && armed == name
-        && left.fetch_sub(1, Ordering::SeqCst) == 1
-    {
-        let _ =
-            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    type Armed = OnceLock<Option<(String, AtomicU64)>>;
+    static KILL: Armed = OnceLock::new();
+    static FREEZE: Armed = OnceLock::new();
+    let points = [
+        (&KILL, "PLANWRIGHT_FAILPOINT", Signal::KILL),
+        (&FREEZE, "PLANWRIGHT_FREEZEPOINT", Signal::STOP),
+    ];
+    for (point, variable, signal) in points {
+        let armed = point.get_or_init(|| {
+            let text = std::env::var(variable).ok()?;
+            let (name, count) = text.split_once(':')?;
+            Some((name.to_owned(), AtomicU64::new(count.parse().ok()?)))
+        });
+        if let Some((armed, left)) = armed
+            && armed == name
+            && left.fetch_sub(1, Ordering::SeqCst) == 1
+        {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+            // The signal may reach another thread first; this one must not go on meanwhile.
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
     }
 }
 

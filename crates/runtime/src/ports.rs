@@ -402,8 +402,14 @@ pub struct Grant {
 
 /// Why access could not be looked up or changed. The operator reads this.
 #[derive(Debug, thiserror::Error)]
-#[error("access cannot be looked up or changed: {0}")]
-pub struct AccessError(pub String);
+pub enum AccessError {
+    /// It will not be, and why.
+    #[error("access cannot be looked up or changed: {0}")]
+    Refused(String),
+    /// It cannot be now.
+    #[error("who may do what cannot be looked up now: {0}")]
+    Unreachable(String),
+}
 
 /// Who may do what. Secrets are never kept, only their digests.
 #[async_trait]
@@ -412,10 +418,10 @@ pub trait Access: Send + Sync {
     async fn keep(&self, grant: Grant, secret: Digest) -> Result<(), AccessError>;
 
     /// The grant of this secret.
-    fn find(&self, secret: Digest) -> Option<Grant>;
+    async fn find(&self, secret: Digest) -> Result<Option<Grant>, AccessError>;
 
-    /// Every grant there is.
-    fn list(&self) -> Vec<Grant>;
+    /// Every grant there is, oldest first.
+    async fn list(&self) -> Result<Vec<Grant>, AccessError>;
 
     /// Takes a grant back; whether there was one.
     async fn revoke(&self, id: Uuid) -> Result<bool, AccessError>;

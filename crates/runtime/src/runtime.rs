@@ -120,6 +120,12 @@ impl Runtime {
         self.ports.journal.session(identity).await
     }
 
+    /// What does not get through at the moment, in sentences for people.
+    #[must_use]
+    pub fn trouble(&self) -> Vec<String> {
+        [self.ports.lane.trouble(), self.ports.broadcast.trouble()].into_iter().flatten().collect()
+    }
+
     pub(crate) fn in_ms(&self, milliseconds: i64) -> Time {
         self.ports.clock.now().plus_micros(milliseconds * 1_000)
     }

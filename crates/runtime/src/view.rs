@@ -43,6 +43,9 @@ pub struct StatusView {
     pub doubts: Vec<DoubtView>,
     /// What the model cost.
     pub usage: Usage,
+    /// What does not work as it should, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
 }
 
 /// A call whose outcome nobody knows.
@@ -117,6 +120,7 @@ impl Runtime {
                 })
                 .collect(),
             usage: session.usage,
+            degraded: self.trouble(),
         })
     }
 

@@ -17,6 +17,7 @@ use crate::scripted_model::{ScriptedModel, worker};
 
 mod http;
 mod life;
+pub mod person;
 pub mod verdict;
 
 /// How a life ends.
@@ -76,7 +77,7 @@ pub struct Campaign {
 }
 
 /// The passphrase of every campaign.
-const PASSPHRASE: &str = "correct horse battery";
+pub const PASSPHRASE: &str = "correct horse battery";
 /// How many conversations a campaign keeps.
 const SESSIONS: usize = 5;
 /// How long one life may take.

@@ -11,6 +11,7 @@
 )]
 
 pub mod clock;
+pub mod cluster;
 pub mod house;
 pub mod journal_contract;
 pub mod kill;

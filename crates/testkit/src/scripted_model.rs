@@ -3,7 +3,10 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -36,6 +39,8 @@ pub struct Said {
     pub shape: Shape,
     /// How long it thinks first.
     pub thinks: Duration,
+    /// How long it pauses between two pieces.
+    pub pace: Duration,
 }
 
 impl Said {
@@ -88,6 +93,7 @@ pub struct Told {
 pub struct ScriptedModel {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Value>>>,
+    thinking: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
 }
 
@@ -95,6 +101,7 @@ pub struct ScriptedModel {
 struct Shared {
     conduct: Conduct,
     requests: Arc<Mutex<Vec<Value>>>,
+    thinking: Arc<AtomicUsize>,
     key: Option<String>,
 }
 
@@ -113,12 +120,14 @@ impl ScriptedModel {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let shared = Shared { conduct, requests: requests.clone(), key };
+        let thinking = Arc::<AtomicUsize>::default();
+        let shared =
+            Shared { conduct, requests: requests.clone(), thinking: thinking.clone(), key };
         let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(shared);
         let serving = tokio::spawn(async move {
             let _ = axum::serve(listener, router).await;
         });
-        Ok(Self { address, requests, serving })
+        Ok(Self { address, requests, thinking, serving })
     }
 
     /// A server that says these things, one after the other, and then nothing but "the script has ended".
@@ -133,6 +142,12 @@ impl ScriptedModel {
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// How many requests it thinks about whose callers are still there.
+    #[must_use]
+    pub fn thinking(&self) -> usize {
+        self.thinking.load(Ordering::SeqCst)
     }
 
     /// What it was sent so far.
@@ -174,7 +189,10 @@ async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes)
         requests.len() - 1
     };
     let said = (shared.conduct)(&read(told, earlier));
+    let thought = Thought::begin(&shared.thinking);
     tokio::time::sleep(said.thinks).await;
+    drop(thought);
+    let pace = said.pace;
     match said.shape {
         Shape::TooManyRequests => {
             let mut response =
@@ -194,14 +212,31 @@ async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes)
             let pieces = wire::pieces(&said)
                 .into_iter()
                 .map(|piece| Ok::<_, std::io::Error>(Bytes::from(piece)));
-            let paced = stream::unfold(pieces, |mut pieces| async move {
+            let paced = stream::unfold(pieces, move |mut pieces| async move {
                 let piece = pieces.next()?;
                 tokio::task::yield_now().await;
+                tokio::time::sleep(pace).await;
                 Some((piece, pieces))
             });
             ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(paced))
                 .into_response()
         }
+    }
+}
+
+/// A request that is thought about, until it is answered or its caller is gone.
+struct Thought(Arc<AtomicUsize>);
+
+impl Thought {
+    fn begin(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Thought {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -29,14 +29,25 @@ pub async fn listen(
     session: &str,
     after: u64,
 ) -> anyhow::Result<BoxStream<'static, Envelope>> {
+    listen_at(&served.url, &served.token, wire, session, after).await
+}
+
+/// The same at any server.
+pub async fn listen_at(
+    url: &str,
+    token: &str,
+    wire: Wire,
+    session: &str,
+    after: u64,
+) -> anyhow::Result<BoxStream<'static, Envelope>> {
     match wire {
         Wire::WebSocket => {
-            let url = format!(
+            let address = format!(
                 "{}/api/ws?sessionId={session}&after={after}",
-                served.url.replacen("http", "ws", 1)
+                url.replacen("http", "ws", 1)
             );
-            let mut request = url.into_client_request()?;
-            let bearer = HeaderValue::from_str(&format!("Bearer {}", served.token))?;
+            let mut request = address.into_client_request()?;
+            let bearer = HeaderValue::from_str(&format!("Bearer {token}"))?;
             request.headers_mut().insert("authorization", bearer);
             let (socket, _) = connect_async(request).await?;
             let frames = socket.filter_map(|frame| async move {
@@ -49,8 +60,8 @@ pub async fn listen(
         }
         Wire::ServerSent => {
             let path = format!("/api/sessions/{session}/stream?after={after}");
-            let response =
-                served.request(reqwest::Method::GET, &path).send().await?.error_for_status()?;
+            let request = reqwest::Client::new().get(format!("{url}{path}")).bearer_auth(token);
+            let response = request.send().await?.error_for_status()?;
             let events = response.bytes_stream().eventsource();
             Ok(events
                 .filter_map(|event| async move { serde_json::from_str(&event.ok()?.data).ok() })

@@ -12,9 +12,9 @@ use super::{RestateLane, peer::Peer, wake::Wake, wake::note};
 /// How often the journal is asked for rows that nobody acted on.
 const SWEEP: Duration = Duration::from_secs(1);
 /// How long a row may be due before the sweep takes it up.
-const GRACE_MICROS: i64 = 1_500_000;
+const GRACE_MICROS: i64 = 1_000_000;
 /// Wake-ups of one row within this time are one, whichever node sends them.
-const SLOT_MICROS: i64 = 3_000_000;
+const SLOT_MICROS: i64 = 2_000_000;
 /// How many rows one sweep takes.
 const ROWS: usize = 1_024;
 

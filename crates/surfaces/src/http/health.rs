@@ -25,21 +25,27 @@ pub struct Well {
     pub status: &'static str,
     /// The version of the program.
     pub version: &'static str,
+    /// What does not work as it should, in sentences.
+    pub degraded: Vec<String>,
 }
 
-const WELL: Well = Well { status: "well", version: env!("CARGO_PKG_VERSION") };
+impl Well {
+    fn with(degraded: Vec<String>) -> Json<Self> {
+        Json(Self { status: "well", version: env!("CARGO_PKG_VERSION"), degraded })
+    }
+}
 
 /// Whether the process is there.
 #[utoipa::path(get, path = "/health", security(()), responses((status = 200, body = Well), Problems))]
 pub(crate) async fn health() -> Json<Well> {
-    Json(WELL)
+    Well::with(Vec::new())
 }
 
 /// Whether it can take work: the journal answers.
 #[utoipa::path(get, path = "/ready", security(()), responses((status = 200, body = Well), Problems))]
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Well>, Problem> {
     app.runtime.ports.journal.due(None, 1).await?;
-    Ok(Json(WELL))
+    Ok(Well::with(app.runtime.trouble()))
 }
 
 /// The figures, as Prometheus reads them.

@@ -118,14 +118,18 @@ impl From<Refusal> for Problem {
 impl From<JournalError> for Problem {
     fn from(error: JournalError) -> Self {
         tracing::error!(%error, event = "journal_failed");
-        let detail = "the journal could not answer; nothing was changed. Ask again, with the same Idempotency-Key";
+        let detail = "the journal cannot answer now, so it is not known whether this was taken; ask again with the same Idempotency-Key, and it is taken once";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_failed", detail)
     }
 }
 
 impl From<AccessError> for Problem {
     fn from(error: AccessError) -> Self {
-        Self::new(StatusCode::CONFLICT, "access", error.to_string())
+        let status = match &error {
+            AccessError::Refused(_) => StatusCode::CONFLICT,
+            AccessError::Unreachable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, "access", error.to_string())
     }
 }
 

@@ -111,7 +111,10 @@ pub(crate) async fn give_token(
 
 /// The tokens that were given out.
 #[utoipa::path(get, path = "/api/tokens", responses((status = 200, body = [TokenRow]), Problems))]
-pub(crate) async fn list_tokens(State(app): State<Arc<App>>, _: Caller) -> Json<Vec<TokenRow>> {
+pub(crate) async fn list_tokens(
+    State(app): State<Arc<App>>,
+    _: Caller,
+) -> Result<Json<Vec<TokenRow>>, Problem> {
     let row = |grant: Grant| TokenRow {
         id: grant.id,
         name: grant.name,
@@ -120,7 +123,7 @@ pub(crate) async fn list_tokens(State(app): State<Arc<App>>, _: Caller) -> Json<
         created: time(grant.created),
         expires: grant.expires.map(time),
     };
-    Json(app.access.list().into_iter().map(row).collect())
+    Ok(Json(app.access.list().await?.into_iter().map(row).collect()))
 }
 
 /// Takes a token back.

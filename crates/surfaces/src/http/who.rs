@@ -107,7 +107,7 @@ pub(crate) async fn authenticate(
     next: Next,
 ) -> Response {
     let asks = format!("{} {}", request.method(), request.uri().path());
-    match identify(&app, request.headers(), asks) {
+    match identify(&app, request.headers(), asks).await {
         Ok(caller) => {
             if app.limits.callers.check_key(&caller.grant).is_err() {
                 let words = "you ask too often; wait a second";
@@ -121,7 +121,7 @@ pub(crate) async fn authenticate(
     }
 }
 
-fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller, Problem> {
+async fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller, Problem> {
     let bearer = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
@@ -131,7 +131,8 @@ fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller, Prob
         (None, Some(secret)) => (secret, ChannelType::Web),
         (None, None) => return Err(unknown()),
     };
-    let grant = app.access.find(Digest::of(secret.trim().as_bytes())).ok_or_else(unknown)?;
+    let secret = Digest::of(secret.trim().as_bytes());
+    let grant = app.access.find(secret).await?.ok_or_else(unknown)?;
     if grant.expires.is_some_and(|end| end <= app.runtime.ports.clock.now()) {
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,

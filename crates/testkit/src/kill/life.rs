@@ -11,7 +11,11 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::{Acknowledged, Campaign, Death, PASSPHRASE, Wire, http::HttpProcess};
+use super::{
+    Acknowledged, Campaign, Death, PASSPHRASE, Wire,
+    http::HttpProcess,
+    person::{self, Whim},
+};
 
 /// How long an answer may take.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(8);
@@ -104,37 +108,17 @@ async fn step(
     let Some(status) = process.ask(campaign, session, "/plan status").await else {
         return Step::Dead;
     };
-    let status = &status["status"];
-    let doubts = status["doubts"].as_array().cloned().unwrap_or_default();
-    let plan = status["plan"]["status"].as_str().unwrap_or_default();
-    let is_active = status["plan_active"] == Value::Bool(true);
-    let waiting = status["waiting"].as_str();
-    let moving = status["turn_open"] == Value::Bool(true) || status["queued"].as_u64() > Some(0);
-    let token = campaign.rng.u64(..);
-    let chatter = campaign.rng.u8(0..10) == 0;
-    let line = match (is_active, plan, waiting) {
-        _ if !doubts.is_empty() => {
-            let call = doubts[0]["call"].as_str().unwrap_or_default();
-            format!("/plan settle {call} happened")
-        }
-        _ if moving => return process.wait(campaign, session).await,
-        _ if chatter => format!("just talk {token:x}"),
-        (false, _, _) if *death == Death::Peaceful => return Step::Rests,
-        (false, _, _) => "/plan on".into(),
-        (true, "Drafting", _) => format!("plan the work {token:x}"),
-        (true, "Ready", Some("decision")) if *death == Death::Peaceful => return Step::Rests,
-        (true, "Ready", Some("decision")) => {
+    let is_peaceful = *death == Death::Peaceful;
+    let line = match person::next(&status["status"], &mut campaign.rng, is_peaceful) {
+        Whim::Wait => return process.wait(campaign, session).await,
+        Whim::Rest => return Step::Rests,
+        Whim::Say(line) => line,
+        Whim::ReadThen(line) => {
             if process.ask(campaign, session, "/plan show").await.is_none() {
                 return Step::Dead;
             }
-            if campaign.rng.u8(0..4) == 0 {
-                format!("/plan changes please {token:x}")
-            } else {
-                "/plan approve".into()
-            }
+            line
         }
-        (true, _, Some("resume")) => "/plan resume".into(),
-        (true, _, _) => return process.wait(campaign, session).await,
     };
     match process.ask(campaign, session, &line).await {
         None => Step::Dead,

@@ -1,6 +1,9 @@
 //! Log, journal and ledger, held against each other.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use planwright_domain::{
     command::{PersonCommand, SessionCommand},
@@ -9,15 +12,15 @@ use planwright_domain::{
     next::{Waiting, waiting},
     plan::PlanEvent,
     session::{Session, SessionEvent},
-    turn::TurnEvent,
+    turn::{Arrival, TurnEvent},
 };
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
     dispatch::dispatch,
-    ports::{Answer, Journal as _, Recorded},
+    ports::{Answer, Journal, Recorded},
 };
 
-use super::{Campaign, journal_path};
+use super::{Acknowledged, Campaign, journal_path};
 use crate::ledger;
 
 /// What was found.
@@ -52,12 +55,23 @@ impl Verdict {
 
 /// Looks at everything that is left of a campaign.
 pub async fn verdict(campaign: &Campaign) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::default();
     let journal = SqliteJournal::open(&journal_path(&campaign.data()))?;
-    let ledger = ledger::read(&campaign.ledger())?;
+    let sessions: Vec<_> = Campaign::sessions().collect();
+    judge(&journal, &campaign.ledger(), &sessions, &campaign.acknowledged).await
+}
+
+/// Holds a journal, a ledger and what was acknowledged in these sessions against each other.
+pub async fn judge(
+    journal: &dyn Journal,
+    ledger: &Path,
+    sessions: &[String],
+    sent: &[Acknowledged],
+) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::default();
+    let ledger = ledger::read(ledger)?;
     verdict.effects = ledger.len();
     let mut calls: BTreeMap<CallId, Outcome> = BTreeMap::new();
-    for key in Campaign::sessions() {
+    for key in sessions {
         let identity = SessionIdentity::parse(&format!("cli:{key}"))?;
         let events = journal.events(&identity, Seq(0), usize::MAX).await?;
         let session = journal.session(&identity).await?;
@@ -68,9 +82,10 @@ pub async fn verdict(campaign: &Campaign) -> anyhow::Result<Verdict> {
         if folded != *session {
             verdict.lost.push(format!("{key}: the stored session is not the fold of its events"));
         }
-        acknowledged(campaign, &journal, &key, &identity, &events, &mut verdict).await?;
+        acknowledged(sent, journal, key, &identity, &events, &mut verdict).await?;
         outcomes(&events, &mut calls);
-        pending(&journal, &identity, &session, &mut verdict).await?;
+        moved_twice(key, &events, &mut verdict);
+        pending(journal, &identity, &session, &mut verdict).await?;
     }
     for (call, count) in ledger {
         match calls.get(&call) {
@@ -95,14 +110,14 @@ enum Outcome {
 
 /// Every acknowledged command is there, once, and asking again gives the same answer.
 async fn acknowledged(
-    campaign: &Campaign,
-    journal: &SqliteJournal,
+    sent: &[Acknowledged],
+    journal: &dyn Journal,
     key: &str,
     identity: &SessionIdentity,
     events: &[Recorded],
     verdict: &mut Verdict,
 ) -> anyhow::Result<()> {
-    for sent in campaign.acknowledged.iter().filter(|sent| sent.session == key) {
+    for sent in sent.iter().filter(|sent| sent.session == key) {
         let texts = events.iter().filter(|recorded| matches!(&recorded.event, SessionEvent::MessageQueued { text, .. } if *text == sent.line));
         if !sent.line.starts_with('/') && texts.count() != 1 {
             verdict.lost.push(format!("{key}: {:?} is not there exactly once", sent.line));
@@ -130,6 +145,29 @@ async fn acknowledged(
     Ok(())
 }
 
+/// No two answers, and no two results, move one turn.
+fn moved_twice(key: &str, events: &[Recorded], verdict: &mut Verdict) {
+    let mut moved = BTreeSet::new();
+    for recorded in events {
+        let what = match &recorded.event {
+            SessionEvent::Turn(TurnEvent::ModelAnswered {
+                turn,
+                round,
+                arrival: Arrival::InTime,
+                ..
+            }) => {
+                format!("round {round} of turn {turn}")
+            }
+            SessionEvent::Turn(TurnEvent::CallAnswered { call, .. }) => format!("call {call}"),
+            SessionEvent::Turn(TurnEvent::TurnFinished { turn, .. }) => format!("turn {turn}"),
+            _ => continue,
+        };
+        if !moved.insert(what.clone()) {
+            verdict.repeated.push(format!("{key}: {what} was moved twice"));
+        }
+    }
+}
+
 fn outcomes(events: &[Recorded], calls: &mut BTreeMap<CallId, Outcome>) {
     for recorded in events {
         match &recorded.event {
@@ -149,7 +187,7 @@ fn outcomes(events: &[Recorded], calls: &mut BTreeMap<CallId, Outcome>) {
 
 /// Every approval that waits can be shown and decided.
 async fn pending(
-    journal: &SqliteJournal,
+    journal: &dyn Journal,
     identity: &SessionIdentity,
     session: &Session,
     verdict: &mut Verdict,

@@ -78,6 +78,12 @@ impl Restate {
         }
     }
 
+    /// What one has printed.
+    #[must_use]
+    pub fn log(&self, at: usize) -> String {
+        fs::read_to_string(self.home.path().join(format!("node-{at}.log"))).unwrap_or_default()
+    }
+
     /// Kills one.
     pub fn kill(&mut self, at: usize) {
         self.nodes[at].daemon = None;
@@ -119,7 +125,7 @@ rocksdb-total-memory-size = "256 MiB"
 listen-mode = "tcp"
 bind-address = "127.0.0.1:{fabric}"
 advertised-address = "http://127.0.0.1:{fabric}"
-log-filter = "warn"
+log-filter = "warn,restate_invoker_impl=info"
 log-disable-ansi-codes = true
 shutdown-timeout = "2s"
 

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod cluster_kill;
 mod kill;
 mod machine;
 mod streams;
@@ -39,6 +40,15 @@ enum Proof {
         #[arg(long)]
         quick: bool,
     },
+    /// A cluster of real processes, killed and cut apart: nothing is lost, and everything goes on.
+    ClusterKill {
+        /// The seed of the load.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// 30 kills instead of 300, and one engine server instead of three.
+        #[arg(long)]
+        quick: bool,
+    },
     /// Clients that are cut off see every event once, in order; clients that stall delay nobody.
     Streams {
         /// Fewer messages.
@@ -53,6 +63,7 @@ fn main() -> ExitCode {
             machine::prove(if quick { count / 20 } else { count }, seed)
         }
         Proof::Kill { seed, quick } => kill::prove(seed, quick),
+        Proof::ClusterKill { seed, quick } => cluster_kill::prove(seed, quick),
         Proof::Streams { quick } => streams::prove(quick),
     }
 }

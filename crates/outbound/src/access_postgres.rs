@@ -1,0 +1,138 @@
+//! Who may do what, where every node can look it up: the passphrase's hash, and the digests of the
+//! tokens that were given out.
+
+use std::{
+    collections::HashMap,
+    sync::{PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use deadpool_postgres::Pool;
+use planwright_domain::digest::Digest;
+use planwright_runtime::ports::{Access, AccessError, Grant};
+use uuid::Uuid;
+
+use crate::{
+    passphrase,
+    postgres::{agree, agreed, connection},
+};
+
+/// How long a node trusts what it looked up: a token that is revoked elsewhere lasts so long here.
+const TRUSTED: Duration = Duration::from_secs(1);
+/// How many grants are kept.
+const GRANTS_MAX: i64 = 10_000;
+/// What all nodes agree on under this name is the passphrase's hash.
+const PASSPHRASE: &str = "passphrase";
+
+/// Access kept in the database.
+pub struct PostgresAccess {
+    pool: Pool,
+    seen: RwLock<HashMap<Digest, (Instant, Grant)>>,
+}
+
+impl PostgresAccess {
+    /// The access that is kept behind these connections.
+    #[must_use]
+    pub fn new(pool: Pool) -> Self {
+        Self { pool, seen: RwLock::default() }
+    }
+
+    /// Whether a passphrase was chosen.
+    pub async fn has_passphrase(&self) -> Result<bool, AccessError> {
+        Ok(agreed(&self.pool, PASSPHRASE).await.map_err(unreachable)?.is_some())
+    }
+
+    /// Chooses the passphrase of the whole cluster.
+    pub async fn choose_passphrase(&self, given: &str) -> Result<(), AccessError> {
+        let hash = passphrase::hash(given)?;
+        agree(&self.pool, PASSPHRASE, &hash).await.map_err(unreachable)
+    }
+
+    fn forget(&self, is_meant: impl Fn(&Grant) -> bool) {
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|_, (at, grant)| at.elapsed() < TRUSTED && !is_meant(grant));
+    }
+}
+
+#[async_trait]
+impl Access for PostgresAccess {
+    async fn keep(&self, grant: Grant, secret: Digest) -> Result<(), AccessError> {
+        let client = connection(&self.pool).await.map_err(unreachable)?;
+        let row =
+            client.query_one("SELECT COUNT(*) FROM grants", &[]).await.map_err(unreachable)?;
+        if row.get::<_, i64>(0) >= GRANTS_MAX {
+            return Err(AccessError::Refused(format!(
+                "{GRANTS_MAX} tokens are given out; revoke some first"
+            )));
+        }
+        let body = serde_json::to_string(&grant)
+            .map_err(|error| AccessError::Refused(error.to_string()))?;
+        let sql = "INSERT INTO grants (secret, id, body) VALUES ($1, $2, $3)
+                   ON CONFLICT (secret) DO UPDATE SET id = excluded.id, body = excluded.body";
+        client.execute(sql, &[&secret.to_string(), &grant.id, &body]).await.map_err(unreachable)?;
+        Ok(())
+    }
+
+    async fn find(&self, secret: Digest) -> Result<Option<Grant>, AccessError> {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner).get(&secret).cloned();
+        if let Some((at, grant)) = seen
+            && at.elapsed() < TRUSTED
+        {
+            return Ok(Some(grant));
+        }
+        let client = connection(&self.pool).await.map_err(unreachable)?;
+        let sql = "SELECT body FROM grants WHERE secret = $1";
+        let statement = client.prepare_cached(sql).await.map_err(unreachable)?;
+        let row =
+            client.query_opt(&statement, &[&secret.to_string()]).await.map_err(unreachable)?;
+        let Some(row) = row else { return Ok(None) };
+        let grant: Grant = read(row.get(0))?;
+        self.forget(|_| false);
+        self.seen
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(secret, (Instant::now(), grant.clone()));
+        Ok(Some(grant))
+    }
+
+    async fn list(&self) -> Result<Vec<Grant>, AccessError> {
+        let client = connection(&self.pool).await.map_err(unreachable)?;
+        let rows = client.query("SELECT body FROM grants", &[]).await.map_err(unreachable)?;
+        let mut grants =
+            rows.iter().map(|row| read(row.get(0))).collect::<Result<Vec<Grant>, _>>()?;
+        grants.sort_by_key(|grant| grant.created);
+        Ok(grants)
+    }
+
+    async fn revoke(&self, id: Uuid) -> Result<bool, AccessError> {
+        let client = connection(&self.pool).await.map_err(unreachable)?;
+        let gone = client
+            .execute("DELETE FROM grants WHERE id = $1", &[&id])
+            .await
+            .map_err(unreachable)?;
+        self.forget(|grant| grant.id == id);
+        Ok(gone > 0)
+    }
+
+    async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError> {
+        let hash = agreed(&self.pool, PASSPHRASE).await.map_err(unreachable)?;
+        let hash = hash.ok_or_else(|| {
+            AccessError::Refused(
+                "no passphrase was chosen yet; run: planwright cluster passphrase".into(),
+            )
+        })?;
+        let given = given.to_owned();
+        let fits = tokio::task::spawn_blocking(move || passphrase::fits(&given, &hash));
+        fits.await.map_err(|error| AccessError::Refused(error.to_string()))?
+    }
+}
+
+fn read(body: &str) -> Result<Grant, AccessError> {
+    serde_json::from_str(body)
+        .map_err(|error| AccessError::Refused(format!("a grant is damaged: {error}")))
+}
+
+fn unreachable(error: impl std::fmt::Display) -> AccessError {
+    AccessError::Unreachable(error.to_string())
+}

@@ -1,0 +1,33 @@
+//! The passphrase that deciding needs: how it is hashed, and whether one fits.
+
+use argon2::{
+    Argon2,
+    password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
+};
+use planwright_runtime::ports::AccessError;
+
+/// The shortest passphrase.
+const LENGTH_MIN: usize = 8;
+/// The longest passphrase that is looked at.
+const LENGTH_MAX: usize = 1_024;
+
+/// The hash of a passphrase that may be chosen.
+pub(crate) fn hash(passphrase: &str) -> Result<String, AccessError> {
+    if !(LENGTH_MIN..=LENGTH_MAX).contains(&passphrase.chars().count()) {
+        let words = format!("a passphrase has at least {LENGTH_MIN} characters");
+        return Err(AccessError::Refused(words));
+    }
+    let hash = Argon2::default().hash_password(passphrase.as_bytes()).map_err(|error| {
+        AccessError::Refused(format!("the passphrase could not be hashed: {error}"))
+    })?;
+    Ok(hash.to_string())
+}
+
+/// Whether this is the passphrase of this hash. Takes a while, on purpose.
+pub(crate) fn fits(given: &str, hash: &str) -> Result<bool, AccessError> {
+    let hash = PasswordHash::new(hash).map_err(|error| {
+        AccessError::Refused(format!("the passphrase's hash is damaged: {error}"))
+    })?;
+    let is_short = given.len() <= LENGTH_MAX * 4;
+    Ok(is_short && Argon2::default().verify_password(given.as_bytes(), &hash).is_ok())
+}

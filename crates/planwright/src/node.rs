@@ -1,0 +1,136 @@
+//! `planwright node`: one of many, over a database, an engine and a bus that all of them share.
+
+use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use planwright_domain::session::EVENT_LEVEL;
+use planwright_outbound::{
+    access_postgres::PostgresAccess,
+    broadcast_nats::NatsBroadcast,
+    clock_system::SystemClock,
+    cluster_postgres::{NodeRow, PostgresNodes},
+    data_directory::DataDirectory,
+    journal_postgres::PostgresJournal,
+    lane_restate::{self, RestateSettings, restate},
+    model_openai::OpenAiModel,
+    toolbox_files::FileToolbox,
+};
+use planwright_runtime::{
+    ports::{Clock, Toolbox},
+    runtime::{Ports, Runtime},
+};
+use tokio::sync::watch;
+
+use crate::{
+    args::{Args, ClusterArgs},
+    config::{ClusterConfig, Config, ServerConfig},
+    exit::Exit,
+    installation::{WrapToolbox, data_path, model_settings},
+    remote::ServerFile,
+    terminal::Terminal,
+    up::{self, Api, told_to_stop},
+};
+
+/// How often a node says that it runs, and looks what the others agreed on.
+const BEAT: Duration = Duration::from_secs(2);
+
+/// Runs a node until it is told to stop; then what has started is let to end.
+pub async fn run(
+    args: &Args,
+    config: &Config,
+    bind: Option<SocketAddr>,
+    said: &ClusterArgs,
+    terminal: &mut Terminal,
+    wrap: Option<WrapToolbox>,
+) -> anyhow::Result<Exit> {
+    let cluster = config.cluster.with(said);
+    cluster.check()?;
+    let server = ServerConfig { bind: bind.unwrap_or(config.server.bind), ..config.server.clone() };
+    let data = data_path(args)?;
+    let directory = DataDirectory::own(&data, "planwright node")?;
+    let journal = Arc::new(PostgresJournal::open(database(&cluster)?).await?);
+    let broadcast = NatsBroadcast::connect(
+        cluster.nats.as_deref().context("name the message bus in cluster.nats")?,
+        &cluster.subjects,
+    )
+    .await?;
+    let (lane, worker) = restate(RestateSettings {
+        ingress: cluster.ingress.clone().context("name the engine's ingress in cluster.ingress")?,
+        identity_key: cluster.identity_key.clone(),
+        drain: Duration::from_secs(cluster.drain_seconds),
+    })?;
+    let model = OpenAiModel::new(model_settings(args, &config.model))
+        .map_err(|failure| anyhow::anyhow!(failure.message))?;
+    let files: Arc<dyn Toolbox> = Arc::new(FileToolbox::open(&args.workspace, directory.path())?);
+    let toolbox = wrap.map_or_else(|| files.clone(), |wrap| wrap(files.clone()));
+    let ports = Ports {
+        journal: journal.clone(),
+        lane,
+        broadcast: Arc::new(broadcast),
+        model: Arc::new(model),
+        toolbox,
+        clock: Arc::new(SystemClock),
+    };
+    let runtime = Arc::new(Runtime::new(ports, config.effects.settings()));
+    let access = Arc::new(PostgresAccess::new(journal.pool()));
+    up::first_token(&*access, runtime.ports.clock.now(), &data).await?;
+    let endpoint = lane_restate::listen(cluster.endpoint).await.with_context(|| {
+        format!("{} cannot be listened at; set cluster.endpoint to another", cluster.endpoint)
+    })?;
+    let api = Api::bind(server.bind).await?;
+    let name = format!("{}/{}", host(), endpoint.local_addr()?);
+    let nodes = PostgresNodes::new(journal.pool());
+    beat(&nodes, &journal, &name).await?;
+    let beating = tokio::spawn(keep_beating(nodes.clone(), journal, name.clone()));
+    let stopping = watch::Sender::new(false);
+    let working = tokio::spawn(worker.run(runtime.clone(), endpoint, stopping.subscribe()));
+    api.announce(terminal, &data, true)?;
+    if !access.has_passphrase().await? {
+        terminal.line("no passphrase was chosen yet, so nothing can be approved; run: planwright cluster passphrase");
+    }
+    // The engine's calls drain while the API still answers.
+    let draining = async {
+        told_to_stop().await;
+        stopping.send_replace(true);
+    };
+    let (served, ()) = tokio::join!(api.serve(runtime, access, &server), draining);
+    let worked = working.await;
+    beating.abort();
+    let _ = nodes.leave(&name).await;
+    let _ = fs::remove_file(ServerFile::path(&data));
+    terminal.line("stopped; everything is kept");
+    served?;
+    worked??;
+    Ok(Exit::Fine)
+}
+
+/// The database that the nodes share.
+pub fn database(cluster: &ClusterConfig) -> anyhow::Result<&str> {
+    cluster.database.as_deref().context("name the database in cluster.database")
+}
+
+async fn keep_beating(nodes: PostgresNodes, journal: Arc<PostgresJournal>, name: String) {
+    loop {
+        tokio::time::sleep(BEAT).await;
+        if let Err(error) = beat(&nodes, &journal, &name).await {
+            tracing::warn!(%error, event = "no_beat");
+        }
+    }
+}
+
+async fn beat(nodes: &PostgresNodes, journal: &PostgresJournal, name: &str) -> anyhow::Result<()> {
+    let node = NodeRow {
+        name: name.to_owned(),
+        seen: SystemClock.now(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        level: EVENT_LEVEL,
+    };
+    nodes.beat(&node).await?;
+    journal.write_up_to(nodes.level().await?);
+    journal.make_room().await?;
+    Ok(())
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

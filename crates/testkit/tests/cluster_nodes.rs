@@ -1,0 +1,216 @@
+//! Three nodes as real processes: what a person at one of them sees of what the others do.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::StreamExt as _;
+use planwright_outbound::journal_postgres::PostgresJournal;
+use planwright_testkit::{
+    cluster::{
+        Cluster, Shape,
+        load::{Load, Seen},
+    },
+    kill::verdict::judge,
+    scripted_model::{Conduct, Said, Told, worker::worker},
+    streams::{Wire, listen_at},
+};
+use rustix::process::Signal;
+use serde_json::json;
+
+fn nodes(count: usize) -> Shape {
+    Shape { nodes: count, ..Shape::default() }
+}
+
+fn at_rest(status: &serde_json::Value) -> bool {
+    status["resting"] == true
+}
+
+/// A model that plans, and takes a minute for anything that begins with "slowly".
+fn slow_talker() -> Conduct {
+    let quick = worker(300, 1);
+    Arc::new(move |told: &Told| {
+        let said = quick(told);
+        let is_slow = told.last_said.starts_with("slowly");
+        if is_slow {
+            Said { thinks: Duration::from_secs(60), ..Said::text("at last") }
+        } else {
+            said
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_and_an_approval_are_answered_at_once_while_another_node_asks_the_model() {
+    let cluster = Cluster::start(slow_talker(), nodes(2)).await.unwrap();
+    // Everything runs on the second node; the person is at the first.
+    cluster.balancer.retarget(vec![cluster.nodes[1].from_engine.address]);
+    let (mut stops, mut approvals, mut aborts) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..11 {
+        let session = format!("session-{round}");
+        cluster.says(0, &session, "/plan on").await.unwrap();
+        cluster.says(0, &session, "plan it").await.unwrap();
+        let ready = |status: &serde_json::Value| status["waiting"] == "decision" && at_rest(status);
+        cluster.until(0, &session, ready).await.unwrap();
+        cluster.says(0, &session, "/plan show").await.unwrap();
+        cluster.says(0, &session, "slowly, just talk").await.unwrap();
+        while cluster.model.thinking() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let asked = Instant::now();
+        let approved = cluster.says(0, &session, "/plan approve hold").await.unwrap();
+        approvals.push(asked.elapsed());
+        assert!(approved["accepted"].is_object(), "{approved}");
+        let asked = Instant::now();
+        let stopped = cluster.says(0, &session, "/stop").await.unwrap();
+        stops.push(asked.elapsed());
+        assert!(stopped["accepted"].is_object(), "{stopped}");
+        while cluster.model.thinking() > 0 {
+            assert!(asked.elapsed() < Duration::from_secs(5), "the call is not aborted");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        aborts.push(asked.elapsed());
+    }
+    for times in [&mut stops, &mut approvals, &mut aborts] {
+        times.sort_unstable();
+    }
+    assert!(stops[5] < Duration::from_millis(100), "{stops:?}");
+    assert!(approvals[5] < Duration::from_millis(100), "{approvals:?}");
+    assert!(aborts[10] < Duration::from_secs(1), "{aborts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pieces_of_an_answer_cross_nodes_in_order_and_a_reader_whose_node_dies_misses_nothing() {
+    let words: String = (0..60).map(|at| format!("word-{at} ")).collect();
+    let said = words.clone();
+    let model: Conduct =
+        Arc::new(move |_: &Told| Said { pace: Duration::from_millis(30), ..Said::text(&said) });
+    let mut cluster = Cluster::start(model, nodes(3)).await.unwrap();
+    cluster.balancer.retarget(vec![cluster.nodes[1].from_engine.address]);
+    let url = |cluster: &Cluster, at: usize| format!("http://127.0.0.1:{}", cluster.nodes[at].api);
+    let mut here =
+        listen_at(&url(&cluster, 0), &cluster.decider, Wire::ServerSent, "cli:session-0", 0)
+            .await
+            .unwrap();
+    // The subscription stands when the first event has come through.
+    cluster.says(0, "session-0", "/plan on").await.unwrap();
+    cluster.says(0, "session-0", "tell me").await.unwrap();
+    let (mut seen, mut text) = (Vec::new(), String::new());
+    while text.len() < words.len() / 2 {
+        let next = tokio::time::timeout(Duration::from_secs(10), here.next()).await;
+        let frame = next.unwrap().unwrap();
+        seen.extend(frame.seq);
+        if frame.kind == "preview" {
+            let payload = &frame.data;
+            assert_eq!(payload["offset"].as_u64(), Some(text.len() as u64), "in order");
+            text.push_str(payload["text"].as_str().unwrap());
+        }
+    }
+    assert!(words.starts_with(&text), "{text:?}");
+    cluster.kill(0);
+    let last = seen.last().copied().unwrap_or(0);
+    let mut there =
+        listen_at(&url(&cluster, 2), &cluster.decider, Wire::WebSocket, "cli:session-0", last)
+            .await
+            .unwrap();
+    let end = cluster.until(2, "session-0", at_rest).await.unwrap()["version"].as_u64();
+    while seen.last().copied() != end {
+        let next = tokio::time::timeout(Duration::from_secs(10), there.next()).await;
+        seen.extend(next.unwrap().unwrap().seq);
+    }
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>(), "every event once, in order");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_restart_loses_no_turn_and_runs_none_twice() {
+    const TURNS: usize = 200;
+    let model: Conduct =
+        Arc::new(|_: &Told| Said { thinks: Duration::from_millis(1_500), ..Said::text("done") });
+    let mut cluster = Cluster::start(model, nodes(3)).await.unwrap();
+    for at in 0..TURNS {
+        cluster.says(at % 3, &Load::session(at), "do it").await.unwrap();
+    }
+    for at in 0..3 {
+        cluster.stop(at).await.unwrap();
+        cluster.launch(at);
+        cluster.ready(at).await.unwrap();
+    }
+    for at in 0..TURNS {
+        cluster.until(at % 3, &Load::session(at), at_rest).await.unwrap();
+    }
+    let wrong = cluster.postgres.psql(
+        "SELECT stream, told FROM (SELECT stream, string_agg(kind, ' ' ORDER BY seq) AS told FROM events GROUP BY stream) AS all_told
+         WHERE told <> 'message_queued turn_started model_call_started model_answered turn_finished'",
+    );
+    let told = cluster.restate.log(0);
+    assert_eq!((wrong.as_str(), cluster.model.requests().len()), ("", TURNS), "{told}");
+}
+
+/// Frozen between the recorded start of a call and the call itself, long enough for the others to give it
+/// up; thawed, it must not act.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_frozen_past_its_time_abandons_what_it_had_begun() {
+    let settings = "[effects]\ntool_seconds = 4\nstart_by_seconds = 2\n";
+    let shape = Shape { nodes: 2, settings: settings.into(), ..Shape::default() };
+    let mut cluster = Cluster::start(worker(300, 1), shape).await.unwrap();
+    cluster.stop(1).await.unwrap();
+    cluster.nodes[1]
+        .environment
+        .push(("PLANWRIGHT_FREEZEPOINT".into(), "tool.after_start:1".into()));
+    cluster.launch(1);
+    cluster.ready(1).await.unwrap();
+    cluster.balancer.retarget(vec![cluster.nodes[1].from_engine.address]);
+    cluster.says(0, "session-0", "/plan on").await.unwrap();
+    cluster.says(0, "session-0", "plan it").await.unwrap();
+    let ready = |status: &serde_json::Value| status["waiting"] == "decision" && at_rest(status);
+    cluster.until(0, "session-0", ready).await.unwrap();
+    cluster.says(0, "session-0", "/plan show").await.unwrap();
+    cluster.says(0, "session-0", "/plan approve").await.unwrap();
+    let both: Vec<_> = cluster.nodes.iter().map(|node| node.from_engine.address).collect();
+    cluster.balancer.retarget(both);
+    let doubted = |status: &serde_json::Value| {
+        status["doubts"].as_array().is_some_and(|doubts| !doubts.is_empty())
+    };
+    let status = cluster.until(0, "session-0", doubted).await.unwrap();
+    assert!(!cluster.ledger().exists(), "it was frozen too late");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    cluster.signal(1, Signal::CONT);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!cluster.ledger().exists(), "it acted after all");
+    let call = status["doubts"][0]["call"].as_str().unwrap();
+    let settled = cluster.says(0, "session-0", &format!("/plan settle {call} not")).await.unwrap();
+    assert!(settled["accepted"].is_object(), "{settled}");
+    cluster.says(0, "session-0", "/plan resume").await.unwrap();
+    let done = |status: &serde_json::Value| status["plan_active"] == json!(false);
+    cluster.until(0, "session-0", done).await.unwrap();
+    assert_eq!(std::fs::read_to_string(cluster.ledger()).unwrap().lines().count(), 1);
+}
+
+/// Nodes that stop for seconds at a time, at any moment, under load.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_frozen_at_any_moment_repeat_nothing_silently() {
+    let settings = "[effects]\ntool_seconds = 3\nmodel_seconds = 3\nstart_by_seconds = 1\n";
+    let shape = Shape { nodes: 2, settings: settings.into(), ..Shape::default() };
+    let cluster = Cluster::start(worker(300, 3), shape).await.unwrap();
+    let load = Load::on(&cluster);
+    let mut people = load.begin(6, 7);
+    for round in 0..4 {
+        tokio::time::sleep(Duration::from_millis(700 + round * 150)).await;
+        cluster.signal(0, Signal::STOP);
+        tokio::time::sleep(Duration::from_millis(4_500)).await;
+        cluster.signal(0, Signal::CONT);
+    }
+    load.end();
+    let mut all = Seen::default();
+    while let Some(seen) = people.join_next().await {
+        let seen = seen.unwrap();
+        all.acknowledged.extend(seen.acknowledged);
+        all.complaints.extend(seen.complaints);
+    }
+    let journal = PostgresJournal::open(&cluster.postgres.address()).await.unwrap();
+    let sessions: Vec<_> = (0..6).map(Load::session).collect();
+    let verdict = judge(&journal, &cluster.ledger(), &sessions, &all.acknowledged).await.unwrap();
+    assert!(verdict.is_well() && all.complaints.is_empty(), "{verdict:?} {:?}", all.complaints);
+    assert!(verdict.effects > 0);
+}
