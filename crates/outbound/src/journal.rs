@@ -2,12 +2,12 @@
 
 use planwright_domain::{
     id::Seq,
-    identity::SessionIdentity,
+    identity::{ChannelType, SessionIdentity, TransportChatId},
     next::{Due, Waiting},
     session::{CorruptJournal, Session},
     time::Time,
 };
-use planwright_runtime::ports::{JournalError, Recorded};
+use planwright_runtime::ports::{Answer, JournalError, Pointer, Recorded};
 
 pub(crate) mod codec;
 pub(crate) mod warm;
@@ -47,6 +47,39 @@ pub(crate) fn identity_of(text: &str) -> Result<SessionIdentity, JournalError> {
     SessionIdentity::parse(text).map_err(engine)
 }
 
+/// An answer out of its columns.
+pub(crate) fn answered(
+    before: i64,
+    version: i64,
+    refusal: Option<String>,
+) -> Result<Answer, JournalError> {
+    Ok(match refusal {
+        None => Answer::Accepted {
+            before: Seq(before.cast_unsigned()),
+            version: Seq(version.cast_unsigned()),
+        },
+        Some(words) => Answer::Refused(serde_json::from_str(&words).map_err(engine)?),
+    })
+}
+
+/// An answer as its columns hold it: before, version, refusal.
+pub(crate) fn answer_columns(answer: &Answer) -> Result<(i64, i64, Option<String>), JournalError> {
+    Ok(match answer {
+        Answer::Accepted { before, version } => {
+            (before.0.cast_signed(), version.0.cast_signed(), None)
+        }
+        Answer::Refused(refusal) => (0, 0, Some(serde_json::to_string(refusal).map_err(engine)?)),
+    })
+}
+
+/// A pointer out of its columns.
+pub(crate) fn pointer_of(channel: &str, chat: &str, key: &str) -> Result<Pointer, JournalError> {
+    let known = ChannelType::ALL.into_iter().find(|known| known.name() == channel);
+    let channel = known
+        .ok_or_else(|| JournalError::Engine(format!("there is no channel {channel:?}").into()))?;
+    Ok(Pointer { channel, chat: TransportChatId(chat.into()), key: key.into() })
+}
+
 /// An event as a row holds it.
 pub(crate) struct EventRow {
     pub(crate) seq: Seq,
@@ -74,6 +107,7 @@ impl<'a> Reading<'a> {
             return Err(CorruptJournal::new(seq, format!("event {expected} is missing")).into());
         }
         let event = codec::unpack_event(self.identity, &kind, &body)?;
+        let kind = codec::kind_now(&kind);
         if event.kind() != kind {
             let found = format!("a {} in the row of a {kind}", event.kind());
             return Err(CorruptJournal::new(seq, found).into());
@@ -85,6 +119,15 @@ impl<'a> Reading<'a> {
 /// A session with these events after it.
 pub(crate) fn fold(start: Session, events: &[Recorded]) -> Result<Session, JournalError> {
     Ok(events.iter().try_fold(start, |session, recorded| session.evolve(&recorded.event))?)
+}
+
+/// A session that has come as far as its stream says; else its last events are gone.
+pub(crate) fn whole(session: Session, version: Seq) -> Result<Session, JournalError> {
+    if session.version < version {
+        let what = format!("the events after {} are missing", session.version);
+        return Err(CorruptJournal::new(version, what).into());
+    }
+    Ok(session)
 }
 
 pub(crate) fn engine(error: impl std::error::Error + Send + Sync + 'static) -> JournalError {

@@ -6,6 +6,7 @@
 //! what is warm here may be old, and nothing is ever decided on it.
 
 use std::{
+    collections::BTreeMap,
     hash::{BuildHasher as _, RandomState},
     sync::{
         Arc, Mutex, PoisonError,
@@ -25,7 +26,8 @@ use planwright_domain::{
 use planwright_runtime::{
     failpoint,
     ports::{
-        Answer, BackedOff, Decide, DueRow, Journal, JournalError, Recorded, SessionRow, Undecided,
+        Answer, Append, Archive, BackedOff, Decide, DueRow, Journal, JournalError, Pointer,
+        Recorded, SessionRow, Stream, Undecided,
     },
 };
 
@@ -34,7 +36,11 @@ mod schema;
 mod write;
 
 use crate::{
-    journal::{codec::Packer, engine, fold, warm::Warm},
+    journal::{
+        codec::{Packer, known_level},
+        engine, fold,
+        warm::Warm,
+    },
     postgres::{ANSWER_MAX, connection, pool},
 };
 use read::Known;
@@ -87,6 +93,16 @@ impl PostgresJournal {
     /// Events up to this level may be written: every node knows them.
     pub fn write_up_to(&self, level: u32) {
         self.level.store(level, Ordering::SeqCst);
+    }
+
+    fn level(&self) -> u32 {
+        self.level.load(Ordering::SeqCst)
+    }
+
+    /// The highest level of events that this program knows.
+    #[must_use]
+    pub fn known_level() -> u32 {
+        known_level()
     }
 
     /// Makes sure that there is room for the streams to come.
@@ -169,7 +185,7 @@ impl PostgresJournal {
         };
         let rows = {
             let mut packer = self.packer.lock().unwrap_or_else(PoisonError::into_inner);
-            write::Rows::pack(&mut packer, &append, known, before)?
+            write::Rows::pack(&mut packer, &append, known, before, self.level())?
         };
         failpoint::hit("journal.before_commit");
         let identity = &session.identity;
@@ -346,6 +362,36 @@ impl Journal for PostgresJournal {
         key: &ConversationKey,
     ) -> Result<(), JournalError> {
         self.ask(async |client| write::move_pointer(client, channel, chat, key).await).await
+    }
+}
+
+#[async_trait]
+impl Archive for PostgresJournal {
+    async fn identities(
+        &self,
+        after: Option<&SessionIdentity>,
+        limit: usize,
+    ) -> Result<Vec<SessionIdentity>, JournalError> {
+        self.ask(async |client| read::identities(client, after, limit).await).await
+    }
+
+    async fn answers(
+        &self,
+        identity: &SessionIdentity,
+    ) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
+        self.ask(async |client| read::answers(client, identity).await).await
+    }
+
+    async fn pointers(&self) -> Result<Vec<Pointer>, JournalError> {
+        self.ask(async |client| read::pointers(client).await).await
+    }
+
+    async fn restore(&self, stream: Stream, append: Append) -> Result<bool, JournalError> {
+        let rows = {
+            let mut packer = self.packer.lock().unwrap_or_else(PoisonError::into_inner);
+            write::Rows::pack(&mut packer, &append, None, Seq(0), self.level())?
+        };
+        self.ask(async |client| write::restore(client, &stream, &append, &rows).await).await
     }
 }
 

@@ -5,6 +5,7 @@
 //! warm is what is stored.
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -17,7 +18,8 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_runtime::ports::{
-    Answer, BackedOff, Decide, DueRow, Journal, JournalError, Recorded, SessionRow,
+    Answer, Append, Archive, BackedOff, Decide, DueRow, Journal, JournalError, Pointer, Recorded,
+    SessionRow, Stream,
 };
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{mpsc, oneshot};
@@ -163,6 +165,34 @@ impl Journal for SqliteJournal {
     ) -> Result<(), JournalError> {
         let (chat, key) = (chat.clone(), key.clone());
         self.submit(|reply| Job::MovePointer { channel, chat, key, reply }).await
+    }
+}
+
+#[async_trait]
+impl Archive for SqliteJournal {
+    async fn identities(
+        &self,
+        after: Option<&SessionIdentity>,
+        limit: usize,
+    ) -> Result<Vec<SessionIdentity>, JournalError> {
+        let after = after.map(ToString::to_string).unwrap_or_default();
+        self.read(move |connection| read::identities(connection, &after, limit)).await
+    }
+
+    async fn answers(
+        &self,
+        identity: &SessionIdentity,
+    ) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
+        let identity = identity.clone();
+        self.read(move |connection| read::answers(connection, &identity)).await
+    }
+
+    async fn pointers(&self) -> Result<Vec<Pointer>, JournalError> {
+        self.read(read::pointers).await
+    }
+
+    async fn restore(&self, stream: Stream, append: Append) -> Result<bool, JournalError> {
+        self.submit(|reply| Job::Restore { whole: Box::new((stream, append)), reply }).await
     }
 }
 

@@ -5,8 +5,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use planwright_outbound::journal_postgres::PostgresJournal;
-use planwright_runtime::ports::Journal;
+use planwright_domain::{
+    actor::{Person, Standing},
+    command::{Asked, PersonCommand, SessionCommand},
+    id::Seq,
+    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    plan::Strategy,
+    time::Time,
+};
+use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
+use planwright_runtime::{
+    archive::{self, ArchiveError},
+    dispatch::dispatch,
+    ports::{Answer, Archive, Journal, JournalError},
+};
 use planwright_testkit::{journal_contract, journal_contract::Place, servers::Postgres};
 
 struct Server(Postgres);
@@ -19,3 +31,143 @@ impl Place for Server {
 }
 
 journal_contract!(Server(Postgres::start()));
+
+fn identity(key: &str) -> SessionIdentity {
+    SessionIdentity::parse(&format!("cli:{key}")).unwrap()
+}
+
+fn person() -> Person {
+    Person::new("ada", "cli", Standing::Decides)
+}
+
+async fn ask(journal: &dyn Journal, key: &str, id: u128, command: PersonCommand) -> Answer {
+    let command = SessionCommand::Person(person(), command);
+    let asked = Asked::new(uuid::Uuid::from_u128(id), Time(1_000 + id as i64), command);
+    dispatch(journal, &identity(key), asked).await.unwrap()
+}
+
+fn say(text: &str) -> PersonCommand {
+    PersonCommand::Say { text: text.into() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_append_to_one_session_at_once_take_turns() {
+    let place = Server(Postgres::start());
+    let nodes = [place.open().await, place.open().await, place.open().await];
+    let asks = (0..90_u128).map(|at| {
+        let node = nodes[at as usize % 3].clone();
+        tokio::spawn(async move { ask(&*node, "talk-0001", at, say(&at.to_string())).await })
+    });
+    let mut versions = Vec::new();
+    for asked in asks.collect::<Vec<_>>() {
+        match asked.await.unwrap() {
+            Answer::Accepted { before, version } => {
+                assert_eq!(version, before.following());
+                versions.push(version.0);
+            }
+            Answer::Refused(refusal) => panic!("{refusal}"),
+        }
+    }
+    versions.sort_unstable();
+    assert_eq!(versions, (1..=90).collect::<Vec<_>>());
+    let sessions = all_see(&nodes).await;
+    assert!(sessions.iter().all(|session| session.version == Seq(90)));
+}
+
+async fn all_see(nodes: &[Arc<dyn Journal>]) -> Vec<Arc<planwright_domain::session::Session>> {
+    let mut sessions = Vec::new();
+    for node in nodes {
+        sessions.push(node.session(&identity("talk-0001")).await.unwrap());
+    }
+    sessions
+}
+
+#[tokio::test]
+async fn nothing_is_decided_on_what_another_node_has_changed() {
+    let place = Server(Postgres::start());
+    let (here, there) = (place.open().await, place.open().await);
+    let start = |plan: u128| PersonCommand::StartPlan {
+        plan: uuid::Uuid::from_u128(plan).into(),
+        strategy: Strategy::Document,
+    };
+    ask(&*here, "talk-0001", 1, say("hello")).await;
+    ask(&*there, "talk-0001", 2, start(50)).await;
+    // Here the session is still warm without plan work.
+    assert!(ask(&*here, "talk-0001", 3, start(51)).await.is_refused());
+    let end = PersonCommand::EndPlan(planwright_domain::command::Ending::Off);
+    assert!(!ask(&*here, "talk-0001", 4, end).await.is_refused());
+    // There it is still warm with plan work.
+    assert!(!ask(&*there, "talk-0001", 5, start(52)).await.is_refused());
+    // The same command at another node has the same answer, whatever has happened since.
+    assert_eq!(
+        ask(&*there, "talk-0001", 1, start(53)).await,
+        Answer::Accepted { before: Seq(0), version: Seq(1) }
+    );
+    assert!(ask(&*there, "talk-0001", 3, start(54)).await.is_refused());
+}
+
+#[tokio::test]
+async fn a_detached_partition_takes_its_sessions_along_and_brings_them_back() {
+    let place = Server(Postgres::start());
+    let journal = place.open().await;
+    ask(&*journal, "talk-0001", 1, say("hello")).await;
+    let _ = place.0.psql("ALTER TABLE events DETACH PARTITION events_0");
+    let cold = place.open().await;
+    let error = cold.session(&identity("talk-0001")).await;
+    assert!(
+        matches!(&error, Err(JournalError::Corrupt(_))),
+        "the events are gone, and that is noticed: {error:?}"
+    );
+    let _ = place
+        .0
+        .psql("ALTER TABLE events ATTACH PARTITION events_0 FOR VALUES FROM (0) TO (262144)");
+    assert_eq!(cold.session(&identity("talk-0001")).await.unwrap().version, Seq(1));
+}
+
+#[tokio::test]
+async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
+    let place = Server(Postgres::start());
+    let home = tempfile::tempdir().unwrap();
+    let local = SqliteJournal::open(&home.path().join("a.sqlite")).unwrap();
+    for key in ["talk-0001", "talk-0002"] {
+        for at in 1..=150 {
+            ask(&local, key, at, say(&format!("{key} says {at}"))).await;
+        }
+        assert!(ask(&local, key, 900, PersonCommand::Stop).await.is_refused());
+    }
+    let chat = TransportChatId("terminal".into());
+    let key = ConversationKey::new("talk-0002").unwrap();
+    local.move_pointer(ChannelType::Cli, &chat, &key).await.unwrap();
+
+    let (there, back) = (
+        PostgresJournal::open(&place.0.address()).await.unwrap(),
+        SqliteJournal::open(&home.path().join("b.sqlite")).unwrap(),
+    );
+    let mut first = Vec::new();
+    let totals = archive::export(&local, &mut first).await.unwrap();
+    assert_eq!((totals.sessions, totals.events), (2, 300));
+    archive::import(&there, &first[..], archive::verify(&first[..]).unwrap()).await.unwrap();
+    let mut second = Vec::new();
+    archive::export(&there, &mut second).await.unwrap();
+    archive::import(&back, &second[..], archive::verify(&second[..]).unwrap()).await.unwrap();
+    let mut third = Vec::new();
+    archive::export(&back, &mut third).await.unwrap();
+    assert!(first == second && second == third, "byte for byte");
+
+    // What was asked before the move has the same answer after it, and what was due still is.
+    let again = ask(&there, "talk-0001", 7, say("something else")).await;
+    assert_eq!(again, Answer::Accepted { before: Seq(6), version: Seq(7) });
+    assert!(ask(&there, "talk-0001", 900, say("now allowed")).await.is_refused());
+    assert_eq!(there.due(None, 10).await.unwrap().len(), 2);
+    let warm = back.session(&identity("talk-0001")).await.unwrap();
+    assert_eq!(*warm, *there.session(&identity("talk-0001")).await.unwrap());
+
+    let twice = archive::import(&there, &first[..], totals).await;
+    assert!(matches!(twice, Err(ArchiveError::Exists(_))), "{twice:?}");
+    let text = String::from_utf8(first).unwrap();
+    let damaged = text.replacen("talk-0001 says 7\"", "talk-0001 says 8\"", 1);
+    assert!(matches!(archive::verify(damaged.as_bytes()), Err(ArchiveError::Damaged { .. })));
+    let cut = &text[..text.len() / 2];
+    assert!(archive::verify(cut.as_bytes()).is_err());
+    let _: &dyn Archive = &there;
+}

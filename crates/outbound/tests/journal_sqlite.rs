@@ -110,3 +110,15 @@ async fn a_snapshot_of_another_fold_is_discarded() {
     change(&place, "UPDATE streams SET snapshot = X'00', snapshot_version = 2, fold_version = 999");
     assert_eq!(place.open().await.session(&identity()).await.unwrap().version, Seq(2));
 }
+
+#[tokio::test]
+async fn the_last_event_that_is_missing_is_noticed() {
+    let place = Directory::new();
+    two_messages(&place).await;
+    change(&place, "DELETE FROM events WHERE seq = 2");
+    let error = place.open().await.session(&identity()).await.unwrap_err();
+    assert!(
+        matches!(&error, JournalError::Corrupt(corrupt) if corrupt.what == "the events after 1 are missing"),
+        "{error}"
+    );
+}

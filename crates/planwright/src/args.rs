@@ -92,6 +92,22 @@ pub enum Command {
         #[command(subcommand)]
         command: ClusterCommand,
     },
+    /// Write everything out, from the data directory or, with --database, from a cluster.
+    Export {
+        /// The file to write; it must not be there yet.
+        file: PathBuf,
+        /// The cluster.
+        #[command(flatten)]
+        cluster: ClusterArgs,
+    },
+    /// Bring in what was written out, into the data directory or, with --database, into a cluster.
+    Import {
+        /// The file to read.
+        file: PathBuf,
+        /// The cluster.
+        #[command(flatten)]
+        cluster: ClusterArgs,
+    },
     /// Say whether a server runs.
     Status,
     /// Open the server in a browser.

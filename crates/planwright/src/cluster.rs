@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use planwright_domain::session::EVENT_LEVEL;
 use planwright_outbound::{
     access_postgres::PostgresAccess, clock_system::SystemClock, cluster_postgres::PostgresNodes,
     journal_postgres::PostgresJournal, lane_restate::RestateAdmin,
@@ -51,10 +50,11 @@ pub async fn run(
         ClusterCommand::Drain { id, wait } => drain(cluster, id, *wait, terminal).await,
         ClusterCommand::Finalize => {
             let journal = PostgresJournal::open(database(cluster)?).await?;
-            PostgresNodes::new(journal.pool()).finalize(EVENT_LEVEL, SystemClock.now()).await?;
+            let level = PostgresJournal::known_level();
+            PostgresNodes::new(journal.pool()).finalize(level, SystemClock.now()).await?;
             terminal.row(
-                &format!("events up to level {EVENT_LEVEL} are written from now on"),
-                || json!({"type": "finalized", "level": EVENT_LEVEL}),
+                &format!("events up to level {level} are written from now on"),
+                || json!({"type": "finalized", "level": level}),
             );
             Ok(Exit::Fine)
         }

@@ -18,6 +18,7 @@ pub mod remote;
 pub mod session;
 pub mod talk;
 pub mod terminal;
+pub mod transfer;
 pub mod up;
 
 use args::{Args, Command};
@@ -70,6 +71,8 @@ async fn act(
             let config = Config::load(args.config.as_deref(), &data)?;
             node::run(args, &config, *bind, cluster, terminal, wrap).await
         }
+        Command::Export { file, cluster } => transfer::export(args, cluster, file, terminal).await,
+        Command::Import { file, cluster } => transfer::import(args, cluster, file, terminal).await,
         Command::Cluster { cluster, command } => {
             let config = Config::load(args.config.as_deref(), &data)?;
             cluster::run(args, &config.cluster.with(cluster), command, terminal).await
@@ -115,6 +118,8 @@ async fn talk(
         | Command::Config { .. }
         | Command::Demo { .. }
         | Command::Doctor
+        | Command::Export { .. }
+        | Command::Import { .. }
         | Command::Node { .. }
         | Command::Open
         | Command::Status

@@ -3,7 +3,6 @@
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use planwright_domain::session::EVENT_LEVEL;
 use planwright_outbound::{
     access_postgres::PostgresAccess,
     broadcast_nats::NatsBroadcast,
@@ -123,7 +122,7 @@ async fn beat(nodes: &PostgresNodes, journal: &PostgresJournal, name: &str) -> a
         name: name.to_owned(),
         seen: SystemClock.now(),
         version: env!("CARGO_PKG_VERSION").into(),
-        level: EVENT_LEVEL,
+        level: PostgresJournal::known_level(),
     };
     nodes.beat(&node).await?;
     journal.write_up_to(nodes.level().await?);

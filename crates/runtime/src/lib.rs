@@ -4,6 +4,7 @@
 //! it, and at [`ports`] for what the runtime needs from the outside. No technology is named here.
 
 pub mod advance;
+pub mod archive;
 pub mod dispatch;
 pub mod failpoint;
 pub mod history;

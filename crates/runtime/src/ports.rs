@@ -191,6 +191,51 @@ pub trait Journal: Send + Sync {
     ) -> Result<(), JournalError>;
 }
 
+/// One session, whole: what an archive holds of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stream {
+    /// Which session.
+    pub identity: SessionIdentity,
+    /// Everything that happened, from the first event on.
+    pub events: Vec<Recorded>,
+    /// What every command was answered, by the command's id.
+    pub answers: BTreeMap<CommandId, Answer>,
+}
+
+/// The active conversation of a chat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pointer {
+    /// In this channel.
+    pub channel: ChannelType,
+    /// Of this chat.
+    pub chat: TransportChatId,
+    /// The conversation's key.
+    pub key: String,
+}
+
+/// Moving a whole journal elsewhere.
+#[async_trait]
+pub trait Archive: Journal {
+    /// The sessions after this one, in the order of their text form, at most so many.
+    async fn identities(
+        &self,
+        after: Option<&SessionIdentity>,
+        limit: usize,
+    ) -> Result<Vec<SessionIdentity>, JournalError>;
+
+    /// What every command of a session was answered.
+    async fn answers(
+        &self,
+        identity: &SessionIdentity,
+    ) -> Result<BTreeMap<CommandId, Answer>, JournalError>;
+
+    /// Every pointer, in the order of channel and chat.
+    async fn pointers(&self) -> Result<Vec<Pointer>, JournalError>;
+
+    /// Stores a whole session that is not there yet; whether it was stored.
+    async fn restore(&self, stream: Stream, append: Append) -> Result<bool, JournalError>;
+}
+
 /// Makes sure that someone acts on a session: one at a time per session, any number at once.
 pub trait Lane: Send + Sync {
     /// The session moved to this version and is due.

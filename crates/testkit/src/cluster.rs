@@ -173,6 +173,17 @@ impl Cluster {
 
     /// Runs one command of the program against the cluster, with this on its standard input.
     pub fn tell(&self, verb: &str, words: &[&str], input: &str) -> anyhow::Result<String> {
+        self.tell_as(verb, words, input, &[])
+    }
+
+    /// The same with this in its environment besides.
+    pub fn tell_as(
+        &self,
+        verb: &str,
+        words: &[&str],
+        input: &str,
+        environment: &[(&str, &str)],
+    ) -> anyhow::Result<String> {
         use std::io::Write as _;
         let mut child = Command::new(&self.subject)
             .arg(verb)
@@ -180,6 +191,7 @@ impl Cluster {
             .args(words)
             .env("PLANWRIGHT_DATABASE", self.postgres.address())
             .env("PLANWRIGHT_ADMIN", self.restate.admin(0))
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -192,6 +204,20 @@ impl Cluster {
             (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
         anyhow::ensure!(done.status.success(), "{verb} {words:?}: {out}{err}");
         Ok(out.into_owned())
+    }
+
+    /// What a person at the terminal of a node sees, and the exit code.
+    #[must_use]
+    pub fn terminal(&self, at: usize, words: &[&str]) -> (Option<i32>, String) {
+        let done = Command::new(&self.subject)
+            .args(words)
+            .args(["--data", &self.data(at).display().to_string()])
+            .stdin(Stdio::null())
+            .output()
+            .expect("it runs");
+        let (out, err) =
+            (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        (done.status.code(), format!("{out}{err}"))
     }
 
     /// Starts a node.

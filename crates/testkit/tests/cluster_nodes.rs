@@ -214,3 +214,100 @@ async fn nodes_frozen_at_any_moment_repeat_nothing_silently() {
     assert!(verdict.is_well() && all.complaints.is_empty(), "{verdict:?} {:?}", all.complaints);
     assert!(verdict.effects > 0);
 }
+
+/// The new version knows a kind of event that the old one does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_upgrade_writes_new_events_only_when_every_node_knows_them() {
+    let future = ("PLANWRIGHT_FUTURE".to_owned(), "1".to_owned());
+    let mut cluster = Cluster::start(worker(300, 1), nodes(2)).await.unwrap();
+    let noted = |cluster: &Cluster| {
+        cluster.postgres.psql("SELECT count(*) FROM events WHERE kind = 'message_noted'")
+    };
+    let talk = async |cluster: &Cluster, at: usize, session: &str| {
+        cluster.says(at, session, "just talk").await.unwrap();
+        cluster.until(at, session, at_rest).await.unwrap();
+    };
+    talk(&cluster, 0, "session-0").await;
+
+    cluster.stop(1).await.unwrap();
+    cluster.nodes[1].environment.push(future.clone());
+    cluster.launch(1);
+    cluster.ready(1).await.unwrap();
+    for at in [0, 1, 0, 1] {
+        talk(&cluster, at, "session-0").await;
+    }
+    let new = [(future.0.as_str(), future.1.as_str())];
+    let refused = cluster.tell_as("cluster", &["finalize"], "", &new).unwrap_err().to_string();
+    assert!(refused.contains("nothing was turned on") && refused.contains("level 1"), "{refused}");
+    assert_eq!(noted(&cluster), "0");
+
+    cluster.stop(0).await.unwrap();
+    cluster.nodes[0].environment.push(future.clone());
+    cluster.launch(0);
+    cluster.ready(0).await.unwrap();
+    let told = cluster.tell_as("cluster", &["finalize"], "", &new).unwrap();
+    assert!(told.contains("events up to level 2 are written from now on"), "{told}");
+    // Nodes look every two seconds.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    for at in [0, 1] {
+        talk(&cluster, at, "session-0").await;
+    }
+    assert_eq!(noted(&cluster), "2");
+
+    // An old node that comes back leaves the session alone, says so, and breaks nothing.
+    cluster.stop(1).await.unwrap();
+    cluster.nodes[1].environment.clear();
+    cluster.launch(1);
+    cluster.ready(1).await.unwrap();
+    let refused = cluster.says(1, "session-0", "just talk").await.unwrap_err().to_string();
+    assert!(refused.contains("an event that this version does not know"), "{refused}");
+    talk(&cluster, 0, "session-0").await;
+    talk(&cluster, 1, "session-1").await;
+    assert_eq!(cluster.postgres.psql("SELECT count(*) FROM streams WHERE parked IS NOT NULL"), "0");
+}
+
+/// Losing each component in turn, a person at the terminal is told what is the case.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_lost_a_person_at_the_terminal_is_told_in_a_sentence() {
+    let mut cluster = Cluster::start(worker(300, 1), nodes(1)).await.unwrap();
+    let status = |cluster: &Cluster| cluster.terminal(0, &["status"]);
+    let (code, words) = status(&cluster);
+    assert!(code == Some(0) && words.contains("ready") && !words.contains('!'), "{words}");
+    let (code, words) = cluster.terminal(0, &["chat", "just talk"]);
+    assert!(code == Some(0) && words.contains("I have written"), "{words}");
+
+    cluster.nats.kill();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (code, words) = status(&cluster);
+    assert!(code == Some(0) && words.contains("! live updates come late"), "{words}");
+    let (code, words) = cluster.terminal(0, &["chat", "just talk"]);
+    assert!(code == Some(0) && words.contains("I have written"), "it works all the same: {words}");
+    cluster.nats.up();
+
+    cluster.restate.kill(0);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (code, words) = status(&cluster);
+    assert!(
+        code == Some(0) && words.contains("! what you send is kept, and nothing runs"),
+        "{words}"
+    );
+    let said = cluster.says(0, "session-9", "just talk").await.unwrap();
+    assert!(said["accepted"].is_object(), "it is kept: {said}");
+    cluster.restate.up(0);
+    let talked = |status: &serde_json::Value| at_rest(status) && status["version"] == 5;
+    cluster.until(0, "session-9", talked).await.unwrap();
+
+    cluster.postgres.kill();
+    let (code, words) = status(&cluster);
+    assert!(code == Some(1) && words.contains("the journal cannot answer now"), "{words}");
+    let (code, words) = cluster.terminal(0, &["chat", "just talk"]);
+    assert!(code == Some(1) && words.contains("cannot be looked up now"), "{words}");
+    cluster.postgres.up();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (code, words) = cluster.terminal(0, &["chat", "just talk"]);
+    assert!(code == Some(0) && words.contains("I have written"), "{words}");
+
+    cluster.kill(0);
+    let (code, words) = status(&cluster);
+    assert!(code == Some(1) && words.contains("not answering; start it again"), "{words}");
+}

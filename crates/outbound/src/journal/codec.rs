@@ -24,6 +24,16 @@ impl Packer {
         Ok(Self(zstd::bulk::Compressor::new(LEVEL)?))
     }
 
+    /// An event as it is written at this level: its kind and its body.
+    pub(crate) fn pack_event(
+        &mut self,
+        event: &SessionEvent,
+        level: u32,
+    ) -> Result<(&'static str, Vec<u8>), JournalError> {
+        let (kind, body) = (event.kind(), self.pack(event)?);
+        Ok(future::written(kind, body, level))
+    }
+
     pub(crate) fn pack(&mut self, value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
         let mut plain = vec![PLAIN];
         serde_json::to_writer(&mut plain, value)
@@ -69,10 +79,79 @@ pub(crate) fn unpack_event(
     kind: &str,
     body: &[u8],
 ) -> Result<SessionEvent, JournalError> {
-    unpack(body).map_err(|what| JournalError::UnknownEvent {
+    unpack(future::read(body)).map_err(|what| JournalError::UnknownEvent {
         identity: identity.to_string(),
         what: format!("{kind}: {what}"),
     })
+}
+
+/// The kind that the event of this row has in this version.
+pub(crate) fn kind_now(kind: &str) -> &str {
+    future::kind_now(kind)
+}
+
+/// The highest level of events that this program knows.
+pub(crate) fn known_level() -> u32 {
+    future::known_level()
+}
+
+/// What comes after this version: nothing.
+#[cfg(not(feature = "failpoints"))]
+mod future {
+    use planwright_domain::session::EVENT_LEVEL;
+
+    pub(super) fn written(kind: &'static str, body: Vec<u8>, _: u32) -> (&'static str, Vec<u8>) {
+        (kind, body)
+    }
+
+    pub(super) fn read(body: &[u8]) -> &[u8] {
+        body
+    }
+
+    pub(super) fn kind_now(kind: &str) -> &str {
+        kind
+    }
+
+    pub(super) fn known_level() -> u32 {
+        EVENT_LEVEL
+    }
+}
+
+/// What comes after this version, for the proof of an upgrade: under `PLANWRIGHT_FUTURE` the program
+/// knows one level more, in which messages are a kind of event that the others do not know.
+#[cfg(feature = "failpoints")]
+mod future {
+    use planwright_domain::session::EVENT_LEVEL;
+
+    const KIND: &str = "message_noted";
+    const NOTED: u8 = 9;
+
+    pub(super) fn written(
+        kind: &'static str,
+        mut body: Vec<u8>,
+        level: u32,
+    ) -> (&'static str, Vec<u8>) {
+        if kind != "message_queued" || level <= EVENT_LEVEL || known_level() == EVENT_LEVEL {
+            return (kind, body);
+        }
+        body.insert(0, NOTED);
+        (KIND, body)
+    }
+
+    pub(super) fn read(body: &[u8]) -> &[u8] {
+        match body.split_first() {
+            Some((&NOTED, rest)) if known_level() > EVENT_LEVEL => rest,
+            Some(_) | None => body,
+        }
+    }
+
+    pub(super) fn kind_now(kind: &str) -> &str {
+        if kind == KIND && known_level() > EVENT_LEVEL { "message_queued" } else { kind }
+    }
+
+    pub(super) fn known_level() -> u32 {
+        EVENT_LEVEL + u32::from(std::env::var_os("PLANWRIGHT_FUTURE").is_some())
+    }
 }
 
 /// A snapshot, or nothing if it cannot be read: the events are the truth.

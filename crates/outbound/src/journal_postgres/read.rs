@@ -1,5 +1,7 @@
 //! Reading: sessions, events, answers and lists.
 
+use std::collections::BTreeMap;
+
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
     id::{CommandId, Seq},
@@ -7,10 +9,12 @@ use planwright_domain::{
     session::{FOLD_VERSION, Session},
     time::Time,
 };
-use planwright_runtime::ports::{Answer, DueRow, JournalError, Recorded, SessionRow};
+use planwright_runtime::ports::{Answer, DueRow, JournalError, Pointer, Recorded, SessionRow};
 use tokio_postgres::{Row, types::ToSql};
 
-use crate::journal::{EventRow, Reading, codec, engine, fold, identity_of, waiting_of};
+use crate::journal::{
+    EventRow, Reading, answered, codec, engine, fold, identity_of, pointer_of, waiting_of, whole,
+};
 
 /// A stream's number, and the version of its last snapshot as far as this node knows.
 #[derive(Debug, Clone, Copy)]
@@ -51,8 +55,7 @@ pub(super) async fn session(
     client: &impl GenericClient,
     identity: &SessionIdentity,
 ) -> Result<(Session, Option<Known>), JournalError> {
-    let sql =
-        "SELECT id, snapshot_version, fold_version, snapshot FROM streams WHERE identity = $1";
+    let sql = "SELECT id, snapshot_version, fold_version, snapshot, version FROM streams WHERE identity = $1";
     stream(client, identity, sql).await
 }
 
@@ -61,7 +64,7 @@ pub(super) async fn locked(
     client: &impl GenericClient,
     identity: &SessionIdentity,
 ) -> Result<(Session, Option<Known>), JournalError> {
-    let sql = "SELECT id, snapshot_version, fold_version, snapshot FROM streams WHERE identity = $1 FOR UPDATE";
+    let sql = "SELECT id, snapshot_version, fold_version, snapshot, version FROM streams WHERE identity = $1 FOR UPDATE";
     stream(client, identity, sql).await
 }
 
@@ -79,7 +82,8 @@ async fn stream(
     let start = snapshot.filter(|_| fits).and_then(|body| codec::unpack_snapshot(&body));
     let start = start.unwrap_or_else(|| Session::new(identity.clone()));
     let events = events(client, identity, known, start.version, usize::MAX).await?;
-    Ok((fold(start, &events)?, Some(known)))
+    let session = whole(fold(start, &events)?, seq(&row, 4))?;
+    Ok((session, Some(known)))
 }
 
 pub(super) async fn events(
@@ -116,15 +120,9 @@ pub(super) async fn answer(
     };
     let (before, version): (Option<i64>, Option<i64>) = (row.get(1), row.get(2));
     let refusal: Option<String> = row.get(3);
-    let answer = match (before, version, refusal) {
-        (Some(_), _, Some(words)) => {
-            Some(Answer::Refused(serde_json::from_str(&words).map_err(engine)?))
-        }
-        (Some(before), Some(version), None) => Some(Answer::Accepted {
-            before: Seq(before.cast_unsigned()),
-            version: Seq(version.cast_unsigned()),
-        }),
-        (_, None, _) | (None, _, _) => None,
+    let answer = match (before, version) {
+        (Some(before), Some(version)) => Some(answered(before, version, refusal)?),
+        (None, _) | (_, None) => None,
     };
     Ok(Some((seq(&row, 0), answer)))
 }
@@ -185,6 +183,40 @@ async fn session_rows(
             })
         })
         .collect()
+}
+
+pub(super) async fn identities(
+    client: &impl GenericClient,
+    after: Option<&SessionIdentity>,
+    limit: usize,
+) -> Result<Vec<SessionIdentity>, JournalError> {
+    let sql = "SELECT identity FROM streams WHERE identity COLLATE \"C\" > $1 ORDER BY identity COLLATE \"C\" LIMIT $2";
+    let after = after.map(ToString::to_string).unwrap_or_default();
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = rows(client, sql, &[&after, &limit]).await?;
+    rows.iter().map(|row| identity_of(row.get(0))).collect()
+}
+
+pub(super) async fn answers(
+    client: &impl GenericClient,
+    identity: &SessionIdentity,
+) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
+    let sql = "SELECT answers.before, answers.version, answers.refusal, answers.command
+               FROM streams JOIN answers ON answers.stream = streams.id WHERE streams.identity = $1";
+    rows(client, sql, &[&identity.to_string()])
+        .await?
+        .iter()
+        .map(|row| {
+            let answer = answered(row.get(0), row.get(1), row.get(2))?;
+            Ok((row.get::<_, uuid::Uuid>(3).into(), answer))
+        })
+        .collect()
+}
+
+pub(super) async fn pointers(client: &impl GenericClient) -> Result<Vec<Pointer>, JournalError> {
+    let sql = "SELECT channel, chat, key FROM pointers ORDER BY channel COLLATE \"C\", chat COLLATE \"C\"";
+    let rows = rows(client, sql, &[]).await?;
+    rows.iter().map(|row| pointer_of(row.get(0), row.get(1), row.get(2))).collect()
 }
 
 pub(super) async fn pointer(

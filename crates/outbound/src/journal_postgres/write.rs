@@ -8,12 +8,13 @@ use planwright_domain::{
     session::FOLD_VERSION,
     time::Time,
 };
-use planwright_runtime::ports::{Append, BackedOff, JournalError};
+use planwright_runtime::ports::{Append, BackedOff, JournalError, Stream};
 use tokio_postgres::{error::SqlState, types::ToSql};
 
 use super::{Asking, read::Known};
 use crate::journal::{
-    FAILURES_MAX, SNAPSHOT_EVERY, codec::Packer, due_column, engine, retry_at, waiting_column,
+    FAILURES_MAX, SNAPSHOT_EVERY, answer_columns, codec::Packer, due_column, engine, retry_at,
+    waiting_column,
 };
 
 /// What became of an append.
@@ -40,21 +41,16 @@ impl Rows {
         append: &Append,
         known: Option<Known>,
         before: Seq,
+        level: u32,
     ) -> Result<Self, JournalError> {
         let last = known.map_or(0, |known| known.snapshot.0);
         let due = append.after.version.0 >= last + SNAPSHOT_EVERY;
         let snapshot = if due { Some(packer.pack(&append.after)?) } else { None };
         let first = before.following().0.cast_signed();
-        Ok(Self {
-            seqs: (first..).take(append.events.len()).collect(),
-            kinds: append.events.iter().map(|event| event.kind()).collect(),
-            bodies: append
-                .events
-                .iter()
-                .map(|event| packer.pack(event))
-                .collect::<Result<_, _>>()?,
-            snapshot,
-        })
+        let events = append.events.iter().map(|event| packer.pack_event(event, level));
+        let (kinds, bodies) = events.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let seqs = (first..).take(append.events.len()).collect();
+        Ok(Self { seqs, kinds, bodies, snapshot })
     }
 }
 
@@ -147,6 +143,62 @@ pub(super) async fn store(
         Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(Stored::Answered),
         Err(error) => Err(engine(error)),
     }
+}
+
+const RESTORE: &str = "
+    WITH moved AS (
+        INSERT INTO streams (identity, version, updated_at, due_at, waiting, snapshot, snapshot_version, fold_version)
+        VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $6::bytea IS NULL THEN 0::bigint ELSE $2 END, $7)
+        ON CONFLICT (identity) DO NOTHING RETURNING id
+    ), happened AS (
+        INSERT INTO events (stream, seq, at, kind, body)
+        SELECT moved.id, news.seq, news.at, news.kind, news.body
+        FROM moved, unnest($8::bigint[], $9::bigint[], $10::text[], $11::bytea[]) AS news (seq, at, kind, body)
+    ), told AS (
+        INSERT INTO answers (stream, command, before, version, refusal)
+        SELECT moved.id, given.command, given.before, given.version, given.refusal
+        FROM moved, unnest($12::uuid[], $13::bigint[], $14::bigint[], $15::text[]) AS given (command, before, version, refusal)
+    ) SELECT id FROM moved";
+
+/// Stores a whole stream that is not there yet; whether it was stored.
+pub(super) async fn restore(
+    client: &impl GenericClient,
+    stream: &Stream,
+    append: &Append,
+    rows: &Rows,
+) -> Result<bool, JournalError> {
+    let times: Vec<i64> = stream.events.iter().map(|recorded| recorded.at.0).collect();
+    let updated = times.last().copied().unwrap_or_default();
+    let version = append.after.version.0.cast_signed();
+    let (due, waiting) = (due_column(append.due), waiting_column(append.waiting));
+    let commands: Vec<_> = stream.answers.keys().map(|command| command.0).collect();
+    let (mut befores, mut versions, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    for answer in stream.answers.values() {
+        let (before, version, refusal) = answer_columns(answer)?;
+        befores.push(before);
+        versions.push(version);
+        refusals.push(refusal);
+    }
+    let (text, fold) = (stream.identity.to_string(), FOLD_VERSION.cast_signed());
+    let statement = client.prepare_cached(RESTORE).await.map_err(engine)?;
+    let parameters: [&(dyn ToSql + Sync); 15] = [
+        &text,
+        &version,
+        &updated,
+        &due,
+        &waiting,
+        &rows.snapshot,
+        &fold,
+        &rows.seqs,
+        &times,
+        &rows.kinds,
+        &rows.bodies,
+        &commands,
+        &befores,
+        &versions,
+        &refusals,
+    ];
+    Ok(client.query_opt(&statement, &parameters).await.map_err(engine)?.is_some())
 }
 
 /// Keeps a refusal, unless the command has an answer already.

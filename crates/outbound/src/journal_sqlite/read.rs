@@ -1,15 +1,19 @@
 //! Reading: sessions, events, revisions and lists.
 
+use std::collections::BTreeMap;
+
 use planwright_domain::{
-    id::Seq,
+    id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     session::{FOLD_VERSION, Session},
     time::Time,
 };
-use planwright_runtime::ports::{DueRow, JournalError, Recorded, SessionRow};
+use planwright_runtime::ports::{Answer, DueRow, JournalError, Pointer, Recorded, SessionRow};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::journal::{EventRow, Reading, codec, engine, fold, identity_of, waiting_of};
+use crate::journal::{
+    EventRow, Reading, answered, codec, engine, fold, identity_of, pointer_of, waiting_of, whole,
+};
 
 /// A stream's row id, and the version of its last snapshot.
 #[derive(Debug, Clone, Copy)]
@@ -25,17 +29,23 @@ pub(super) fn session(
 ) -> Result<(Session, Option<StreamRow>), JournalError> {
     let mut statement = connection
         .prepare_cached(
-            "SELECT id, snapshot, snapshot_version, fold_version FROM streams WHERE identity = ?1",
+            "SELECT id, snapshot, snapshot_version, fold_version, version FROM streams WHERE identity = ?1",
         )
         .map_err(engine)?;
     let row = statement
         .query_row([identity.to_string()], |row| {
             let snapshot: Option<Vec<u8>> = row.get(1)?;
-            Ok((row.get::<_, i64>(0)?, snapshot, row.get::<_, i64>(2)?, row.get::<_, u32>(3)?))
+            Ok((
+                row.get::<_, i64>(0)?,
+                snapshot,
+                row.get::<_, i64>(2)?,
+                row.get::<_, u32>(3)?,
+                row.get::<_, i64>(4)?,
+            ))
         })
         .optional()
         .map_err(engine)?;
-    let Some((id, snapshot, snapshot_version, fold_version)) = row else {
+    let Some((id, snapshot, snapshot_version, fold_version, version)) = row else {
         return Ok((Session::new(identity.clone()), None));
     };
     let snapshot = snapshot.filter(|_| fold_version == FOLD_VERSION);
@@ -43,7 +53,8 @@ pub(super) fn session(
     let start = start.unwrap_or_else(|| Session::new(identity.clone()));
     let snapshot = Seq(snapshot_version.cast_unsigned());
     let events = events(connection, identity, start.version, usize::MAX)?;
-    Ok((fold(start, &events)?, Some(StreamRow { id, snapshot })))
+    let session = whole(fold(start, &events)?, Seq(version.cast_unsigned()))?;
+    Ok((session, Some(StreamRow { id, snapshot })))
 }
 
 pub(super) fn events(
@@ -148,6 +159,54 @@ pub(super) fn pointer(
         .optional()
         .map_err(engine)?;
     Ok(key.and_then(|key| ConversationKey::legacy(&key).ok()))
+}
+
+pub(super) fn identities(
+    connection: &Connection,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<SessionIdentity>, JournalError> {
+    let sql = "SELECT identity FROM streams WHERE identity > ?1 ORDER BY identity LIMIT ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = statement
+        .query_map(params![after, limit], |row| row.get::<_, String>(0))
+        .map_err(engine)?;
+    rows.map(|row| identity_of(&row.map_err(engine)?)).collect()
+}
+
+pub(super) fn answers(
+    connection: &Connection,
+    identity: &SessionIdentity,
+) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
+    let sql = "SELECT before, version, refusal, command FROM answers
+               WHERE stream = (SELECT id FROM streams WHERE identity = ?1)";
+    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let rows = statement
+        .query_map([identity.to_string()], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, [u8; 16]>(3)?))
+        })
+        .map_err(engine)?;
+    rows.map(|row| {
+        let (before, version, refusal, command) = row.map_err(engine)?;
+        Ok((uuid::Uuid::from_bytes(command).into(), answered(before, version, refusal)?))
+    })
+    .collect()
+}
+
+pub(super) fn pointers(connection: &Connection) -> Result<Vec<Pointer>, JournalError> {
+    let sql = "SELECT channel, chat, key FROM pointers ORDER BY channel, chat";
+    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let rows = statement
+        .query_map([], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+        })
+        .map_err(engine)?;
+    rows.map(|row| {
+        let (channel, chat, key) = row.map_err(engine)?;
+        pointer_of(&channel, &chat, &key)
+    })
+    .collect()
 }
 
 fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {

@@ -13,14 +13,15 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     failpoint,
-    ports::{Answer, Append, BackedOff, Decide, JournalError, Recorded, Undecided},
+    ports::{Answer, Append, BackedOff, Decide, JournalError, Recorded, Stream, Undecided},
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::read::{self, StreamRow};
 use crate::journal::{
-    FAILURES_MAX, SNAPSHOT_EVERY, codec, due_column, retry_at, waiting_column, warm::Warm,
+    FAILURES_MAX, SNAPSHOT_EVERY, answer_columns, answered, codec, due_column, retry_at,
+    waiting_column, warm::Warm,
 };
 
 /// How many jobs share one commit at most.
@@ -53,6 +54,10 @@ pub(super) enum Job {
         chat: TransportChatId,
         key: ConversationKey,
         reply: Reply<()>,
+    },
+    Restore {
+        whole: Box<(Stream, Append)>,
+        reply: Reply<bool>,
     },
 }
 
@@ -168,7 +173,41 @@ impl Writer {
                 });
                 settle(group, reply, written)
             }
+            Job::Restore { whole, reply } => {
+                let (stream, append) = *whole;
+                let written = begun
+                    .map_err(Failed::Engine)
+                    .and_then(|()| self.restore(group, stream, append));
+                settle(group, reply, written)
+            }
         }
+    }
+
+    /// Stores a whole stream that is not there yet.
+    fn restore(
+        &mut self,
+        group: &mut Group,
+        stream: Stream,
+        append: Append,
+    ) -> Result<bool, Failed> {
+        let (_, found) = self.load(group, &stream.identity).map_err(Failed::Job)?;
+        if found.is_some() {
+            return Ok(false);
+        }
+        let at = stream.events.last().map_or(Time(0), |recorded| recorded.at);
+        let row = self.store(group, &stream.identity, None, at, append)?;
+        for recorded in &stream.events {
+            let sql = "UPDATE events SET at = ?3 WHERE stream = ?1 AND seq = ?2";
+            self.execute(sql, params![row.id, recorded.seq.0.cast_signed(), recorded.at.0])?;
+        }
+        // The events were stored with one time; what is warm of them is not right.
+        group.news.remove(&stream.identity);
+        for (command, answer) in &stream.answers {
+            let (before, version, refusal) = answer_columns(answer).map_err(Failed::Job)?;
+            let (before, version) = (Seq(before.cast_unsigned()), Seq(version.cast_unsigned()));
+            self.keep_answer(row, *command, before, version, refusal)?;
+        }
+        Ok(true)
     }
 
     fn append(
@@ -240,15 +279,9 @@ impl Writer {
             .optional()
             .map_err(failed)?;
         let Some((before, version, refusal)) = row else { return Ok(None) };
-        Ok(Some(match refusal {
-            None => Answer::Accepted {
-                before: Seq(before.cast_unsigned()),
-                version: Seq(version.cast_unsigned()),
-            },
-            Some(words) => Answer::Refused(
-                serde_json::from_str(&words).map_err(|error| Failed::Engine(error.to_string()))?,
-            ),
-        }))
+        answered(before, version, refusal)
+            .map(Some)
+            .map_err(|error| Failed::Engine(error.to_string()))
     }
 
     fn keep_answer(

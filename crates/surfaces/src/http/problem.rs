@@ -118,6 +118,10 @@ impl From<Refusal> for Problem {
 impl From<JournalError> for Problem {
     fn from(error: JournalError) -> Self {
         tracing::error!(%error, event = "journal_failed");
+        if let JournalError::UnknownEvent { .. } = error {
+            let detail = format!("{error}; ask a node of a newer version, or upgrade this one");
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, "unknown_event", detail);
+        }
         let detail = "the journal cannot answer now, so it is not known whether this was taken; ask again with the same Idempotency-Key, and it is taken once";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_failed", detail)
     }

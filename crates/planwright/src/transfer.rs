@@ -1,0 +1,94 @@
+//! `planwright export` and `planwright import`: from a laptop to a cluster and back, verified by digest.
+
+use std::{
+    fs::{self, File},
+    io::{BufReader, BufWriter, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use planwright_outbound::{
+    data_directory::DataDirectory, journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal,
+};
+use planwright_runtime::{
+    archive::{self, Totals},
+    ports::Archive,
+};
+use serde_json::json;
+
+use crate::{
+    args::{Args, ClusterArgs},
+    config::Config,
+    exit::Exit,
+    installation::data_path,
+    terminal::Terminal,
+};
+
+/// A journal, and the data directory that it may need to itself.
+struct Opened {
+    journal: Arc<dyn Archive>,
+    _directory: Option<DataDirectory>,
+}
+
+/// The cluster that the arguments name, else the data directory.
+async fn open(args: &Args, said: &ClusterArgs) -> anyhow::Result<Opened> {
+    let data = data_path(args)?;
+    if said.database.is_none() {
+        let directory = DataDirectory::own(&data, "planwright export or import")?;
+        let journal = SqliteJournal::open(&directory.path().join("journal.sqlite"))?;
+        return Ok(Opened { journal: Arc::new(journal), _directory: Some(directory) });
+    }
+    let cluster = Config::load(args.config.as_deref(), &data)?.cluster.with(said);
+    cluster.check()?;
+    let journal = PostgresJournal::open(crate::node::database(&cluster)?).await?;
+    Ok(Opened { journal: Arc::new(journal), _directory: None })
+}
+
+/// Writes everything out.
+pub async fn export(
+    args: &Args,
+    said: &ClusterArgs,
+    file: &Path,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Exit> {
+    let opened = open(args, said).await?;
+    let made =
+        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).with_context(
+            || format!("{} cannot be made; name a file that is not there yet", file.display()),
+        )?;
+    let mut out = BufWriter::new(made);
+    let totals = archive::export(&*opened.journal, &mut out).await?;
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    say(terminal, "written", &totals);
+    terminal.line("the passphrase and the tokens are not in it: choose and give them anew");
+    Ok(Exit::Fine)
+}
+
+/// Brings in what was written out.
+pub async fn import(
+    args: &Args,
+    said: &ClusterArgs,
+    file: &Path,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Exit> {
+    let read = || {
+        let opened = File::open(file);
+        opened.map(BufReader::new).with_context(|| format!("{} cannot be read", file.display()))
+    };
+    let totals = archive::verify(read()?)?;
+    let opened = open(args, said).await?;
+    archive::import(&*opened.journal, read()?, totals).await?;
+    say(terminal, "brought in, and written out again with the same digest", &totals);
+    Ok(Exit::Fine)
+}
+
+fn say(terminal: &mut Terminal, what: &str, totals: &Totals) {
+    let Totals { sessions, events, digest } = totals;
+    terminal.row(
+        &format!("{sessions} sessions, {events} events {what}: {digest}"),
+        || json!({"type": "archive", "sessions": sessions, "events": events, "digest": digest}),
+    );
+}

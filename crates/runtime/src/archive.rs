@@ -1,0 +1,260 @@
+//! A whole journal as lines of JSON, and back: how an installation moves to another engine.
+//!
+//! Every line is chained into a digest, and the last line names it. The same journal gives the same
+//! lines on every engine, so that what was brought in can be written out again and compared.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, BufRead, Write},
+};
+
+use planwright_domain::{
+    digest::Digest,
+    id::{CommandId, Seq},
+    identity::{ConversationKey, SessionIdentity},
+    next::{next, waiting},
+    refusal::Refusal,
+    session::Session,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::ports::{Answer, Append, Archive, JournalError, Pointer, Recorded, Stream};
+
+/// The form of the lines.
+const FORMAT: u32 = 1;
+/// How many sessions are listed at once.
+const PAGE: usize = 256;
+
+/// One line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Line {
+    Planwright { format: u32 },
+    Session { identity: SessionIdentity, events: u64, answers: u64 },
+    Event(Recorded),
+    Answer { command: CommandId, before: Seq, version: Seq, refusal: Option<Refusal> },
+    Pointer(Pointer),
+    End(Totals),
+}
+
+/// How much there was, and the digest of every line before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// How many sessions.
+    pub sessions: u64,
+    /// How many events.
+    pub events: u64,
+    /// The digest of everything.
+    pub digest: Digest,
+}
+
+/// Why a journal could not be written out or brought in. The operator reads this.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The file could not be read or written.
+    #[error("the archive cannot be read or written: {0}")]
+    File(#[from] io::Error),
+    /// The journal failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A line is not what it should be.
+    #[error("line {line} of the archive cannot be used: {what}; nothing was brought in")]
+    Line {
+        /// Which line.
+        line: u64,
+        /// Why.
+        what: String,
+    },
+    /// The digests differ.
+    #[error(
+        "the archive is damaged: its lines have the digest {found}, and its end names {named}; nothing was brought in"
+    )]
+    Damaged {
+        /// What the lines have.
+        found: Digest,
+        /// What the end says.
+        named: Digest,
+    },
+    /// A session is there already.
+    #[error(
+        "{0} is there already; bring an archive into an installation that has none of its sessions"
+    )]
+    Exists(SessionIdentity),
+    /// What was brought in is not what the archive holds.
+    #[error("what was brought in has the digest {found}, and the archive {named}; do not use it")]
+    Differs {
+        /// What is there now.
+        found: Digest,
+        /// What should be.
+        named: Digest,
+    },
+}
+
+/// Writes a whole journal out.
+pub async fn export(
+    journal: &dyn Archive,
+    out: &mut (dyn Write + Send),
+) -> Result<Totals, ArchiveError> {
+    let mut writer = Writer { out, digest: Digest([0; 32]), sessions: 0, events: 0 };
+    writer.line(&Line::Planwright { format: FORMAT })?;
+    let mut after: Option<SessionIdentity> = None;
+    loop {
+        let page = journal.identities(after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.clone());
+        for identity in page {
+            writer.session(journal, identity).await?;
+        }
+    }
+    for pointer in journal.pointers().await? {
+        writer.line(&Line::Pointer(pointer))?;
+    }
+    let Writer { digest, sessions, events, .. } = writer;
+    let totals = Totals { sessions, events, digest };
+    writer.line(&Line::End(totals))?;
+    Ok(totals)
+}
+
+struct Writer<'a> {
+    out: &'a mut (dyn Write + Send),
+    digest: Digest,
+    sessions: u64,
+    events: u64,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: &Line) -> Result<(), ArchiveError> {
+        let text = serde_json::to_string(line).map_err(io::Error::from)?;
+        self.digest = chained(self.digest, &text);
+        Ok(writeln!(self.out, "{text}")?)
+    }
+
+    async fn session(
+        &mut self,
+        journal: &dyn Archive,
+        identity: SessionIdentity,
+    ) -> Result<(), ArchiveError> {
+        let events = journal.events(&identity, Seq(0), usize::MAX).await?;
+        let answers = journal.answers(&identity).await?;
+        self.sessions += 1;
+        self.events += events.len() as u64;
+        let (many, told) = (events.len() as u64, answers.len() as u64);
+        self.line(&Line::Session { identity, events: many, answers: told })?;
+        for recorded in events {
+            self.line(&Line::Event(recorded))?;
+        }
+        for (command, answer) in answers {
+            self.line(&match answer {
+                Answer::Accepted { before, version } => {
+                    Line::Answer { command, before, version, refusal: None }
+                }
+                Answer::Refused(refusal) => Line::Answer {
+                    command,
+                    before: Seq(0),
+                    version: Seq(0),
+                    refusal: Some(refusal),
+                },
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Looks whether an archive is whole. Reads it to its end.
+pub fn verify(lines: impl BufRead) -> Result<Totals, ArchiveError> {
+    let mut digest = Digest([0; 32]);
+    for (number, line) in (1..).zip(lines.lines()) {
+        let text = line?;
+        match read(number, &text)? {
+            Line::End(totals) if totals.digest == digest => return Ok(totals),
+            Line::End(totals) => {
+                return Err(ArchiveError::Damaged { found: digest, named: totals.digest });
+            }
+            Line::Planwright { format } if format != FORMAT => {
+                let what = format!("it has the form {format}, and this version reads {FORMAT}");
+                return Err(ArchiveError::Line { line: number, what });
+            }
+            Line::Planwright { .. }
+            | Line::Session { .. }
+            | Line::Event(_)
+            | Line::Answer { .. }
+            | Line::Pointer(_) => digest = chained(digest, &text),
+        }
+    }
+    Err(ArchiveError::Line { line: 0, what: "it has no end; it was cut off".into() })
+}
+
+/// Brings a verified archive in, then writes it out again to nowhere and compares the digests.
+pub async fn import(
+    journal: &dyn Archive,
+    lines: impl BufRead,
+    verified: Totals,
+) -> Result<(), ArchiveError> {
+    let mut open: Option<(Stream, u64, u64)> = None;
+    for (number, line) in (1..).zip(lines.lines()) {
+        match read(number, &line?)? {
+            Line::Planwright { .. } => {}
+            Line::Session { identity, events, answers } => {
+                let stream = Stream { identity, events: Vec::new(), answers: BTreeMap::new() };
+                open = Some((stream, events, answers));
+            }
+            Line::Event(recorded) => {
+                if let Some((stream, _, _)) = &mut open {
+                    stream.events.push(recorded);
+                }
+            }
+            Line::Answer { command, before, version, refusal } => {
+                if let Some((stream, _, _)) = &mut open {
+                    let answer = match refusal {
+                        None => Answer::Accepted { before, version },
+                        Some(refusal) => Answer::Refused(refusal),
+                    };
+                    stream.answers.insert(command, answer);
+                }
+            }
+            Line::Pointer(Pointer { channel, chat, key }) => {
+                let key = ConversationKey::legacy(&key).map_err(|error| ArchiveError::Line {
+                    line: number,
+                    what: error.to_string(),
+                })?;
+                journal.move_pointer(channel, &chat, &key).await?;
+            }
+            Line::End(_) => break,
+        }
+        let is_whole = |(stream, events, answers): &(Stream, u64, u64)| {
+            stream.events.len() as u64 == *events && stream.answers.len() as u64 == *answers
+        };
+        if open.as_ref().is_some_and(is_whole)
+            && let Some((stream, _, _)) = open.take()
+        {
+            restore(journal, stream).await?;
+        }
+    }
+    let found = export(journal, &mut io::sink()).await?.digest;
+    if found == verified.digest {
+        Ok(())
+    } else {
+        Err(ArchiveError::Differs { found, named: verified.digest })
+    }
+}
+
+async fn restore(journal: &dyn Archive, stream: Stream) -> Result<(), ArchiveError> {
+    let identity = stream.identity.clone();
+    let events: Vec<_> = stream.events.iter().map(|recorded| recorded.event.clone()).collect();
+    let after = Session::new(identity.clone()).fold(&events).map_err(JournalError::from)?;
+    let append = Append { due: next(&after).due(), waiting: waiting(&after), events, after };
+    if journal.restore(stream, append).await? {
+        Ok(())
+    } else {
+        Err(ArchiveError::Exists(identity))
+    }
+}
+
+fn read(number: u64, text: &str) -> Result<Line, ArchiveError> {
+    serde_json::from_str(text)
+        .map_err(|error| ArchiveError::Line { line: number, what: error.to_string() })
+}
+
+fn chained(before: Digest, line: &str) -> Digest {
+    Digest::of(&[&before.0, line.as_bytes()].concat())
+}
