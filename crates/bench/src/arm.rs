@@ -36,6 +36,10 @@ use crate::ours::{Driven, Ours};
 /// The token that every arm takes.
 pub(crate) const TOKEN: &str = "bench-0123456789abcdef0123456789abcdef";
 
+/// Where the database and the bus of the cluster's arm are.
+pub(crate) const DATABASE: &str = "BENCH_DATABASE";
+pub(crate) const BUS: &str = "BENCH_BUS";
+
 /// A server in a process of its own.
 pub(crate) struct Arm {
     child: Child,
@@ -45,8 +49,14 @@ pub(crate) struct Arm {
 impl Arm {
     /// Starts this program again, as one of the servers below.
     pub(crate) fn start(name: &str) -> anyhow::Result<Self> {
+        Self::start_with(name, &[])
+    }
+
+    /// The same, with this in its environment.
+    pub(crate) fn start_with(name: &str, environment: &[(&str, &str)]) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["arm", name])
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .spawn()?;
         let mut line = String::new();
@@ -75,14 +85,18 @@ pub(crate) async fn run(name: &str) -> anyhow::Result<()> {
     let port = listener.local_addr()?.port();
     println!("{port}");
     match name {
-        "ours" => ours(listener, port).await,
+        "ours" => ours_at(listener, port, Ours::driven(Driven::ByNobody)?).await,
+        "cluster" => {
+            let place = |name| std::env::var(name).with_context(|| format!("{name} is not set"));
+            let ours = Ours::on_cluster(&place(DATABASE)?, &place(BUS)?).await?;
+            ours_at(listener, port, ours).await
+        }
         _ => bare(listener).await,
     }
 }
 
 /// Our API over the real journal. Nobody acts on what is due: the command alone is measured.
-async fn ours(listener: TcpListener, port: u16) -> anyhow::Result<()> {
-    let ours = Ours::driven(Driven::ByNobody)?;
+async fn ours_at(listener: TcpListener, port: u16, ours: Ours) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     let access = Arc::new(FileAccess::open(home.path())?);
     let grant = Grant {

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 mod arm;
+mod cluster;
 mod command;
 mod fanout;
 mod growth;
@@ -56,6 +57,12 @@ enum Figure {
     Fanout(Size),
     /// Start, idle and start again after kill -9, with 100,000 sessions.
     Start(Size),
+    /// A durable command in a cluster, one client: its time, against the same transaction by pgbench.
+    ClusterCommand(Size),
+    /// A call of the lane through Restate, against a bare virtual object; and a whole turn.
+    ClusterTurn(Size),
+    /// 100,000 approvals that wait in a cluster: the node's memory, list.
+    ClusterWaiting(Size),
     /// A server that another figure measures.
     #[command(hide = true)]
     Arm {
@@ -84,13 +91,16 @@ impl Figure {
             | Self::Growth(size)
             | Self::Tokens { size, .. }
             | Self::Fanout(size)
-            | Self::Start(size) => Some(size),
+            | Self::Start(size)
+            | Self::ClusterCommand(size)
+            | Self::ClusterTurn(size)
+            | Self::ClusterWaiting(size) => Some(size),
             Self::Arm { .. } => None,
         }
     }
 }
 
-const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 11] = [
     ("command", "a durable command over HTTP, one client"),
     ("throughput", "durable commands over HTTP, 64 clients"),
     ("turn", "a whole turn with a scripted model, in process"),
@@ -99,6 +109,9 @@ const NAMES: [(&str, &str); 8] = [
     ("tokens", "tokens that plan work adds to every request"),
     ("fanout", "from a command to the last of 1,000 clients"),
     ("start", "start, idle and recovery with 100,000 sessions"),
+    ("cluster-command", "a durable command in a cluster, one client"),
+    ("cluster-turn", "a call of the lane through Restate, and a whole turn"),
+    ("cluster-waiting", "100,000 approvals that wait in a cluster"),
 ];
 
 fn main() -> ExitCode {
@@ -108,7 +121,7 @@ fn main() -> ExitCode {
     }
     let outcome = match figure {
         None => {
-            NAMES.iter().for_each(|(name, what)| println!("{name:<12}{what}"));
+            NAMES.iter().for_each(|(name, what)| println!("{name:<18}{what}"));
             return ExitCode::SUCCESS;
         }
         Some(Figure::Command(size)) => command::one_client(size.quick),
@@ -119,6 +132,9 @@ fn main() -> ExitCode {
         Some(Figure::Tokens { bless, size: _ }) => tokens::run(bless),
         Some(Figure::Fanout(size)) => fanout::run(size.quick),
         Some(Figure::Start(size)) => start::run(size.quick),
+        Some(Figure::ClusterCommand(size)) => cluster::command(size.quick),
+        Some(Figure::ClusterTurn(size)) => cluster::turn(size.quick),
+        Some(Figure::ClusterWaiting(size)) => cluster::waiting(size.quick),
         Some(Figure::Arm { name }) => serve(&name),
     };
     match outcome {

@@ -24,6 +24,14 @@ pub(crate) fn cpu_of(pid: u32) -> anyhow::Result<f64> {
     Ok((ticks(11) + ticks(12)) / rustix::param::clock_ticks_per_second() as f64)
 }
 
+/// CPU seconds that another process and its children have used.
+pub(crate) fn cpu_of_all(pid: u32) -> anyhow::Result<f64> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+    let used: f64 = children.map(|child: u32| cpu_of(child).unwrap_or(0.0)).sum();
+    Ok(cpu_of(pid)? + used)
+}
+
 /// Bytes of memory that this process holds.
 pub(crate) fn resident() -> anyhow::Result<f64> {
     resident_of(std::process::id())

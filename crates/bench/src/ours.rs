@@ -1,7 +1,7 @@
 //! Our arm: the real runtime, journal, lane and tools in this process, with a model that answers at once.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -14,14 +14,16 @@ use planwright_domain::{
 };
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast,
+    broadcast_nats::NatsBroadcast,
     clock_system::SystemClock,
+    journal_postgres::PostgresJournal,
     journal_sqlite::SqliteJournal,
     lane_in_process::{Scope, in_process},
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},
-    ports::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall},
+    ports::{Broadcast, Journal, Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall},
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
 use planwright_testkit::scripted_model::worker::plan;
@@ -35,6 +37,13 @@ pub(crate) enum Driven {
     ByItsLane,
     /// Nobody: only commands are measured.
     ByNobody,
+}
+
+fn home() -> anyhow::Result<(tempfile::TempDir, PathBuf)> {
+    let home = tempfile::Builder::new().prefix("planwright-bench-").tempdir()?;
+    let data = home.path().join("data");
+    std::fs::create_dir(&data)?;
+    Ok((home, data))
 }
 
 /// A whole Planwright in this process.
@@ -60,17 +69,36 @@ impl Ours {
         Ok((Self::with(model.clone(), Driven::ByItsLane)?, model))
     }
 
+    /// The same over a database and a bus, and nobody acts on what is due.
+    pub(crate) async fn on_cluster(database: &str, bus: &str) -> anyhow::Result<Self> {
+        let (home, data) = home()?;
+        let journal = Arc::new(PostgresJournal::open(database).await?);
+        let broadcast = Arc::new(NatsBroadcast::connect(bus, "bench").await?);
+        Self::over(home, &data, journal, broadcast, Arc::new(AtOnce::default()), Driven::ByNobody)
+    }
+
     fn with(model: Arc<AtOnce>, driven: Driven) -> anyhow::Result<Self> {
-        let home = tempfile::Builder::new().prefix("planwright-bench-").tempdir()?;
-        let data = home.path().join("data");
-        std::fs::create_dir(&data)?;
+        let (home, data) = home()?;
+        let journal = Arc::new(SqliteJournal::open(&data.join("journal.sqlite"))?);
+        let broadcast = Arc::new(InProcessBroadcast::default());
+        Self::over(home, &data, journal, broadcast, model, driven)
+    }
+
+    fn over(
+        home: tempfile::TempDir,
+        data: &Path,
+        journal: Arc<dyn Journal>,
+        broadcast: Arc<dyn Broadcast>,
+        model: Arc<AtOnce>,
+        driven: Driven,
+    ) -> anyhow::Result<Self> {
         let (lane, worker) = in_process();
         let ports = Ports {
-            journal: Arc::new(SqliteJournal::open(&data.join("journal.sqlite"))?),
+            journal,
             lane,
-            broadcast: Arc::new(InProcessBroadcast::default()),
+            broadcast,
             model,
-            toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), &data)?),
+            toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), data)?),
             clock: Arc::new(SystemClock),
         };
         let runtime = Arc::new(Runtime::new(ports, Settings::default()));

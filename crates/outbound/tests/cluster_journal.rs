@@ -171,3 +171,25 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     assert!(archive::verify(cut.as_bytes()).is_err());
     let _: &dyn Archive = &there;
 }
+
+#[tokio::test]
+async fn a_backup_that_is_restored_elsewhere_holds_the_same_to_the_byte() {
+    let place = Server(Postgres::start());
+    let journal = PostgresJournal::open(&place.0.address()).await.unwrap();
+    for at in 1..=100 {
+        ask(&journal, &format!("talk-{:04}", at % 7), at, say(&format!("message {at}"))).await;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("backup");
+    place.0.dump(&file);
+    let elsewhere = Postgres::start();
+    elsewhere.restore(&file);
+    let restored = PostgresJournal::open(&elsewhere.address()).await.unwrap();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    archive::export(&journal, &mut before).await.unwrap();
+    archive::export(&restored, &mut after).await.unwrap();
+    assert!(!before.is_empty() && before == after);
+    let again = ask(&restored, "talk-0001", 1, say("something else")).await;
+    assert_eq!(again, ask(&journal, "talk-0001", 1, say("something else")).await);
+    assert!(!ask(&restored, "talk-0001", 200, say("it goes on")).await.is_refused());
+}

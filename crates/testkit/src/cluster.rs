@@ -74,11 +74,13 @@ pub struct Shape {
     pub engines: usize,
     /// What the nodes' configuration says besides.
     pub settings: String,
+    /// The program; without it, the one under proof.
+    pub program: Option<PathBuf>,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { nodes: 3, engines: 1, settings: String::new() }
+        Self { nodes: 3, engines: 1, settings: String::new(), program: None }
     }
 }
 
@@ -89,7 +91,7 @@ impl Cluster {
     /// Starts everything, with a model that behaves so. The program under proof stands beside this
     /// one, or where this names it.
     pub async fn start(conduct: Conduct, shape: Shape) -> anyhow::Result<Self> {
-        let subject = subject()?;
+        let subject = shape.program.clone().map_or_else(subject, Ok)?;
         let home = tempfile::Builder::new().prefix("planwright-cluster-").tempdir()?;
         let postgres = Postgres::start();
         let nats = Nats::start();
@@ -277,6 +279,18 @@ impl Cluster {
         self.decider = given["token"].as_str().unwrap_or_default().to_owned();
         self.grant = Uuid::parse_str(given["id"].as_str().unwrap_or_default())?;
         Ok(())
+    }
+
+    /// Where the engine reaches a node, with nothing between.
+    #[must_use]
+    pub fn endpoint(&self, at: usize) -> String {
+        format!("http://{}", loopback(self.nodes[at].endpoint))
+    }
+
+    /// The process id of a node, while it runs.
+    #[must_use]
+    pub fn pid(&self, at: usize) -> Option<u32> {
+        self.nodes[at].daemon.as_ref().map(Daemon::pid)
     }
 
     /// Kills a node as `kill -9` does.

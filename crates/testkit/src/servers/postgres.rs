@@ -83,6 +83,12 @@ impl Postgres {
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
 
+    /// Its process id, while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.daemon.as_ref().map(Daemon::pid)
+    }
+
     /// Where its database is, for a client.
     #[must_use]
     pub fn address(&self) -> String {
@@ -93,6 +99,25 @@ impl Postgres {
     #[must_use]
     pub fn address_at(&self, port: u16) -> String {
         format!("postgresql://planwright@127.0.0.1:{port}/postgres")
+    }
+
+    /// Backs it up into a file, as the operator's page says.
+    pub fn dump(&self, file: &Path) {
+        let file = file.display().to_string();
+        run(Command::new(program("pg_dump", &PLACES))
+            .args(["--format=custom", "--file", &file])
+            .arg(self.address()));
+    }
+
+    /// Restores a file that another one was backed up into.
+    pub fn restore(&self, file: &Path) {
+        let file = file.display().to_string();
+        run(Command::new(program("pg_restore", &PLACES)).args([
+            "--exit-on-error",
+            "--dbname",
+            &self.address(),
+            &file,
+        ]));
     }
 
     /// Says something to it.

@@ -89,6 +89,12 @@ impl Restate {
         self.nodes[at].daemon = None;
     }
 
+    /// The process id of one, while it runs.
+    #[must_use]
+    pub fn pid(&self, at: usize) -> Option<u32> {
+        self.nodes[at].daemon.as_ref().map(Daemon::pid)
+    }
+
     /// Where its ingress is.
     #[must_use]
     pub fn ingress(&self, at: usize) -> String {
