@@ -3,6 +3,7 @@
 Reads one command a line, answers one JSON object a line:
   turn SECONDS         whole turns for so long; CPU of this process
   command SECONDS BYTES  a person's word of so many bytes, taken durably, one after the other
+  waiting COUNT        so many conversations that wait for a person: bytes stored, memory, time to list them
   growth TURNS BYTES   one conversation of so many turns, each with a plan of so many bytes
   tokens               the text that planning adds to a prompt
 """
@@ -91,6 +92,22 @@ def command(seconds, size, directory, state={}):
     return {"median": statistics.median(taken), "count": len(taken), "cpu": used}
 
 
+def waiting(count, directory):
+    path = os.path.join(directory, "waiting.sqlite")
+    compiled = waiting_graph(path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for at in range(count):
+        compiled.invoke({"messages": []}, {"configurable": {"thread_id": f"thread-{at}"}})
+    begun = time.monotonic()
+    threads = {found.config["configurable"]["thread_id"] for found in compiled.checkpointer.list(None)}
+    states = [compiled.get_state({"configurable": {"thread_id": thread}}) for thread in threads]
+    found = sum(1 for state in states if state.next)
+    listed = time.monotonic() - begun
+    compiled.checkpointer.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    return {"found": found, "bytes": os.path.getsize(path), "memory": memory, "list": listed}
+
+
 def growth(turns, size, directory):
     path = os.path.join(directory, "growth.sqlite")
     compiled, connection, answer = graph(path)
@@ -124,6 +141,8 @@ def main():
                     answer = growth(int(turns), int(size), directory)
                 case ["command", seconds, size]:
                     answer = command(float(seconds), int(size), directory)
+                case ["waiting", count]:
+                    answer = waiting(int(count), directory)
                 case ["tokens"]:
                     answer = tokens()
                 case _:

@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    path::Path,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -54,16 +55,29 @@ impl Arm {
 
     /// The same, with this in its environment.
     pub(crate) fn start_with(name: &str, environment: &[(&str, &str)]) -> anyhow::Result<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["arm", name])
-            .envs(environment.iter().copied())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["arm", name]).envs(environment.iter().copied());
+        Self::launch(&mut command)
+    }
+
+    fn launch(command: &mut Command) -> anyhow::Result<Self> {
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         let output = child.stdout.take().context("no output")?;
         BufReader::new(output).read_line(&mut line)?;
         let port = line.trim().parse().with_context(|| format!("the arm said {line:?}"))?;
         Ok(Self { child, port })
+    }
+
+    /// Starts the peer that is Node and `ws`; none if it was not installed.
+    pub(crate) fn node_ws() -> Option<Self> {
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/ws");
+        if !place.join("node_modules/ws").exists() {
+            return None;
+        }
+        let mut command = Command::new("node");
+        command.arg(place.join("fanout.js")).stdin(Stdio::piped());
+        Self::launch(&mut command).ok()
     }
 
     /// CPU seconds that it has used.
@@ -74,6 +88,10 @@ impl Arm {
 
 impl Drop for Arm {
     fn drop(&mut self) {
+        if self.child.stdin.take().is_some() {
+            // A peer cleans up behind itself when nobody speaks to it any more.
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

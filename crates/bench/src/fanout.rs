@@ -20,18 +20,26 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async move {
-        let (ours, bare) = (Arm::start("ours")?, Arm::start("bare")?);
-        let mut arms = [
+        let (ours, bare, peer) = (Arm::start("ours")?, Arm::start("bare")?, Arm::node_ws());
+        let mut arms = vec![
             Listeners::connect(&ours, true, clients).await?,
             Listeners::connect(&bare, false, clients).await?,
         ];
+        match &peer {
+            Some(peer) => arms.push(Listeners::connect(peer, false, clients).await?),
+            None => println!("(Node and ws are not installed; the peer's arm is left out)"),
+        }
         println!("{clients} clients, one stalled; from the command to the last of them");
-        println!("{:<7}{:>14}{:>14}{:>12}", "round", "ours p99 ms", "bare p99 ms", "ours/bare");
-        let (mut ratios, mut all) = (Vec::new(), [Vec::new(), Vec::new()]);
+        println!(
+            "{:<7}{:>14}{:>14}{:>14}{:>12}{:>12}",
+            "round", "ours p99 ms", "bare p99 ms", "peer p99 ms", "ours/bare", "peer/ours"
+        );
+        let (mut ratios, mut ahead) = (Vec::new(), Vec::new());
+        let mut all = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..rounds {
-            let mut p99 = [0.0; 2];
-            for arm in 0..2 {
-                let which = (arm + round) % 2;
+            let mut p99 = [f64::NAN; 3];
+            for arm in 0..arms.len() {
+                let which = (arm + round) % arms.len();
                 let mut taken = Vec::new();
                 for _ in 0..samples {
                     taken.push(arms[which].command().await?);
@@ -40,22 +48,24 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
                 p99[which] = taken[(taken.len() * 99 / 100).min(taken.len() - 1)];
             }
             all.iter_mut().zip(p99).for_each(|(all, p99)| all.push(p99 * 1e3));
-            ratios.push(p99[0] / p99[1]);
+            let [ours, bare, peer] = p99;
+            ratios.push(ours / bare);
+            ahead.push(peer / ours);
             println!(
-                "{round:<7}{:>14.1}{:>14.1}{:>12.2}",
-                p99[0] * 1e3,
-                p99[1] * 1e3,
-                p99[0] / p99[1]
+                "{round:<7}{:>14.1}{:>14.1}{:>14.1}{:>12.2}{:>12.2}",
+                ours * 1e3,
+                bare * 1e3,
+                peer * 1e3,
+                ours / bare,
+                peer / ours
             );
         }
-        plot::bars(
-            "fanout",
-            "From a command to the last client, p99",
-            "ms",
-            &[("ours", median(&all[0])), ("bare", median(&all[1]))],
-        )?;
-        let ratio = median(&ratios);
-        Ok(close("fanout", &format!("{ratio:.2} times bare"), "2 times bare", ratio <= 2.0))
+        let medians = all.map(|all| median(&all));
+        let bars = [("ours", medians[0]), ("bare", medians[1]), ("Node ws", medians[2])];
+        plot::bars("fanout", "From a command to the last client, p99", "ms", &bars)?;
+        let (ratio, ahead) = (median(&ratios), median(&ahead));
+        let figure = format!("{ratio:.2} times bare; Node ws takes {ahead:.2} times ours");
+        Ok(close("fanout", &figure, "2 times bare", ratio <= 2.0))
     })
 }
 

@@ -222,3 +222,25 @@ async fn wrong_words_exit_with_two_and_completions_exist() {
         assert_eq!((code, text.contains("planwright")), (Some(0), true));
     }
 }
+
+#[tokio::test]
+async fn an_installation_is_written_out_and_brought_in_elsewhere() {
+    let (here, there) = (Home::new().await, Home::new().await);
+    here.says(&["plan", "on"]).await;
+    here.says(&["chat", "one"]).await;
+    let archive = here.path("archive.jsonl").display().to_string();
+    let (code, text) = here.says(&["export", &archive]).await;
+    assert!(code == Some(0) && text.contains("1 sessions") && text.contains("written:"), "{text}");
+    let (code, text) = here.says(&["export", &archive]).await;
+    assert!(code == Some(1) && text.contains("name a file that is not there yet"), "{text}");
+    let (code, text) = there.says(&["import", &archive]).await;
+    assert!(code == Some(0) && text.contains("written out again with the same digest"), "{text}");
+    let (code, text) = there.says(&["plan", "status"]).await;
+    assert_eq!((code, text.contains("Plan 0")), (Some(3), true), "the approval waits: {text}");
+    let (code, text) = there.says(&["import", &archive]).await;
+    assert!(code == Some(1) && text.contains("is there already"), "{text}");
+    let whole = std::fs::read_to_string(&archive).unwrap();
+    std::fs::write(&archive, &whole[..whole.len() / 2]).unwrap();
+    let (code, text) = Home::new().await.says(&["import", &archive]).await;
+    assert!(code == Some(1) && text.contains("nothing was brought in"), "{text}");
+}

@@ -19,13 +19,16 @@ use planwright_domain::{
         RequestedCall, Step,
     },
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
 use uuid::Uuid;
 
 use crate::{
     failpoint, history,
     ports::{Answer, JournalError, ModelAnswer, ModelRequest, Preview, Signal, ToolRun},
-    runtime::{Runtime, fresh_id, report_id},
+    runtime::{Ports, Runtime, fresh_id, report_id},
 };
 
 /// How often the result of an effect is offered to the journal before the lane backs off.
@@ -185,7 +188,7 @@ impl Runtime {
             }
             Err(failure) => SystemCommand::RecordModelFailure { turn, round, attempt, failure },
         };
-        self.record(identity, id, command).await
+        self.ports.record(identity, id, command).await
     }
 
     async fn ask(
@@ -349,35 +352,58 @@ impl Runtime {
         let toolbox = self.ports.toolbox.clone();
         let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
         let start_by = Duration::from_millis(self.settings.start_by_ms.cast_unsigned());
-        let acting = tokio::spawn(async move {
+        let mut acting = tokio::spawn(async move {
             // The last look at the clock stands immediately before the act.
             if begun.elapsed() > start_by {
                 return None;
             }
-            Some(timeout(limit, toolbox.run(run)).await)
+            Some(toolbox.run(run).await)
         });
-        let acted = match acting.await {
-            Ok(None) => return Ok(()),
-            Ok(Some(acted)) => Ok(acted),
-            Err(broken) => Err(broken),
-        };
+        let acted = timeout(limit, &mut acting).await;
         failpoint::hit("tool.before_record");
         let result = match (acted, repeat) {
-            (Ok(Ok(result)), _) => result,
+            (Ok(Ok(None)), _) => return Ok(()),
+            (Ok(Ok(Some(result))), _) => result,
             (Ok(Err(_)), Repeat::Harmless) => {
+                failed("the tool broke down; nothing was changed".into())
+            }
+            (Err(_), Repeat::Harmless) => {
+                acting.abort();
                 failed(format!("no result within {} s", limit.as_secs()))
             }
-            (Err(_), Repeat::Harmless) => failed("the tool broke down; nothing was changed".into()),
             // The outcome is unknown, and only a person may say whether it is repeated.
-            (Ok(Err(_)) | Err(_), Repeat::AskFirst) => {
+            (Ok(Err(_)), Repeat::AskFirst) => return self.orphan(identity, call, attempt).await,
+            (Err(_), Repeat::AskFirst) => {
+                self.record_late(identity, call, attempt, acting);
                 return self.orphan(identity, call, attempt).await;
             }
         };
         let id = report_id(call.0, "result", 0, attempt);
         let result = capped(result);
-        self.record(identity, id, SystemCommand::RecordResult { call, attempt, result }).await?;
+        self.ports
+            .record(identity, id, SystemCommand::RecordResult { call, attempt, result })
+            .await?;
         failpoint::hit("tool.after_record");
         Ok(())
+    }
+
+    /// Nobody waits for a result any more; when it comes, it is recorded all the same.
+    fn record_late(
+        &self,
+        identity: &SessionIdentity,
+        call: CallId,
+        attempt: u32,
+        acting: JoinHandle<Option<CallResult>>,
+    ) {
+        let (ports, identity) = (self.ports.clone(), identity.clone());
+        tokio::spawn(async move {
+            let Ok(Some(result)) = acting.await else { return };
+            let command = SystemCommand::RecordResult { call, attempt, result: capped(result) };
+            let id = report_id(call.0, "result", 0, attempt);
+            if let Err(error) = ports.record(&identity, id, command).await {
+                tracing::error!(session_identity = %identity, %error, event = "late_result_lost");
+            }
+        });
     }
 
     fn bracket(&self, life: Incarnation, deadline_ms: i64) -> Bracket {
@@ -388,6 +414,17 @@ impl Runtime {
         }
     }
 
+    async fn report(
+        &self,
+        identity: &SessionIdentity,
+        id: CommandId,
+        command: SystemCommand,
+    ) -> Result<Answer, JournalError> {
+        self.ports.report(identity, id, command).await
+    }
+}
+
+impl Ports {
     async fn report(
         &self,
         identity: &SessionIdentity,

@@ -62,6 +62,7 @@ pub struct Runtime {
 }
 
 /// The ports that a runtime is made of.
+#[derive(Clone)]
 pub struct Ports {
     /// The only truth.
     pub journal: Arc<dyn Journal>,
@@ -85,34 +86,14 @@ impl Runtime {
         Self { ports, incarnation, settings, histories: Mutex::default() }
     }
 
-    /// Decides a command, then tells the lane and the watchers. Nothing leaves before it is durable.
+    /// Decides a command, then tells the lane and the watchers.
     pub async fn dispatch(
         &self,
         identity: &SessionIdentity,
         id: CommandId,
         command: SessionCommand,
     ) -> Result<Answer, JournalError> {
-        let told = told(&command);
-        let asked = Asked::new(id, self.ports.clock.now(), command);
-        let (answer, due) = decided(&*self.ports.journal, identity, asked).await?;
-        if let Answer::Accepted { before, version } = answer
-            && before < version
-        {
-            if let Some(event) = told {
-                tracing::info!(session_identity = %identity, version = version.0, event);
-            }
-            failpoint::hit("dispatch.before_wake");
-            let due = match due {
-                Some(due) => due,
-                None => next(&*self.ports.journal.session(identity).await?).due(),
-            };
-            self.ports.broadcast.publish(identity, Signal::Moved(version));
-            match due {
-                Due::Never => {}
-                due @ (Due::Now | Due::At(_)) => self.ports.lane.wake(identity, version, due),
-            }
-        }
-        Ok(answer)
+        self.ports.dispatch(identity, id, command).await
     }
 
     /// The session as it stands.
@@ -128,6 +109,38 @@ impl Runtime {
 
     pub(crate) fn in_ms(&self, milliseconds: i64) -> Time {
         self.ports.clock.now().plus_micros(milliseconds * 1_000)
+    }
+}
+
+impl Ports {
+    /// Decides a command, then tells the lane and the watchers. Nothing leaves before it is durable.
+    pub(crate) async fn dispatch(
+        &self,
+        identity: &SessionIdentity,
+        id: CommandId,
+        command: SessionCommand,
+    ) -> Result<Answer, JournalError> {
+        let told = told(&command);
+        let asked = Asked::new(id, self.clock.now(), command);
+        let (answer, due) = decided(&*self.journal, identity, asked).await?;
+        if let Answer::Accepted { before, version } = answer
+            && before < version
+        {
+            if let Some(event) = told {
+                tracing::info!(session_identity = %identity, version = version.0, event);
+            }
+            failpoint::hit("dispatch.before_wake");
+            let due = match due {
+                Some(due) => due,
+                None => next(&*self.journal.session(identity).await?).due(),
+            };
+            self.broadcast.publish(identity, Signal::Moved(version));
+            match due {
+                Due::Never => {}
+                due @ (Due::Now | Due::At(_)) => self.lane.wake(identity, version, due),
+            }
+        }
+        Ok(answer)
     }
 }
 

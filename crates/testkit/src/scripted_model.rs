@@ -28,6 +28,9 @@ pub mod worker;
 
 pub use wire::Shape;
 
+/// How many requests a server keeps: a proof asks thousands of times, each time with all that was said.
+const KEPT_MAX: usize = 256;
+
 /// What the model says to one request.
 #[derive(Debug, Clone, Default)]
 pub struct Said {
@@ -93,6 +96,7 @@ pub struct Told {
 pub struct ScriptedModel {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Value>>>,
+    asked: Arc<AtomicUsize>,
     thinking: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
 }
@@ -101,6 +105,7 @@ pub struct ScriptedModel {
 struct Shared {
     conduct: Conduct,
     requests: Arc<Mutex<Vec<Value>>>,
+    asked: Arc<AtomicUsize>,
     thinking: Arc<AtomicUsize>,
     key: Option<String>,
 }
@@ -120,14 +125,19 @@ impl ScriptedModel {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let thinking = Arc::<AtomicUsize>::default();
-        let shared =
-            Shared { conduct, requests: requests.clone(), thinking: thinking.clone(), key };
+        let (asked, thinking) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let shared = Shared {
+            conduct,
+            requests: requests.clone(),
+            asked: asked.clone(),
+            thinking: thinking.clone(),
+            key,
+        };
         let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(shared);
         let serving = tokio::spawn(async move {
             let _ = axum::serve(listener, router).await;
         });
-        Ok(Self { address, requests, thinking, serving })
+        Ok(Self { address, requests, asked, thinking, serving })
     }
 
     /// A server that says these things, one after the other, and then nothing but "the script has ended".
@@ -150,7 +160,13 @@ impl ScriptedModel {
         self.thinking.load(Ordering::SeqCst)
     }
 
-    /// What it was sent so far.
+    /// How many requests it was sent so far.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// What it was sent first: as many requests as it keeps.
     #[must_use]
     pub fn requests(&self) -> Vec<Value> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -185,8 +201,10 @@ async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes)
     };
     let earlier = {
         let mut requests = shared.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.push(told.clone());
-        requests.len() - 1
+        if requests.len() < KEPT_MAX {
+            requests.push(told.clone());
+        }
+        shared.asked.fetch_add(1, Ordering::SeqCst)
     };
     let said = (shared.conduct)(&read(told, earlier));
     let thought = Thought::begin(&shared.thinking);

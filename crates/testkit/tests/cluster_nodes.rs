@@ -1,5 +1,7 @@
 //! Three nodes as real processes: what a person at one of them sees of what the others do.
 
+#![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -75,6 +77,7 @@ async fn a_stop_and_an_approval_are_answered_at_once_while_another_node_asks_the
     for times in [&mut stops, &mut approvals, &mut aborts] {
         times.sort_unstable();
     }
+    println!("stop {:?}, approve {:?}, aborted {:?} at most", stops[5], approvals[5], aborts[10]);
     assert!(stops[5] < Duration::from_millis(100), "{stops:?}");
     assert!(approvals[5] < Duration::from_millis(100), "{approvals:?}");
     assert!(aborts[10] < Duration::from_secs(1), "{aborts:?}");
@@ -144,20 +147,18 @@ async fn a_rolling_restart_loses_no_turn_and_runs_none_twice() {
          WHERE told <> 'message_queued turn_started model_call_started model_answered turn_finished'",
     );
     let told = cluster.restate.log(0);
-    assert_eq!((wrong.as_str(), cluster.model.requests().len()), ("", TURNS), "{told}");
+    assert_eq!((wrong.as_str(), cluster.model.asked()), ("", TURNS), "{told}");
 }
 
-/// Frozen between the recorded start of a call and the call itself, long enough for the others to give it
-/// up; thawed, it must not act.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_was_frozen_past_its_time_abandons_what_it_had_begun() {
+/// Brings a plan to execution on the second of two nodes, which freezes at this point until it is told to
+/// go on, and waits until the call is shown in doubt at the first; the call.
+async fn frozen_at(point: &str) -> (Cluster, String) {
     let settings = "[effects]\ntool_seconds = 4\nstart_by_seconds = 2\n";
     let shape = Shape { nodes: 2, settings: settings.into(), ..Shape::default() };
     let mut cluster = Cluster::start(worker(300, 1), shape).await.unwrap();
     cluster.stop(1).await.unwrap();
-    cluster.nodes[1]
-        .environment
-        .push(("PLANWRIGHT_FREEZEPOINT".into(), "tool.after_start:1".into()));
+    let freeze = ("PLANWRIGHT_FREEZEPOINT".into(), format!("{point}:1"));
+    cluster.nodes[1].environment.push(freeze);
     cluster.launch(1);
     cluster.ready(1).await.unwrap();
     cluster.balancer.retarget(vec![cluster.nodes[1].from_engine.address]);
@@ -173,18 +174,63 @@ async fn a_node_that_was_frozen_past_its_time_abandons_what_it_had_begun() {
         status["doubts"].as_array().is_some_and(|doubts| !doubts.is_empty())
     };
     let status = cluster.until(0, "session-0", doubted).await.unwrap();
-    assert!(!cluster.ledger().exists(), "it was frozen too late");
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    cluster.signal(1, Signal::CONT);
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert!(!cluster.ledger().exists(), "it acted after all");
-    let call = status["doubts"][0]["call"].as_str().unwrap();
-    let settled = cluster.says(0, "session-0", &format!("/plan settle {call} not")).await.unwrap();
+    let call = status["doubts"][0]["call"].as_str().unwrap().to_owned();
+    (cluster, call)
+}
+
+/// Goes on with a plan whose call was in doubt, and waits until it is done.
+async fn settle(cluster: &Cluster, call: &str, verdict: &str) {
+    let line = format!("/plan settle {call} {verdict}");
+    let settled = cluster.says(0, "session-0", &line).await.unwrap();
     assert!(settled["accepted"].is_object(), "{settled}");
     cluster.says(0, "session-0", "/plan resume").await.unwrap();
     let done = |status: &serde_json::Value| status["plan_active"] == json!(false);
     cluster.until(0, "session-0", done).await.unwrap();
-    assert_eq!(std::fs::read_to_string(cluster.ledger()).unwrap().lines().count(), 1);
+}
+
+fn effects(cluster: &Cluster) -> usize {
+    std::fs::read_to_string(cluster.ledger()).unwrap_or_default().lines().count()
+}
+
+/// Frozen between the recorded start of a call and the call itself, long enough for the others to give it
+/// up; thawed, it must not act.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_frozen_past_its_time_abandons_what_it_had_begun() {
+    let (cluster, call) = frozen_at("tool.after_start").await;
+    assert_eq!(effects(&cluster), 0, "it was frozen too late");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    cluster.signal(1, Signal::CONT);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(effects(&cluster), 0, "it acted after all");
+    settle(&cluster, &call, "not").await;
+    assert_eq!(effects(&cluster), 1);
+}
+
+/// Frozen behind the last look at the clock: the window that remains. It acts when it thaws, and nobody else has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_frozen_in_the_middle_of_a_call_ends_it_once_and_its_late_result_moves_nothing()
+ {
+    let (cluster, call) = frozen_at("tool.mid_act").await;
+    assert_eq!(effects(&cluster), 1);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let before = cluster.status(0, "session-0").await.unwrap();
+    cluster.signal(1, Signal::CONT);
+    let late = |status: &serde_json::Value| status["version"] != before["version"];
+    let after = cluster.until(0, "session-0", late).await.unwrap();
+    assert_eq!(
+        (&after["turn_open"], &after["plan"]["status"]),
+        (&before["turn_open"], &before["plan"]["status"]),
+        "the late result is recorded and moves nothing"
+    );
+    if after["doubts"].as_array().is_some_and(|doubts| !doubts.is_empty()) {
+        settle(&cluster, &call, "happened").await;
+    } else {
+        cluster.says(0, "session-0", "/plan resume").await.unwrap();
+        let done = |status: &serde_json::Value| status["plan_active"] == json!(false);
+        cluster.until(0, "session-0", done).await.unwrap();
+    }
+    let counts = planwright_testkit::ledger::read(&cluster.ledger()).unwrap();
+    assert!(counts.values().all(|count| *count == 1), "nothing was done twice: {counts:?}");
 }
 
 /// Nodes that stop for seconds at a time, at any moment, under load.
@@ -310,4 +356,33 @@ async fn whatever_is_lost_a_person_at_the_terminal_is_told_in_a_sentence() {
     cluster.kill(0);
     let (code, words) = status(&cluster);
     assert!(code == Some(1) && words.contains("not answering; start it again"), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_wants_signed_calls_refuses_an_engine_that_does_not_sign() {
+    let key = "publickeyv1_w7YHemBctH5Ck2nQRQ47iBBqhNHy4FV7t2Usbye2A6f";
+    let settings = format!("[cluster]\nidentity_key = \"{key}\"\n");
+    let shape = Shape { nodes: 1, settings, ..Shape::default() };
+    let refused = Cluster::start(worker(300, 1), shape).await.err().map(|error| error.to_string());
+    assert!(refused.as_ref().is_some_and(|words| words.contains("401")), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_moves_the_nodes_to_another_address_and_takes_the_old_one_away() {
+    let cluster = Cluster::start(worker(300, 1), nodes(1)).await.unwrap();
+    let old = cluster.tell("cluster", &["deployments"], "").unwrap();
+    let old = old.split_whitespace().next().unwrap().to_owned();
+    let told = cluster.tell("cluster", &["register", &cluster.endpoint(0)], "").unwrap();
+    assert!(told.contains("the engine now calls"), "{told}");
+    assert_eq!(cluster.tell("cluster", &["deployments"], "").unwrap().lines().count(), 2);
+    let told = cluster.tell("cluster", &["drain", &old], "").unwrap();
+    assert!(told.contains("is taken away"), "{told}");
+    assert_eq!(cluster.tell("cluster", &["deployments"], "").unwrap().lines().count(), 1);
+    cluster.says(0, "session-0", "just talk").await.unwrap();
+    cluster
+        .until(0, "session-0", |status| at_rest(status) && status["version"] == 5)
+        .await
+        .unwrap();
+    let told = cluster.tell("cluster", &["status"], "").unwrap();
+    assert!(told.contains("1 nodes at") && told.contains("0 sessions overdue, 0 parked"), "{told}");
 }

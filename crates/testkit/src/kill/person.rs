@@ -33,6 +33,8 @@ pub fn next(status: &Value, rng: &mut Rng, wants_peace: bool) -> Whim {
         _ if moving => Whim::Wait,
         _ if chatter && !wants_peace => Whim::Say(format!("just talk {token:x}")),
         (false, _, _) if wants_peace => Whim::Rest,
+        // A conversation that only grows would be all that the model's server does.
+        (false, _, _) if rng.u8(0..4) == 0 => Whim::Say("/reset".into()),
         (false, _, _) => Whim::Say("/plan on".into()),
         (true, "Drafting", _) if wants_peace => Whim::Rest,
         (true, "Drafting", _) => Whim::Say(format!("plan the work {token:x}")),
