@@ -11,7 +11,14 @@ use std::{
 use anyhow::Context as _;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use planwright_outbound::lane_restate::RestateAdmin;
+use planwright_domain::{
+    actor::{Person, Standing},
+    command::{Asked, PersonCommand, SessionCommand},
+    identity::SessionIdentity,
+    time::Time,
+};
+use planwright_outbound::{journal_postgres::PostgresJournal, lane_restate::RestateAdmin};
+use planwright_runtime::dispatch::dispatch;
 use planwright_testkit::{
     cluster::{Cluster, Shape},
     scripted_model::{Conduct, Said, Told, worker::worker},
@@ -53,31 +60,34 @@ pub(crate) fn command(quick: bool) -> anyhow::Result<Judged> {
     let (one, many) = (home.path().join("one.sql"), home.path().join("many.sql"));
     std::fs::write(&one, one_statement(&first))?;
     std::fs::write(&many, six_statements(&first))?;
+    let journal = runtime.block_on(PostgresJournal::open(&database))?;
     println!(
-        "{:<7}{:>12}{:>16}{:>16}{:>12}{:>12}",
-        "round", "ours µs", "one stmt µs", "six stmts µs", "ours/one", "ours/six"
+        "{:<7}{:>12}{:>16}{:>16}{:>16}{:>12}{:>12}",
+        "round", "ours µs", "one stmt µs", "six stmts µs", "journal µs", "ours/one", "ours/six"
     );
     let (mut of_one, mut of_six, mut all) =
-        (Vec::new(), Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
+        (Vec::new(), Vec::new(), [Vec::new(), Vec::new(), Vec::new(), Vec::new()]);
     for round in 0..rounds {
-        let mut taken = [f64::NAN; 3];
-        for arm in 0..3 {
-            let which = (arm + round) % 3;
+        let mut taken = [f64::NAN; 4];
+        for arm in 0..4 {
+            let which = (arm + round) % 4;
             taken[which] = match which {
                 0 => runtime.block_on(median_time(&mut client, f64::from(slice)))?,
                 1 => pgbench(&postgres, &one, slice)?,
-                _ => pgbench(&postgres, &many, slice)?,
+                2 => pgbench(&postgres, &many, slice)?,
+                _ => runtime.block_on(append_time(&journal, round, f64::from(slice)))?,
             };
         }
-        let [ours, one, six] = taken;
+        let [ours, one, six, alone] = taken;
         all.iter_mut().zip(taken).for_each(|(all, taken)| all.push(taken * 1e6));
         of_one.push(ours / one);
         of_six.push(ours / six);
         println!(
-            "{round:<7}{:>12.0}{:>16.0}{:>16.0}{:>12.2}{:>12.2}",
+            "{round:<7}{:>12.0}{:>16.0}{:>16.0}{:>16.0}{:>12.2}{:>12.2}",
             ours * 1e6,
             one * 1e6,
             six * 1e6,
+            alone * 1e6,
             ours / one,
             ours / six
         );
@@ -86,6 +96,7 @@ pub(crate) fn command(quick: bool) -> anyhow::Result<Judged> {
         ("ours, over HTTP", median(&all[0])),
         ("pgbench, one statement", median(&all[1])),
         ("pgbench, six statements", median(&all[2])),
+        ("our journal alone", median(&all[3])),
     ];
     plot::bars("cluster-command", "A durable command of 4 KB in a cluster", "µs", &arms)?;
     let (of_one, of_six) = (median(&of_one), median(&of_six));
@@ -97,6 +108,22 @@ pub(crate) fn command(quick: bool) -> anyhow::Result<Judged> {
         "1.5 times the bare transaction",
         of_six <= 1.5,
     ))
+}
+
+/// Seconds that one append takes, without HTTP and without anyone who is told.
+async fn append_time(journal: &PostgresJournal, round: usize, seconds: f64) -> anyhow::Result<f64> {
+    let person = Person::new("bench", "bench", Standing::Speaks);
+    let (begun, mut taken) = (Instant::now(), Vec::new());
+    while begun.elapsed() < Duration::from_secs_f64(seconds) {
+        let key = format!("api:alone-{round:04}-{:04}", taken.len() / 20);
+        let say = PersonCommand::Say { text: "x".repeat(COMMAND_BYTES) };
+        let command = SessionCommand::Person(person.clone(), say);
+        let asked = Asked::new(uuid::Uuid::now_v7(), Time(1), command);
+        let at = Instant::now();
+        dispatch(journal, &SessionIdentity::parse(&key)?, asked).await?;
+        taken.push(at.elapsed().as_secs_f64());
+    }
+    Ok(median(&taken))
 }
 
 /// What one append stores, as one statement.

@@ -22,7 +22,10 @@ pub(crate) fn pool(address: &str) -> Result<Pool, JournalError> {
     config.connect_timeout(ANSWER_MAX);
     config.tcp_user_timeout(ANSWER_MAX);
     // A lock that is never given and a statement that never ends must not hold a node.
-    config.options("-c statement_timeout=5000 -c idle_in_transaction_session_timeout=10000");
+    // Our statements are few and always the same: one plan for each will do.
+    config.options(
+        "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=10000 -c plan_cache_mode=force_generic_plan",
+    );
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(config, NoTls, recycle);
     Pool::builder(manager)

@@ -17,6 +17,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::post,
+    serve::ListenerExt as _,
 };
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -134,6 +135,9 @@ impl ScriptedModel {
             key,
         };
         let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(shared);
+        let listener = listener.tap_io(|connection| {
+            let _ = connection.set_nodelay(true);
+        });
         let serving = tokio::spawn(async move {
             let _ = axum::serve(listener, router).await;
         });
