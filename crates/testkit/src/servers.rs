@@ -101,11 +101,13 @@ impl Drop for Daemon {
     }
 }
 
-/// A port on loopback that was free a moment ago.
+/// A port on loopback that was free a moment ago, and that no outgoing connection is given meanwhile: below
+/// the range from which the system takes those.
 #[must_use]
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+    std::iter::repeat_with(|| fastrand::u16(10_000..32_000))
+        .find(|port| TcpListener::bind(loopback(*port)).is_ok())
+        .expect("a port")
 }
 
 /// The address of a port on loopback.

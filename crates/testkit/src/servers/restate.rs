@@ -129,11 +129,18 @@ default-replication = {replication}
 disable-telemetry = true
 rocksdb-total-memory-size = "256 MiB"
 listen-mode = "tcp"
+metadata-update-interval = "1s"
+gossip-suspect-interval = "500ms"
+gossip-loneliness-threshold = 5
+gossip-fd-stability-threshold = 1
 bind-address = "127.0.0.1:{fabric}"
 advertised-address = "http://127.0.0.1:{fabric}"
 log-filter = "warn,restate_invoker_impl=info"
 log-disable-ansi-codes = true
 shutdown-timeout = "2s"
+
+[bifrost]
+default-provider = "{provider}"
 
 [metadata-client]
 addresses = [{peers}]
@@ -153,6 +160,8 @@ http2-keep-alive-timeout = "2s"
 connect-timeout = "1s"
 "#,
             home = self.home.path().display(),
+            // A server by itself needs no replicated log, whose recovery takes seconds.
+            provider = if self.nodes.len() > 1 { "replicated" } else { "local" },
             provision = at == 0,
             fabric = node.fabric,
             ingress = node.ingress,

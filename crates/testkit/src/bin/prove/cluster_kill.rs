@@ -94,7 +94,8 @@ async fn all(seed: u64, kills: usize, cuts: usize, engines: usize) -> anyhow::Re
     let (mut stuck, mut slowest) = (Vec::new(), Duration::ZERO);
     let mut counted: BTreeMap<Blow, u32> = BTreeMap::new();
     let mut worst: BTreeMap<Blow, Duration> = BTreeMap::new();
-    for blow in blows {
+    let all_blows = blows.len();
+    for (done, blow) in (1..).zip(blows) {
         tokio::time::sleep(Duration::from_millis(rng.u64(100..600))).await;
         strike(&mut cluster, blow, &mut rng).await?;
         *counted.entry(blow).or_default() += 1;
@@ -104,9 +105,10 @@ async fn all(seed: u64, kills: usize, cuts: usize, engines: usize) -> anyhow::Re
                 let worst = worst.entry(blow).or_default();
                 *worst = time.max(*worst);
             }
-            Err(words) => {
-                stuck.push(format!("after {blow:?}: {words}"));
-            }
+            Err(words) => stuck.push(format!("after {blow:?}: {words}")),
+        }
+        if done % 60 == 0 {
+            println!("{done} of {all_blows}: slowest {slowest:.1?}, {} stuck", stuck.len());
         }
     }
     // The detector itself: with the engine's way to the nodes held, it must say so.
