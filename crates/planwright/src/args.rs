@@ -96,17 +96,17 @@ pub enum Command {
     Export {
         /// The file to write; it must not be there yet.
         file: PathBuf,
-        /// The cluster.
-        #[command(flatten)]
-        cluster: ClusterArgs,
+        /// The database of a cluster. Never taken from the environment: where to is said here.
+        #[arg(long, value_name = "URL")]
+        database: Option<String>,
     },
     /// Bring in what was written out, into the data directory or, with --database, into a cluster.
     Import {
         /// The file to read.
         file: PathBuf,
-        /// The cluster.
-        #[command(flatten)]
-        cluster: ClusterArgs,
+        /// The database of a cluster. Never taken from the environment: where to is said here.
+        #[arg(long, value_name = "URL")]
+        database: Option<String>,
     },
     /// Say whether a server runs.
     Status,

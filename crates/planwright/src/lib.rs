@@ -71,8 +71,12 @@ async fn act(
             let config = Config::load(args.config.as_deref(), &data)?;
             node::run(args, &config, *bind, cluster, terminal, wrap).await
         }
-        Command::Export { file, cluster } => transfer::export(args, cluster, file, terminal).await,
-        Command::Import { file, cluster } => transfer::import(args, cluster, file, terminal).await,
+        Command::Export { file, database } => {
+            transfer::export(args, database.as_deref(), file, terminal).await
+        }
+        Command::Import { file, database } => {
+            transfer::import(args, database.as_deref(), file, terminal).await
+        }
         Command::Cluster { cluster, command } => {
             let config = Config::load(args.config.as_deref(), &data)?;
             cluster::run(args, &config.cluster.with(cluster), command, terminal).await

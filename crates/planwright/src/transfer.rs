@@ -33,27 +33,27 @@ struct Opened {
 }
 
 /// The cluster that the arguments name, else the data directory.
-async fn open(args: &Args, said: &ClusterArgs) -> anyhow::Result<Opened> {
+async fn open(args: &Args, database: Option<&str>) -> anyhow::Result<Opened> {
     let data = data_path(args)?;
-    if said.database.is_none() {
+    let Some(database) = database else {
         let directory = DataDirectory::own(&data, "planwright export or import")?;
         let journal = SqliteJournal::open(&directory.path().join("journal.sqlite"))?;
         return Ok(Opened { journal: Arc::new(journal), _directory: Some(directory) });
-    }
-    let cluster = Config::load(args.config.as_deref(), &data)?.cluster.with(said);
-    cluster.check()?;
-    let journal = PostgresJournal::open(crate::node::database(&cluster)?).await?;
+    };
+    let said = ClusterArgs { database: Some(database.to_owned()), ..ClusterArgs::default() };
+    Config::load(args.config.as_deref(), &data)?.cluster.with(&said).check()?;
+    let journal = PostgresJournal::open(database).await?;
     Ok(Opened { journal: Arc::new(journal), _directory: None })
 }
 
 /// Writes everything out.
 pub async fn export(
     args: &Args,
-    said: &ClusterArgs,
+    database: Option<&str>,
     file: &Path,
     terminal: &mut Terminal,
 ) -> anyhow::Result<Exit> {
-    let opened = open(args, said).await?;
+    let opened = open(args, database).await?;
     let made =
         fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).with_context(
             || format!("{} cannot be made; name a file that is not there yet", file.display()),
@@ -70,7 +70,7 @@ pub async fn export(
 /// Brings in what was written out.
 pub async fn import(
     args: &Args,
-    said: &ClusterArgs,
+    database: Option<&str>,
     file: &Path,
     terminal: &mut Terminal,
 ) -> anyhow::Result<Exit> {
@@ -79,7 +79,7 @@ pub async fn import(
         opened.map(BufReader::new).with_context(|| format!("{} cannot be read", file.display()))
     };
     let totals = archive::verify(read()?)?;
-    let opened = open(args, said).await?;
+    let opened = open(args, database).await?;
     archive::import(&*opened.journal, read()?, totals).await?;
     say(terminal, "brought in, and written out again with the same digest", &totals);
     Ok(Exit::Fine)
