@@ -59,6 +59,8 @@ impl PostgresAccess {
 impl Access for PostgresAccess {
     async fn keep(&self, grant: Grant, secret: Digest) -> Result<(), AccessError> {
         let client = connection(&self.pool).await.map_err(unreachable)?;
+        let ended = "DELETE FROM grants WHERE (body::json ->> 'expires')::bigint <= $1";
+        client.execute(ended, &[&grant.created.0]).await.map_err(unreachable)?;
         let row =
             client.query_one("SELECT COUNT(*) FROM grants", &[]).await.map_err(unreachable)?;
         if row.get::<_, i64>(0) >= GRANTS_MAX {

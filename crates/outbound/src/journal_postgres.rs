@@ -3,7 +3,7 @@
 //! An append decides on the session as this node last knew it and stores everything in one
 //! statement that holds only if the stream has not moved since: one round trip, one commit. Where it
 //! has moved, the append reads what is new and decides again, in the end under the row's lock. So
-//! what is warm here may be old, and nothing is ever decided on it.
+//! what is warm here may be old, and nothing that was decided on an old session is stored or answered.
 
 use std::{
     collections::BTreeMap,

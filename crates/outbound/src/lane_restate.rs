@@ -5,7 +5,6 @@
 //! effect, and ends. A wake-up that is lost is found by the sweep over overdue rows.
 
 use std::{
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -131,9 +130,4 @@ impl RestateWorker {
         sweeping.abort();
         Ok(())
     }
-}
-
-/// Where the engine's calls are served.
-pub async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    TcpListener::bind(address).await
 }

@@ -10,7 +10,7 @@ use planwright_outbound::{
     cluster_postgres::{NodeRow, PostgresNodes},
     data_directory::DataDirectory,
     journal_postgres::PostgresJournal,
-    lane_restate::{self, RestateSettings, restate},
+    lane_restate::{RestateSettings, restate},
     model_openai::OpenAiModel,
     toolbox_files::FileToolbox,
 };
@@ -18,7 +18,7 @@ use planwright_runtime::{
     ports::{Clock, Toolbox},
     runtime::{Ports, Runtime},
 };
-use tokio::sync::watch;
+use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     args::{Args, ClusterArgs},
@@ -73,7 +73,7 @@ pub async fn run(
     let runtime = Arc::new(Runtime::new(ports, config.effects.settings()));
     let access = Arc::new(PostgresAccess::new(journal.pool()));
     up::first_token(&*access, runtime.ports.clock.now(), &data).await?;
-    let endpoint = lane_restate::listen(cluster.endpoint).await.with_context(|| {
+    let endpoint = TcpListener::bind(cluster.endpoint).await.with_context(|| {
         format!("{} cannot be listened at; set cluster.endpoint to another", cluster.endpoint)
     })?;
     let api = Api::bind(server.bind).await?;

@@ -67,7 +67,8 @@ impl Runtime {
             Next::StartTurn(queued) => {
                 failpoint::hit("advance.before_turn");
                 let turn = Uuid::now_v7().into();
-                self.report(identity, fresh_id(), SystemCommand::StartTurn { turn, queued })
+                self.ports
+                    .report(identity, fresh_id(), SystemCommand::StartTurn { turn, queued })
                     .await?;
             }
             Next::UsePlanTool { turn, call } => {
@@ -89,7 +90,7 @@ impl Runtime {
                 }
                 let id = report_id(turn.0, "orphan-model", round, attempt);
                 let command = SystemCommand::OrphanModelCall { turn, round, attempt };
-                self.report(identity, id, command).await?;
+                self.ports.report(identity, id, command).await?;
             }
             Next::RunCalls(calls) => {
                 acted = true;
@@ -134,7 +135,7 @@ impl Runtime {
         attempt: u32,
     ) -> Result<(), JournalError> {
         let id = report_id(call.0, "orphan-call", 0, attempt);
-        self.report(identity, id, SystemCommand::OrphanCall { call, attempt }).await.map(drop)
+        self.ports.report(identity, id, SystemCommand::OrphanCall { call, attempt }).await.map(drop)
     }
 
     async fn call_model(
@@ -150,7 +151,7 @@ impl Runtime {
         let begun = Instant::now();
         let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
         let id = fresh_id();
-        if self.report(identity, id, start).await?.is_refused() {
+        if self.ports.report(identity, id, start).await?.is_refused() {
             return Ok(());
         }
         failpoint::hit("model.after_start");
@@ -318,7 +319,7 @@ impl Runtime {
         let bracket = self.bracket(life, self.settings.tool_deadline_ms);
         let begun = Instant::now();
         let start = SystemCommand::StartCalls { calls: calls.collect(), bracket };
-        self.report(identity, fresh_id(), start).await?;
+        self.ports.report(identity, fresh_id(), start).await?;
         failpoint::hit("tool.after_start");
         let after = self.ports.journal.session(identity).await?;
         let runs = due.iter().filter_map(|DueCall { call, attempt }| {
@@ -412,15 +413,6 @@ impl Runtime {
             start_by: self.in_ms(self.settings.start_by_ms),
             deadline: self.in_ms(deadline_ms),
         }
-    }
-
-    async fn report(
-        &self,
-        identity: &SessionIdentity,
-        id: CommandId,
-        command: SystemCommand,
-    ) -> Result<Answer, JournalError> {
-        self.ports.report(identity, id, command).await
     }
 }
 

@@ -157,12 +157,6 @@ impl Cluster {
         self.home.path().join(format!("node-{at}"))
     }
 
-    /// The program under proof.
-    #[must_use]
-    pub fn program(&self) -> &std::path::Path {
-        &self.subject
-    }
-
     fn prepare(&self, at: usize) -> anyhow::Result<()> {
         let data = self.data(at);
         fs::create_dir(&data)?;

@@ -21,7 +21,7 @@ use planwright_outbound::{
     journal_postgres::PostgresJournal,
     journal_sqlite::SqliteJournal,
     lane_in_process::{Scope, in_process},
-    lane_restate::{self, RestateAdmin, RestateSettings, restate},
+    lane_restate::{RestateAdmin, RestateSettings, restate},
     model_openai::{OpenAiModel, OpenAiSettings},
     toolbox_files::FileToolbox,
 };
@@ -30,7 +30,7 @@ use planwright_runtime::{
     ports::{Broadcast, Journal, Lane, Recorded},
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::{
     scripted_model::{Conduct, ScriptedModel},
@@ -169,7 +169,7 @@ impl House {
                 let broadcast = NatsBroadcast::connect(&servers.nats.address(), "test").await;
                 let broadcast: Arc<dyn Broadcast> = Arc::new(broadcast.expect("a bus"));
                 let runtime = runtime(Arc::new(journal.expect("a journal")), lane, broadcast);
-                let listener = lane_restate::listen(loopback(servers.node)).await.expect("a port");
+                let listener = TcpListener::bind(loopback(servers.node)).await.expect("a port");
                 let serving = worker.run(runtime.clone(), listener, told);
                 let working = tokio::spawn(async { serving.await.expect("it serves") });
                 (runtime, stopping, working)
