@@ -4,7 +4,7 @@ use std::path::Path;
 
 use planwright_domain::{
     actor::{Person, Standing},
-    command::{Asked, ModelCommand, PersonCommand, SessionCommand, SystemCommand},
+    command::{Asked, Given, ModelCommand, PersonCommand, SessionCommand, SystemCommand},
     effect::Bracket,
     id::{Incarnation, Seq},
     identity::SessionIdentity,
@@ -79,10 +79,11 @@ fn ready(
             PersonCommand::StartPlan {
                 plan: id(4).into(),
                 strategy: planwright_domain::plan::Strategy::Document,
+                reads: planwright_domain::plan::Reads::Record,
             },
         ),
         SessionCommand::Person(ada, PersonCommand::Say { text: "plan it".into() }),
-        SessionCommand::System(SystemCommand::StartTurn { turn, queued: Seq(2) }),
+        SessionCommand::System(SystemCommand::StartTurn { turn, queued: Seq(2), profile: None }),
         SessionCommand::System(SystemCommand::StartModelCall {
             turn,
             round: 1,
@@ -92,7 +93,10 @@ fn ready(
         SessionCommand::System(SystemCommand::RecordAnswer { turn, round: 1, attempt: 1, answer }),
         SessionCommand::Model(
             turn,
-            ModelCommand::UsePlanTool { call: id(3).into(), fresh: id(5).into() },
+            ModelCommand::UsePlanTool {
+                call: id(3).into(),
+                given: Given { fresh: id(5).into(), profiles: [].into() },
+            },
         ),
         SessionCommand::System(SystemCommand::StartModelCall {
             turn,

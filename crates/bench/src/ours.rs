@@ -23,7 +23,10 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},
-    ports::{Broadcast, Journal, Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall},
+    ports::{
+        Broadcast, Journal, Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall,
+        default_profiles,
+    },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
 use planwright_testkit::scripted_model::worker::plan;
@@ -97,6 +100,7 @@ impl Ours {
             journal,
             lane,
             broadcast,
+            profiles: default_profiles(&(model.clone() as Arc<dyn Model>)),
             model,
             toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), data)?),
             clock: Arc::new(SystemClock),

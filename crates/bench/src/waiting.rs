@@ -1,13 +1,10 @@
 //! Many approvals that wait: what they cost in memory, how fast they are listed, how fast one is decided.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use planwright_domain::{
     actor::{Person, Standing},
-    command::{Asked, Decision, PersonCommand, SessionCommand, Start},
+    command::{Approving, Asked, Decision, PersonCommand, SessionCommand, Start, Terms},
     time::Time,
 };
 use planwright_outbound::journal_sqlite::SqliteJournal;
@@ -70,12 +67,10 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
             let show =
                 SessionCommand::Person(person.clone(), PersonCommand::RecordShown { digest });
             dispatch(&journal, &identity, Asked::new(Uuid::now_v7(), Time(2), show)).await?;
-            let decision = Decision::Approve {
-                digest,
-                notes: vec![],
+            let decision = Decision::Approve(Approving {
                 start: Start::Hold,
-                schemas: BTreeMap::new(),
-            };
+                ..Approving::of(digest, Terms::default())
+            });
             let approve = SessionCommand::Person(person.clone(), PersonCommand::Decide(decision));
             resumes.push(
                 timed(dispatch(&journal, &identity, Asked::new(Uuid::now_v7(), Time(2), approve)))

@@ -2,7 +2,7 @@
 
 use crate::{
     command::{Ending, Start, Verdict},
-    plan::Strategy,
+    plan::{Strategy, step::OnFailure},
 };
 
 /// What a line means.
@@ -45,12 +45,14 @@ pub enum Act {
     PlanOn(Strategy),
     /// `/plan off`, `/plan done`
     PlanEnd(Ending),
-    /// `/plan approve [rev] [hold]`
+    /// `/plan approve [rev] [hold] [continue]`
     Approve {
         /// The revision or plan that is named, if one is.
         named: Option<String>,
         /// Whether it starts at once.
         start: Start,
+        /// What happens to the rest when a recorded call fails.
+        on_failure: OnFailure,
     },
     /// `/plan changes <text>`
     Changes(String),
@@ -60,6 +62,8 @@ pub enum Act {
     Resume,
     /// `/plan stop`
     PlanStop,
+    /// `/plan skip <step>`
+    Skip(u32),
     /// `/plan settle <call> happened|not`
     Settle {
         /// The call, or the beginning of its id.
@@ -92,16 +96,17 @@ pub enum LineRefusal {
 }
 
 /// Every command with its words, as `/help` lists them.
-pub const HELP: [(&str, &str); 14] = [
-    ("/plan on [document]", "begin plan work in this session"),
+pub const HELP: [(&str, &str); 15] = [
+    ("/plan on [document|collect|build]", "begin plan work in this session"),
     ("/plan status", "where the plan stands, and what waits for you"),
     ("/plan show [rev]", "read a revision in full"),
     ("/plan diff [a b]", "what changed between two revisions"),
     ("/plan list", "the plans of this session"),
-    ("/plan approve [rev] [hold]", "approve exactly what you were shown last"),
+    ("/plan approve [rev] [hold] [continue]", "approve exactly what you were shown last"),
     ("/plan changes <text>", "ask for a newer revision; begin with 12: to speak of line 12"),
     ("/plan reject [why]", "end the plan unexecuted"),
     ("/plan resume · /plan stop", "go on with an execution, or pause it"),
+    ("/plan skip <step>", "leave a step out; /plan resume then goes on"),
     ("/plan settle <call> happened|not", "say what became of a call in doubt"),
     ("/plan done · /plan off", "end plan work: as finished, or as cancelled"),
     ("/stop", "end what the agent is doing now"),
@@ -161,14 +166,15 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
         }
         "list" => ChatCommand::Look(Look::List),
         "approve" => {
-            let (named, start) = match rest.strip_suffix("hold") {
-                Some(named) => (named.trim(), Start::Hold),
-                None => (rest, Start::AtOnce),
-            };
-            ChatCommand::Act(Act::Approve {
-                named: (!named.is_empty()).then(|| named.to_owned()),
-                start,
-            })
+            let (mut start, mut on_failure, mut named) = (Start::AtOnce, OnFailure::Stop, None);
+            for word in rest.split_whitespace() {
+                match word {
+                    "hold" => start = Start::Hold,
+                    "continue" => on_failure = OnFailure::Continue,
+                    other => named = Some(other.to_owned()),
+                }
+            }
+            ChatCommand::Act(Act::Approve { named, start, on_failure })
         }
         "changes" if rest.is_empty() => {
             return Err(bad("/plan changes", "needs the words of what should change".into()));
@@ -177,6 +183,10 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
         "reject" => ChatCommand::Act(Act::Reject((!rest.is_empty()).then(|| rest.to_owned()))),
         "resume" => ChatCommand::Act(Act::Resume),
         "stop" => ChatCommand::Act(Act::PlanStop),
+        "skip" => match rest.trim_start_matches("step").trim().parse() {
+            Ok(step) => ChatCommand::Act(Act::Skip(step)),
+            Err(_) => return Err(bad("/plan skip", "needs the number of a step".into())),
+        },
         "settle" => match split(rest) {
             (call, "happened") if !call.is_empty() => {
                 ChatCommand::Act(Act::Settle { call: call.into(), verdict: Verdict::Happened })
@@ -201,6 +211,7 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
                 "/plan resume",
                 "/plan stop",
                 "/plan settle",
+                "/plan skip",
             ];
             return Err(LineRefusal::Unknown(
                 format!("/plan {other}"),

@@ -3,7 +3,7 @@
 //! A model's commands are a type of their own, and that type has no decision in it: there is no
 //! value with which a model could approve, reject, resume or settle anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +12,9 @@ use crate::{
     digest::Digest,
     effect::{Bracket, ToolFacts},
     id::{CallId, CommandId, PlanId, Seq, TurnId},
-    plan::{Comment, Strategy},
+    plan::{Comment, Reads, Strategy, step::OnFailure},
     time::Time,
-    turn::{Answer, CallResult, ModelFailure},
+    turn::{Answer, CallResult, ModelFailure, Profile},
 };
 
 /// A command on its way in: its id, its time, and what it asks.
@@ -72,6 +72,8 @@ pub enum PersonCommand {
         plan: PlanId,
         /// How it will be written.
         strategy: Strategy,
+        /// What `collect` does with calls that only read.
+        reads: Reads,
     },
     /// `/plan off` or `/plan done`: end plan work.
     EndPlan(Ending),
@@ -102,17 +104,8 @@ pub enum Ending {
 /// What only a person can decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Approve the revision that has this digest.
-    Approve {
-        /// The digest of what the person read.
-        digest: Digest,
-        /// Notes that the execution must receive.
-        notes: Vec<String>,
-        /// Whether the execution starts at once.
-        start: Start,
-        /// The tools as they stand now, with the digests of their schemas.
-        schemas: BTreeMap<String, Digest>,
-    },
+    /// Approve a revision.
+    Approve(Approving),
     /// Ask for a newer revision.
     RequestChanges {
         /// The digest of what the person read.
@@ -129,6 +122,11 @@ pub enum Decision {
     },
     /// Start a held plan, or go on with a paused or failed one.
     Resume,
+    /// Leave a step out.
+    SkipStep {
+        /// Its number.
+        step: u32,
+    },
     /// Say what became of a call whose outcome is unknown.
     SettleDoubt {
         /// The call in doubt.
@@ -136,6 +134,39 @@ pub enum Decision {
         /// What the person found.
         verdict: Verdict,
     },
+}
+
+/// The approval of a revision, as a person asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approving {
+    /// The digest of what the person read.
+    pub digest: Digest,
+    /// Notes that the execution must receive.
+    pub notes: Vec<String>,
+    /// Whether the execution starts at once.
+    pub start: Start,
+    /// What happens to the rest when a recorded call fails.
+    pub on_failure: OnFailure,
+    /// What there is to be leased.
+    pub terms: Terms,
+}
+
+impl Approving {
+    /// An approval that starts at once and adds nothing.
+    #[must_use]
+    pub fn of(digest: Digest, terms: Terms) -> Self {
+        let (notes, start, on_failure) = (Vec::new(), Start::AtOnce, OnFailure::Stop);
+        Self { digest, notes, start, on_failure, terms }
+    }
+}
+
+/// Tools and profiles as they stand when a person approves.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// The tools, with the digests of their schemas.
+    pub schemas: BTreeMap<String, Digest>,
+    /// The agent profiles, with the digests of what they are.
+    pub profiles: BTreeMap<String, Digest>,
 }
 
 /// Whether an approved plan starts at once.
@@ -158,16 +189,25 @@ pub enum Verdict {
     DidNotHappen,
 }
 
-/// What the model can ask: that a plan tool which it called be answered.
+/// What the model can ask: that a plan tool which it called be answered, or a call recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelCommand {
-    /// Answer this call of a plan tool.
+    /// Answer this call of a plan tool, or record this call as a step.
     UsePlanTool {
         /// The call, as the answer recorded it.
         call: CallId,
-        /// The id of a successor, should the call bring one about.
-        fresh: PlanId,
+        /// What the decision needs from outside.
+        given: Given,
     },
+}
+
+/// What answering a plan tool needs from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// The id of a successor, should the call bring one about.
+    pub fresh: PlanId,
+    /// The agent profiles there are.
+    pub profiles: BTreeSet<String>,
 }
 
 /// What the runtime reports.
@@ -179,6 +219,8 @@ pub enum SystemCommand {
         turn: TurnId,
         /// The cause, by its place in the queue.
         queued: Seq,
+        /// The profile of the step that it works on, as it stands now.
+        profile: Option<Profile>,
     },
     /// The model is about to be asked.
     StartModelCall {

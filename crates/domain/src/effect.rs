@@ -24,6 +24,19 @@ pub enum Effect {
     External,
 }
 
+impl Effect {
+    /// The name as published.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Internal => "internal",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::External => "external",
+        }
+    }
+}
+
 /// Whether a call whose outcome is unknown may be made again without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -12,6 +12,16 @@ pub const QUEUE_MAX: usize = 1_000;
 pub const COMMENTS_MAX: usize = 200;
 /// The longest comment, note or reason.
 pub const COMMENT_BYTES_MAX: usize = 8 * 1024;
+/// How many steps one plan may have.
+pub const STEPS_MAX: usize = 200;
+/// The longest arguments of one recorded call, or instructions of one step.
+pub const STEP_BYTES_MAX: usize = 64 * 1024;
+/// How many entries one list of a plan's metadata may have.
+pub const METADATA_MAX: usize = 50;
+/// The longest entry of a plan's metadata, and the longest goal.
+pub const METADATA_BYTES_MAX: usize = 2 * 1024;
+/// The longest summary of a recorded plan.
+pub const SUMMARY_BYTES_MAX: usize = 8 * 1024;
 /// How many tool calls one answer of the model may hold.
 pub const CALLS_PER_ANSWER_MAX: usize = 64;
 /// How often the model may be asked in one turn.

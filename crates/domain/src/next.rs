@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     effect::{Bracket, Effect},
     id::{CallId, Seq, TurnId},
-    plan::{PlanStatus, Progress},
+    plan::{Plan, PlanStatus, Progress, Reads, Strategy},
     session::Session,
     time::Time,
-    turn::{Call, CallKind, CallState, Queued, Step, Turn},
+    tools::PlanTool,
+    turn::{Call, CallKind, CallState, Queued, RequestedCall, Step, Turn, Work},
 };
 
 /// What should happen now.
@@ -44,7 +45,7 @@ pub enum Next {
         /// The bracket.
         bracket: Bracket,
     },
-    /// Answer this call of a plan tool.
+    /// Answer this call of a plan tool, or record this call as a step.
     UsePlanTool {
         /// In this turn.
         turn: TurnId,
@@ -120,7 +121,7 @@ pub fn next(session: &Session) -> Next {
         Step::Calls(calls) if calls.iter().any(|call| matches!(call.state, CallState::Open(_))) => {
             started(session)
         }
-        Step::Calls(calls) => due_calls(turn, calls),
+        Step::Calls(calls) => due_calls(session, turn, calls),
     }
 }
 
@@ -181,21 +182,43 @@ fn started(session: &Session) -> Next {
     Next::AwaitCalls(session.open.iter().map(open).collect())
 }
 
-fn due_calls(turn: &Turn, calls: &[Call]) -> Next {
+/// Whether `collect` records this call instead of making it.
+#[must_use]
+pub fn is_recorded(plan: &Plan, call: &RequestedCall) -> bool {
+    let CallKind::Tool(facts) = &call.kind else { return false };
+    let collects = plan.strategy == Strategy::Collect
+        && matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready);
+    match facts.effect {
+        Effect::Internal => false,
+        Effect::Read => collects && plan.reads == Reads::Record,
+        Effect::Write | Effect::External => collects,
+    }
+}
+
+fn due_calls(session: &Session, turn: &Turn, calls: &[Call]) -> Next {
     let pending = |call: &Call| match call.state {
         CallState::Pending(attempt) => Some(DueCall { call: call.requested.id, attempt }),
         CallState::Open(_) | CallState::Answered => None,
     };
+    let records =
+        |call: &Call| session.plan().is_some_and(|plan| is_recorded(plan, &call.requested));
     let mut rest = calls.iter().filter(|call| pending(call).is_some()).peekable();
     let Some(front) = rest.peek() else { return Next::Nothing };
-    if front.requested.kind == CallKind::Plan {
-        return Next::UsePlanTool { turn: turn.id, call: front.requested.id };
+    // What is planned in the same answer is recorded first, wherever it stands in it.
+    let drafts = |call: &&Call| records(call) || PlanTool::is_drafting(&call.requested.tool);
+    let first = if PlanTool::is_finishing(&front.requested.tool) {
+        calls.iter().filter(|call| pending(call).is_some()).find(drafts).unwrap_or(front)
+    } else {
+        front
+    };
+    if first.requested.kind == CallKind::Plan || records(first) {
+        return Next::UsePlanTool { turn: turn.id, call: first.requested.id };
     }
-    if front.requested.kind.effect() != Effect::Read {
+    if front.requested.kind.effect() != Effect::Read || turn.work == Work::Replays {
         return Next::RunCalls(rest.next().and_then(pending).into_iter().collect());
     }
     Next::RunCalls(
-        rest.take_while(|call| call.requested.kind.effect() == Effect::Read)
+        rest.take_while(|call| call.requested.kind.effect() == Effect::Read && !records(call))
             .filter_map(pending)
             .collect(),
     )

@@ -6,7 +6,7 @@ use crate::{
     digest::Digest,
     effect::Envelope,
     id::PlanId,
-    plan::{PlanStatus, Progress},
+    plan::{Plan, PlanStatus, Progress, step::StepHead},
     session::Session,
     turn::{FailureKind, TurnEnd},
 };
@@ -26,6 +26,9 @@ pub enum TurnOutcome {
         plan_id: PlanId,
         /// Where it stands now, as people read it.
         status: String,
+        /// The planner's word, while nobody decided: draft or proposal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        planner: Option<String>,
         /// What the model said beside it.
         text: String,
     },
@@ -57,7 +60,9 @@ impl TurnOutcome {
                     (None, Some(ended)) => ended.ended.word(),
                     (None, None) => "Superseded",
                 };
-                Self::Plan { plan_id: *plan, status: status.into(), text: text.into() }
+                let planner = active.and_then(|plan| plan.status.planner_word());
+                let planner = planner.map(str::to_owned);
+                Self::Plan { plan_id: *plan, status: status.into(), planner, text: text.into() }
             }
             TurnEnd::Failed { failure } => {
                 Self::Failure { kind: failure.kind, message: failure.message.clone() }
@@ -102,6 +107,24 @@ pub struct PlanCard {
     pub word: Option<String>,
     /// What was done to the world.
     pub done: Vec<String>,
+    /// Its steps, if it has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepRow>,
+    /// How many steps its draft has, if one is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drafted: Option<usize>,
+}
+
+/// A step as a surface lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepRow {
+    /// Its number.
+    pub number: u32,
+    /// In a few words.
+    pub words: String,
+    /// How it came out, as people read it; none while it has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub came_out: Option<String>,
 }
 
 impl OutgoingResponse {
@@ -161,6 +184,8 @@ impl PlanCard {
                 waits,
                 word: None,
                 done: done(&plan.touched, plan.touched_more),
+                steps: steps(session, plan),
+                drafted: plan.draft.as_ref().map(|draft| draft.steps.len()),
             });
         }
         session.last_ended.as_ref().map(|ended| Self {
@@ -173,8 +198,24 @@ impl PlanCard {
             waits: None,
             word: Some(ended.word.in_words()),
             done: done(&ended.touched, ended.touched_more),
+            steps: Vec::new(),
+            drafted: None,
         })
     }
+}
+
+/// The steps of the current revision, and how each came out.
+fn steps(session: &Session, plan: &Plan) -> Vec<StepRow> {
+    let row = |step: &StepHead| {
+        let doubted = session
+            .doubts
+            .values()
+            .any(|doubt| doubt.plan == Some(plan.id) && doubt.step == Some(step.number));
+        let ended = plan.outcomes.get(&step.number).map(|end| end.word());
+        let came_out = if doubted { Some("in doubt") } else { ended }.map(str::to_owned);
+        StepRow { number: step.number, words: step.in_words().to_owned(), came_out }
+    };
+    plan.steps().iter().map(row).collect()
 }
 
 fn done(touched: &[crate::effect::Touched], more: u64) -> Vec<String> {
@@ -192,6 +233,13 @@ pub fn quick_commands(session: &Session) -> Vec<String> {
     let words: &[&str] = match &plan.status {
         PlanStatus::Ready if plan.awaits_decision() => {
             &["/plan show", "/plan approve", "/plan changes <text>", "/plan reject"]
+        }
+        PlanStatus::Approved(_)
+        | PlanStatus::Failed(_)
+        | PlanStatus::Executing(_, Progress::Paused(_))
+            if plan.unsettled().next().is_some() =>
+        {
+            &["/plan resume", "/plan skip <step>", "/plan off"]
         }
         PlanStatus::Approved(_)
         | PlanStatus::Failed(_)

@@ -19,12 +19,19 @@ use crate::{
     effect::{Envelope, Touched},
     id::{PlanId, Seq},
     identity::SessionIdentity,
+    plan::{
+        draft::{Brief, Draft},
+        step::{OnFailure, PlanStep, StepEnd, StepHead},
+    },
     time::Time,
 };
 
+pub(crate) mod authoring;
 pub mod decide;
+pub mod draft;
 pub mod evolve;
 pub mod refusal;
+pub mod step;
 
 /// How a plan is authored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -49,6 +56,17 @@ impl Strategy {
             Self::Build => "build",
         }
     }
+}
+
+/// Whether `collect` records calls that only read, or lets them run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reads {
+    /// They become steps, like every other call.
+    #[default]
+    Record,
+    /// They run, so that the model can look before it plans.
+    Run,
 }
 
 /// A session either has no plan work, or is working on exactly one plan.
@@ -86,6 +104,18 @@ pub struct Plan {
     pub touched_more: u64,
     /// How often an execution was started or gone on with.
     pub executions: u32,
+    /// What `collect` does with calls that only read.
+    pub reads: Reads,
+    /// What is being written beside the revisions.
+    pub draft: Option<Draft>,
+    /// What the current revision of a `build` plan was made of; the next draft begins as a copy.
+    pub basis: Option<Draft>,
+    /// The highest number that a step of it has had.
+    pub numbered: u32,
+    /// How its steps came out.
+    pub outcomes: BTreeMap<u32, StepEnd>,
+    /// The work that the plan it replaced had done, by key.
+    pub carried: Vec<Digest>,
 }
 
 /// Where a plan stands. Terminal plans are not held: plan work is then inactive.
@@ -141,6 +171,11 @@ pub enum PauseReason {
         /// Its name.
         tool: String,
     },
+    /// The profile of a step is not there, or not the one that was approved.
+    ProfileChanged {
+        /// Its name.
+        profile: String,
+    },
 }
 
 impl PauseReason {
@@ -160,6 +195,9 @@ impl PauseReason {
             Self::TurnFailed { message } => message.clone(),
             Self::ToolChanged { tool } => {
                 format!("the tool {tool} is not the one that was approved")
+            }
+            Self::ProfileChanged { profile } => {
+                format!("the profile {profile} is gone, or not the one that was approved")
             }
         }
     }
@@ -189,6 +227,16 @@ impl PlanStatus {
             Self::Executing(_, Progress::Running) => "executing",
             Self::Executing(_, Progress::Paused(_)) => "executing_paused",
             Self::Failed(_) => "failed",
+        }
+    }
+
+    /// The planner's word (seed 003): a draft is still written, a proposal waits for a decision.
+    #[must_use]
+    pub fn planner_word(&self) -> Option<&'static str> {
+        match self {
+            Self::Collecting => Some("draft"),
+            Self::Ready => Some("proposal"),
+            Self::Approved(_) | Self::Executing(..) | Self::Failed(_) => None,
         }
     }
 
@@ -242,6 +290,8 @@ pub struct RevisionHead {
     pub title: String,
     /// Whether a person has asked for changes to it.
     pub review: Review,
+    /// Its steps; none in `document`.
+    pub steps: Vec<StepHead>,
 }
 
 /// Whether a revision can still be approved.
@@ -265,24 +315,30 @@ pub struct Revision {
     pub strategy: Strategy,
     /// Its title.
     pub title: String,
-    /// The document, exactly as written.
+    /// The document, exactly as written or rendered.
     pub markdown: String,
+    /// Its steps; none in `document`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<PlanStep>,
+    /// What a `build` plan says besides its steps. All of it stands in the Markdown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<Brief>,
 }
 
 impl Revision {
     /// The digest over session, plan, number, strategy, title, Markdown, steps and envelope.
     #[must_use]
     pub fn digest(&self, identity: &SessionIdentity) -> Digest {
-        Encoder::of("revision")
+        let encoder = Encoder::of("revision")
             .field("session", &identity.to_string())
             .bytes("plan", self.plan.0.as_bytes())
             .number("number", u64::from(self.number))
             .field("strategy", self.strategy.name())
             .field("title", &self.title)
             .field("markdown", &self.markdown)
-            .number("steps", 0)
-            .optional("envelope", None)
-            .digest()
+            .number("steps", self.steps.len() as u64);
+        let encoder = self.steps.iter().fold(encoder, |encoder, step| step.encode(encoder));
+        encoder.optional("envelope", None).digest()
     }
 }
 
@@ -309,6 +365,12 @@ pub struct Approval {
     pub envelope: Envelope,
     /// What the person adds. Notes never widen the envelope.
     pub notes: Vec<String>,
+    /// The profiles that its steps name, each with the digest of what it was.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, Digest>,
+    /// What happens to the rest when a recorded call fails.
+    #[serde(default)]
+    pub on_failure: OnFailure,
     /// The version of the policy under which it was decided.
     pub policy: u32,
     /// Who decided, and where.
@@ -318,7 +380,7 @@ pub struct Approval {
 }
 
 /// The policy under which approvals are recorded now.
-pub const POLICY_VERSION: u32 = 1;
+pub const POLICY_VERSION: u32 = 2;
 
 impl Approval {
     /// The digest of the record itself.
@@ -334,7 +396,21 @@ impl Approval {
             .number("at", self.at.0.cast_unsigned())
             .number("notes", self.notes.len() as u64);
         let encoder = self.notes.iter().fold(encoder, |encoder, note| encoder.field("note", note));
-        self.envelope.encode(encoder).digest()
+        let encoder = self.envelope.encode(encoder);
+        // Records of the first version have neither.
+        if self.policy < 2 {
+            return encoder.digest();
+        }
+        let on_failure = match self.on_failure {
+            OnFailure::Stop => "stop",
+            OnFailure::Continue => "continue",
+        };
+        let encoder =
+            encoder.field("on_failure", on_failure).number("profiles", self.profiles.len() as u64);
+        let profiles = self.profiles.iter().fold(encoder, |encoder, (name, digest)| {
+            encoder.field("profile", name).bytes("digest", &digest.0)
+        });
+        profiles.digest()
     }
 }
 
@@ -351,6 +427,17 @@ pub enum PlanEvent {
         /// In the place of this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         predecessor: Option<PlanId>,
+        /// What `collect` does with calls that only read.
+        #[serde(default)]
+        reads: Reads,
+        /// The work that the plan it replaces had done, by key.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        carried: Vec<Digest>,
+    },
+    /// The draft changed.
+    DraftChanged {
+        /// How.
+        change: DraftChange,
     },
     /// New content: the next revision.
     RevisionAdded {
@@ -391,6 +478,23 @@ pub enum PlanEvent {
         /// The so-manieth.
         number: u32,
     },
+    /// The next step of a `build` plan is due; its turn is queued.
+    StepQueued {
+        /// Of this plan.
+        plan: PlanId,
+        /// The step.
+        step: u32,
+    },
+    /// A step came out.
+    StepEnded {
+        /// Which step.
+        step: u32,
+        /// How.
+        end: StepEnd,
+        /// What the agent that did it says of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+    },
     /// The execution waits for a person.
     ExecutionPaused {
         /// Why.
@@ -418,6 +522,40 @@ pub enum PlanEvent {
     },
 }
 
+/// How a draft changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DraftChange {
+    /// The goal was set.
+    GoalSet {
+        /// What the plan is for.
+        goal: String,
+        /// Its title.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+    },
+    /// What it says besides its steps was set; goal and title stay.
+    MetadataSet {
+        /// All of it, as it stands now.
+        brief: Brief,
+    },
+    /// A step was added at the end, or a call was recorded as one.
+    StepAdded {
+        /// The step.
+        step: PlanStep,
+    },
+    /// A step was written anew.
+    StepUpdated {
+        /// The step, whole.
+        step: PlanStep,
+    },
+    /// A step was taken out.
+    StepRemoved {
+        /// Its number.
+        step: u32,
+    },
+}
+
 /// Whose word ended a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -438,6 +576,13 @@ pub enum Word {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<String>,
     },
+    /// The record's: every step that was approved came out.
+    Steps {
+        /// How many were run or done before.
+        done: u32,
+        /// How many a person skipped.
+        skipped: u32,
+    },
     /// The model's, by new content that replaced the plan.
     Successor {
         /// The plan that took its place.
@@ -456,6 +601,8 @@ impl Word {
             Self::Model { summary, evidence: Some(evidence) } => {
                 format!("the model reports: {summary} (see {evidence})")
             }
+            Self::Steps { done, skipped: 0 } => format!("all {done} steps are done"),
+            Self::Steps { done, skipped } => format!("{done} steps are done, {skipped} skipped"),
             Self::Successor { .. } => "a newer plan took its place".into(),
         }
     }
@@ -467,6 +614,25 @@ impl Plan {
     pub fn awaits_decision(&self) -> bool {
         self.status == PlanStatus::Ready
             && self.current.as_ref().is_some_and(|head| head.review == Review::Open)
+    }
+
+    /// The steps of the current revision.
+    #[must_use]
+    pub fn steps(&self) -> &[StepHead] {
+        self.current.as_ref().map_or(&[], |head| &head.steps)
+    }
+
+    /// The steps that have not come out, or have failed.
+    pub fn unsettled(&self) -> impl Iterator<Item = &StepHead> {
+        let settled =
+            |step: &&StepHead| self.outcomes.get(&step.number).is_some_and(StepEnd::is_settled);
+        self.steps().iter().filter(move |step| !settled(step))
+    }
+
+    /// The step of a `build` plan whose turn it is.
+    #[must_use]
+    pub fn next_step(&self) -> Option<&StepHead> {
+        self.unsettled().next()
     }
 
     /// Where in the stream the revision of this number stands.
@@ -485,8 +651,8 @@ impl Plan {
     #[must_use]
     pub fn envelope(&self, schemas: &BTreeMap<String, Digest>) -> Envelope {
         match self.strategy {
-            Strategy::Document => crate::tools::document_envelope(schemas),
-            Strategy::Collect | Strategy::Build => Envelope::default(),
+            Strategy::Document | Strategy::Build => crate::tools::document_envelope(schemas),
+            Strategy::Collect => Envelope::default(),
         }
     }
 }

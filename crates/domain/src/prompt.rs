@@ -4,10 +4,15 @@
 //! - `compaction-safe`: while plan work is active, every request carries the paragraph, made anew
 //!   from state, so no trimming of the history can lose the plan.
 
+use std::collections::BTreeMap;
+
 use crate::{
-    plan::{Approval, Comment, Plan, PlanStatus, Progress, Revision},
+    plan::{
+        Approval, Comment, Plan, PlanStatus, Progress, Revision, Strategy,
+        step::{PlanStep, StepWork},
+    },
     session::Session,
-    turn::Turn,
+    turn::{Turn, Work},
 };
 
 /// The paragraph for the system prompt; none while plan work is inactive.
@@ -15,16 +20,37 @@ use crate::{
 pub fn plan_paragraph(session: &Session, turn: &Turn) -> Option<String> {
     let plan = session.plan()?;
     let running = matches!(plan.status, PlanStatus::Executing(_, Progress::Running));
-    Some(if running && turn.executes() == Some(plan.id) {
-        "You are executing an approved plan; plan_get loads it. Do only what it says, then call \
-         plan_report. New content needs a new approval."
-            .into()
-    } else {
-        format!(
-            "Plan work is active; the plan is {}. Load it with plan_get. When you have a new draft, call \
-             plan_set_content with all of it. Files cannot be changed before a person approves it.",
-            plan.status.word()
-        )
+    if running && turn.executes() == Some(plan.id) {
+        return Some(match turn.work {
+            Work::Does { step } => format!(
+                "You do step {step} of an approved plan; plan_get loads it. Do only this step, then call \
+                 plan_report."
+            ),
+            Work::Answers | Work::Replays => {
+                "You are executing an approved plan; plan_get loads it. Do only what it says, then call \
+                 plan_report. New content needs a new approval."
+                    .into()
+            }
+        });
+    }
+    let status = plan.status.word();
+    let undecided = matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready);
+    Some(match plan.strategy {
+        Strategy::Document => format!(
+            "Plan work is active; the plan is {status}. Load it with plan_get. When you have a new draft, call \
+             plan_set_content with all of it. Files cannot be changed before a person approves it."
+        ),
+        Strategy::Collect if undecided => format!(
+            "Plan work is active; the plan is {status}; plan_get loads it. Propose steps as tool calls: they are \
+             recorded, not run, and answered [Planned]. When finished, call plan_finalize."
+        ),
+        Strategy::Collect => {
+            format!("Plan work is active; the plan is {status}; plan_get loads it.")
+        }
+        Strategy::Build => format!(
+            "Plan work is active; the plan is {status}; plan_get loads it. Build it with the plan tools, \
+             researching as you go; plan_submit proposes it to a person and lists what is missing."
+        ),
     })
 }
 
@@ -44,6 +70,20 @@ pub fn execution_opening(revision: &Revision, approval: &Approval, again: bool) 
     }
     for note in &approval.notes {
         text.push_str(&format!("\nNote from the approver: {note}\n"));
+    }
+    text
+}
+
+/// The words that open the turn of one step: what was done before, and the step, verbatim.
+#[must_use]
+pub fn step_opening(step: &PlanStep, results: &BTreeMap<u32, String>) -> String {
+    let mut text = String::new();
+    for (number, result) in results {
+        text.push_str(&format!("Step {number}: {result}\n"));
+    }
+    if let StepWork::Task { title, instructions, .. } = &step.work {
+        let number = step.number;
+        text.push_str(&format!("Do step {number} now, and no other: {title}\n\n{instructions}\n"));
     }
     text
 }

@@ -22,14 +22,17 @@ use crate::{
     limits,
     plan::{
         self, Ended, PauseReason, Plan, PlanEvent, PlanStatus, PlanWork, Progress, Word,
-        refusal::PlanRefusal,
+        refusal::PlanRefusal, step::StepEnd,
     },
     refusal::Refusal,
-    turn::{self, Cause, Doubt, OpenCall, Queued, Turn, TurnEnd, TurnEvent, Usage},
+    turn::{
+        self, Cause, Doubt, OpenCall, Queued, Turn, TurnEnd, TurnEvent, Usage, Work,
+        decide::moved_on,
+    },
 };
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 1;
+pub const FOLD_VERSION: u32 = 2;
 
 /// The highest level of events that this version knows. A new kind of event begins a new level, and is
 /// written only after every node of a cluster knows it.
@@ -179,17 +182,26 @@ impl Session {
             (PlanEvent::ChangesRequested { .. }, Some(plan)) => {
                 self.queue.push(Queued { seq, cause: Cause::ChangesRequested { plan } });
             }
-            (PlanEvent::ExecutionStarted { plan, .. }, _) => {
+            (PlanEvent::ExecutionStarted { plan, .. } | PlanEvent::StepQueued { plan, .. }, _) => {
                 self.queue.push(Queued { seq, cause: Cause::Execution { plan: *plan } });
             }
             (PlanEvent::RevisionAdded { revision, .. }, _) => self.planned(revision.plan),
+            (PlanEvent::DraftChanged { .. }, Some(plan)) => self.planned(plan),
+            (PlanEvent::StepEnded { step, .. }, Some(plan)) => {
+                if let Some(turn) = &mut self.turn
+                    && turn.work == (Work::Does { step: *step })
+                {
+                    (turn.reported, turn.planned) = (true, Some(plan));
+                }
+            }
             (PlanEvent::PlanFailed { .. } | PlanEvent::ExecutionPaused { .. }, Some(plan))
                 if self.turn.as_ref().and_then(Turn::executes) == Some(plan) =>
             {
                 self.planned(plan);
             }
             (PlanEvent::PlanEnded { plan, ended, word, touched, touched_more }, _) => {
-                if self.turn.as_ref().and_then(Turn::executes) == Some(*plan) {
+                let writes = self.turn.as_ref().is_some_and(|turn| turn.executes() == Some(*plan));
+                if writes || matches!(word, Word::Model { .. }) {
                     self.planned(*plan);
                 }
                 let title = self.plan().and_then(|plan| plan.current.as_ref());
@@ -238,8 +250,8 @@ fn decide_person(
     }
     match command {
         PersonCommand::Say { text } => say(session, person, text),
-        PersonCommand::StartPlan { plan, strategy } => {
-            Ok(of_plan(plan::decide::start(&session.work, *plan, *strategy)?))
+        PersonCommand::StartPlan { plan, strategy, reads } => {
+            Ok(of_plan(plan::decide::start(&session.work, *plan, *strategy, *reads)?))
         }
         PersonCommand::EndPlan(ending) => {
             let ended = plan::decide::end(&session.work, *ending, person)?;
@@ -263,9 +275,10 @@ fn decide_person(
                 plan::decide::decision(&session.work, doubts, person, asked.at, decision)?;
             Ok(match decision {
                 Decision::Reject { .. } => ending_plan(session, person, decided, OpenTurn::Stop),
-                Decision::Approve { .. }
+                Decision::Approve(_)
                 | Decision::RequestChanges { .. }
                 | Decision::Resume
+                | Decision::SkipStep { .. }
                 | Decision::SettleDoubt { .. } => of_plan(decided),
             })
         }
@@ -359,11 +372,18 @@ fn settle(
     }
     let settled = TurnEvent::DoubtSettled { call, verdict, by: person.clone() };
     let mut events = vec![SessionEvent::Turn(settled)];
-    if let Some(plan) = session.plan()
-        && waits_for_doubts(plan)
-        && session.doubts.len() == 1
+    if session.plan().is_some_and(|plan| doubt.plan == Some(plan.id))
+        && let Some(step) = doubt.step
+        && verdict == Verdict::Happened
     {
-        events.push(SessionEvent::Plan(plan::decide::started(plan)));
+        events.push(SessionEvent::Plan(plan::decide::step_ended(step, StepEnd::Done)));
+    }
+    let after = session.fold(&events).map_err(|corrupt| moved_on(&corrupt.to_string()))?;
+    if let Some(plan) = after.plan()
+        && waits_for_doubts(plan)
+        && after.doubts.is_empty()
+    {
+        events.push(SessionEvent::Plan(plan::decide::going_on(plan)));
     }
     Ok(events)
 }
@@ -383,11 +403,14 @@ impl SessionEvent {
         match self {
             Self::Plan(event) => match event {
                 PlanEvent::PlanStarted { .. } => "plan_started",
+                PlanEvent::DraftChanged { .. } => "draft_changed",
                 PlanEvent::RevisionAdded { .. } => "revision_added",
                 PlanEvent::RevisionShown { .. } => "revision_shown",
                 PlanEvent::ChangesRequested { .. } => "changes_requested",
                 PlanEvent::PlanApproved { .. } => "plan_approved",
                 PlanEvent::ExecutionStarted { .. } => "execution_started",
+                PlanEvent::StepQueued { .. } => "step_queued",
+                PlanEvent::StepEnded { .. } => "step_ended",
                 PlanEvent::ExecutionPaused { .. } => "execution_paused",
                 PlanEvent::PlanFailed { .. } => "plan_failed",
                 PlanEvent::PlanEnded { .. } => "plan_ended",

@@ -12,21 +12,17 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
     digest::Digest,
     effect::{Effect, Envelope, PathLease},
-    id::PlanId,
-    plan::{
-        Plan, PlanEvent, PlanStatus, Progress, Strategy,
-        decide::{self, Authoring, Report},
-        refusal::PlanRefusal,
-    },
+    plan::{Plan, PlanStatus, Progress, Strategy},
     session::Session,
-    turn::{Told, Turn},
+    turn::Turn,
 };
+
+pub(crate) mod using;
 
 /// The built-in file tools, which approving a `document` plan leases under the workspace root.
 pub const FILE_TOOLS: [&str; 5] =
@@ -55,7 +51,7 @@ impl ToolSpec {
     }
 }
 
-/// The plan tools of the `document` strategy.
+/// The plan tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanTool {
     /// `plan_get`
@@ -64,11 +60,39 @@ pub enum PlanTool {
     SetContent,
     /// `plan_report`
     Report,
+    /// `plan_finalize`
+    Finalize,
+    /// `plan_create`
+    Create,
+    /// `plan_set_metadata`
+    SetMetadata,
+    /// `plan_add_step`
+    AddStep,
+    /// `plan_update_step`
+    UpdateStep,
+    /// `plan_remove_step`
+    RemoveStep,
+    /// `plan_submit`
+    Submit,
+    /// `plan_list`
+    List,
 }
 
 impl PlanTool {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Get, Self::SetContent, Self::Report];
+    pub const ALL: [Self; 11] = [
+        Self::Get,
+        Self::SetContent,
+        Self::Report,
+        Self::Finalize,
+        Self::Create,
+        Self::SetMetadata,
+        Self::AddStep,
+        Self::UpdateStep,
+        Self::RemoveStep,
+        Self::Submit,
+        Self::List,
+    ];
 
     /// The name as published.
     #[must_use]
@@ -77,13 +101,35 @@ impl PlanTool {
             Self::Get => "plan_get",
             Self::SetContent => "plan_set_content",
             Self::Report => "plan_report",
+            Self::Finalize => "plan_finalize",
+            Self::Create => "plan_create",
+            Self::SetMetadata => "plan_set_metadata",
+            Self::AddStep => "plan_add_step",
+            Self::UpdateStep => "plan_update_step",
+            Self::RemoveStep => "plan_remove_step",
+            Self::Submit => "plan_submit",
+            Self::List => "plan_list",
         }
+    }
+
+    /// Whether a tool of this name makes a revision of what was drafted.
+    #[must_use]
+    pub fn is_finishing(name: &str) -> bool {
+        [Self::Finalize, Self::Submit].into_iter().any(|tool| tool.name() == name)
+    }
+
+    /// Whether a tool of this name changes the draft.
+    #[must_use]
+    pub fn is_drafting(name: &str) -> bool {
+        [Self::Create, Self::SetMetadata, Self::AddStep, Self::UpdateStep, Self::RemoveStep]
+            .into_iter()
+            .any(|tool| tool.name() == name)
     }
 
     /// As the model is told of it. Kept short: every token is paid for at every model call.
     #[must_use]
     pub fn spec(self) -> Arc<ToolSpec> {
-        static SPECS: LazyLock<[Arc<ToolSpec>; 3]> =
+        static SPECS: LazyLock<[Arc<ToolSpec>; 11]> =
             LazyLock::new(|| PlanTool::ALL.map(|tool| Arc::new(tool.describe())));
         SPECS[self as usize].clone()
     }
@@ -102,6 +148,42 @@ impl PlanTool {
                     "status": {"enum": ["done", "failed", "blocked"]},
                     "summary": {"type": "string"}, "evidence": {"type": "string"}}}),
             ),
+            Self::Finalize => (
+                "End planning.",
+                json!({"type": "object", "properties": {"summary": {"type": "string"}}}),
+            ),
+            Self::Create => (
+                "Set the goal, once.",
+                json!({"type": "object", "required": ["goal"], "properties": {
+                    "goal": {"type": "string"}, "title": {"type": "string"}}}),
+            ),
+            Self::SetMetadata => {
+                let list = json!({"type": "array", "items": {"type": "string"}});
+                (
+                    "All four are needed in the end.",
+                    json!({"type": "object", "properties": {
+                        "assumptions": list, "risks": list, "verification": list, "files": list}}),
+                )
+            }
+            Self::AddStep => (
+                "Add a step for an agent profile.",
+                json!({"type": "object", "required": ["title", "instructions", "profile"], "properties": {
+                    "title": {"type": "string"}, "instructions": {"type": "string"},
+                    "profile": {"type": "string"}}}),
+            ),
+            Self::UpdateStep => (
+                "Change what is given.",
+                json!({"type": "object", "required": ["step"], "properties": {
+                    "step": {"type": "integer"}, "title": {"type": "string"},
+                    "instructions": {"type": "string"}, "profile": {"type": "string"}}}),
+            ),
+            Self::RemoveStep => (
+                "Remove a step.",
+                json!({"type": "object", "required": ["step"], "properties": {
+                    "step": {"type": "integer"}}}),
+            ),
+            Self::Submit => ("Propose the draft.", json!({"type": "object"})),
+            Self::List => ("List plans.", json!({"type": "object"})),
         };
         ToolSpec {
             name: self.name().into(),
@@ -116,13 +198,32 @@ impl PlanTool {
 #[must_use]
 pub fn available(session: &Session, turn: &Turn) -> Vec<PlanTool> {
     let Some(plan) = session.plan() else { return Vec::new() };
+    let undecided = matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready);
     match plan.strategy {
-        Strategy::Collect | Strategy::Build => vec![PlanTool::Get],
         Strategy::Document if executes(plan, turn) => {
             vec![PlanTool::Get, PlanTool::SetContent, PlanTool::Report]
         }
         Strategy::Document => vec![PlanTool::Get, PlanTool::SetContent],
+        Strategy::Collect if undecided => vec![PlanTool::Get, PlanTool::Finalize],
+        Strategy::Collect => vec![PlanTool::Get],
+        Strategy::Build if executes(plan, turn) => vec![PlanTool::Get, PlanTool::Report],
+        Strategy::Build => vec![
+            PlanTool::Get,
+            PlanTool::List,
+            PlanTool::Create,
+            PlanTool::SetMetadata,
+            PlanTool::AddStep,
+            PlanTool::UpdateStep,
+            PlanTool::RemoveStep,
+            PlanTool::Submit,
+        ],
     }
+}
+
+fn executes(plan: &Plan, turn: &Turn) -> bool {
+    turn.executes() == Some(plan.id)
+        && !turn.reported
+        && matches!(plan.status, PlanStatus::Executing(_, Progress::Running))
 }
 
 /// Whether a name is that of a plan tool, of any strategy.
@@ -138,119 +239,6 @@ pub fn document_envelope(schemas: &BTreeMap<String, Digest>) -> Envelope {
     let tools: BTreeMap<_, _> = FILE_TOOLS.into_iter().filter_map(leased).collect();
     let paths = if tools.is_empty() { PathLease::Nothing } else { PathLease::Workspace };
     Envelope { tools, paths, ..Envelope::default() }
-}
-
-/// What a call of a plan tool brings about, and what the model reads.
-pub(crate) fn use_plan_tool(
-    session: &Session,
-    turn: &Turn,
-    name: &str,
-    arguments: &str,
-    fresh: PlanId,
-) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
-    let state =
-        |state: &str| PlanRefusal::ToolUnavailable { tool: name.into(), state: state.into() };
-    let plan =
-        session.plan().ok_or_else(|| state("plan work is not active; a person sends /plan on"))?;
-    let tool = available(session, turn).into_iter().find(|tool| tool.name() == name);
-    match tool {
-        None => Err(state(&format!("the plan is {}", plan.status.word()))),
-        Some(PlanTool::Get) => {
-            parse::<NoArguments>(name, arguments)?;
-            Ok((Vec::new(), get(plan)))
-        }
-        Some(PlanTool::SetContent) => {
-            let SetContent { plan_markdown, title } = parse(name, arguments)?;
-            let authoring =
-                Authoring { identity: &session.identity, turn_started: turn.started, fresh };
-            let events = decide::set_content(plan, authoring, &plan_markdown, title.as_deref())?;
-            let told = Told::Text { text: set_content_words(&events) };
-            Ok((events, told))
-        }
-        Some(PlanTool::Report) => {
-            let ReportArguments { status, summary, evidence } = parse(name, arguments)?;
-            let report = match status {
-                ReportStatus::Done => Report::Done { summary, evidence },
-                ReportStatus::Failed => Report::Failed { summary },
-                ReportStatus::Blocked => Report::Blocked { summary },
-            };
-            let text = "Recorded. The execution has ended; tell the person in a sentence.".into();
-            Ok((vec![decide::report(plan, report)], Told::Text { text }))
-        }
-    }
-}
-
-fn executes(plan: &Plan, turn: &Turn) -> bool {
-    turn.executes() == Some(plan.id)
-        && matches!(plan.status, PlanStatus::Executing(_, Progress::Running))
-}
-
-fn get(plan: &Plan) -> Told {
-    match &plan.current {
-        None => {
-            Told::Text { text: "The plan is empty. Save a draft with plan_set_content.".into() }
-        }
-        Some(head) => Told::Revision {
-            digest: head.digest,
-            heading: format!("{}, revision {}: {}", plan.status.word(), head.number, head.title),
-        },
-    }
-}
-
-fn set_content_words(events: &[PlanEvent]) -> String {
-    let added = events.iter().find_map(|event| match event {
-        PlanEvent::RevisionAdded { revision, digest } => Some((revision, digest)),
-        PlanEvent::PlanStarted { .. }
-        | PlanEvent::RevisionShown { .. }
-        | PlanEvent::ChangesRequested { .. }
-        | PlanEvent::PlanApproved { .. }
-        | PlanEvent::ExecutionStarted { .. }
-        | PlanEvent::ExecutionPaused { .. }
-        | PlanEvent::PlanFailed { .. }
-        | PlanEvent::PlanEnded { .. } => None,
-    });
-    added.map_or_else(String::new, |(revision, digest)| {
-        let (plan, number) = (revision.plan, revision.number);
-        format!(
-            "Saved as revision {number} of plan {plan} ({}). It waits for a person's approval.",
-            digest.short()
-        )
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoArguments {}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SetContent {
-    plan_markdown: String,
-    title: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReportArguments {
-    status: ReportStatus,
-    summary: String,
-    evidence: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ReportStatus {
-    Done,
-    Failed,
-    Blocked,
-}
-
-fn parse<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a str) -> Result<T, PlanRefusal> {
-    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-    serde_json::from_str(arguments).map_err(|error| PlanRefusal::BadArguments {
-        tool: tool.into(),
-        problem: error.to_string(),
-    })
 }
 
 fn canonical(value: &Value, text: &mut String) {

@@ -9,12 +9,14 @@
 //! - `every-call-answered`: each call of an answer gets exactly one result before the model is
 //!   asked again.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::Person,
     command::Verdict,
-    digest::Digest,
+    digest::{Digest, Encoder},
     effect::{Bracket, Effect, ToolFacts, Touched},
     id::{CallId, PlanId, Seq, TurnId},
     time::Time,
@@ -76,9 +78,76 @@ pub struct Turn {
     pub step: Step,
     /// The plan that this turn wrote or reported on, if it did.
     pub planned: Option<PlanId>,
+    /// What it is there for.
+    pub work: Work,
+    /// The profile it works under; without one it may use every tool.
+    pub profile: Option<Profile>,
+    /// Whether its step has come out: it has no lease any more.
+    pub reported: bool,
+    /// The words beside the calls of the answer that finalises a plan.
+    pub said: String,
+}
+
+/// What a turn is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// To answer, or to execute a document.
+    Answers,
+    /// To make the recorded calls of a plan, without the model.
+    Replays,
+    /// To do one step of a plan.
+    Does {
+        /// The step.
+        step: u32,
+    },
+}
+
+/// An agent profile, as it stood when its turn began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// The digest of all that it is: an approval holds only for the profile that was approved.
+    pub digest: Digest,
+    /// The tools it may use; none named means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<BTreeSet<String>>,
+    /// How often its model may be asked in one turn, if less than in any turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds_max: Option<u32>,
+}
+
+impl Profile {
+    /// A profile, given all that it is.
+    #[must_use]
+    pub fn new(
+        name: &str,
+        prompt: &str,
+        model: &str,
+        tools: Option<BTreeSet<String>>,
+        rounds_max: Option<u32>,
+    ) -> Self {
+        let encoder = Encoder::of("profile")
+            .field("name", name)
+            .field("prompt", prompt)
+            .field("model", model)
+            .optional("rounds", rounds_max.map(|max| max.to_string()).as_deref())
+            .number("tools", tools.as_ref().map_or(0, |tools| tools.len() as u64 + 1));
+        let listed = tools.iter().flatten();
+        let encoder = listed.fold(encoder, |encoder, tool| encoder.field("tool", tool));
+        Self { name: name.into(), digest: encoder.digest(), tools, rounds_max }
+    }
 }
 
 impl Turn {
+    /// Whether its profile, if it has one, may use this tool.
+    #[must_use]
+    pub fn may_use(&self, tool: &str) -> bool {
+        let tools = self.profile.as_ref().and_then(|profile| profile.tools.as_ref());
+        tools.is_none_or(|tools| tools.contains(tool))
+    }
+
     /// The plan that this turn executes, if it does.
     #[must_use]
     pub fn executes(&self) -> Option<PlanId> {
@@ -127,6 +196,8 @@ pub struct Call {
     pub requested: RequestedCall,
     /// Where it stands.
     pub state: CallState,
+    /// The step of the plan that it is, if the turn replays.
+    pub step: Option<u32>,
 }
 
 /// Where a call stands.
@@ -286,6 +357,10 @@ pub enum Told {
         /// What the model reads.
         text: String,
     },
+    /// The call was recorded as a step of the plan, and not made.
+    Planned,
+    /// The plans of this view.
+    Plans,
     /// The document of this revision; the text stays where it is recorded.
     Revision {
         /// The revision.
@@ -317,6 +392,8 @@ pub struct Doubt {
     pub deadline: Time,
     /// The plan under whose lease it ran.
     pub plan: Option<PlanId>,
+    /// The step of that plan that it is.
+    pub step: Option<u32>,
 }
 
 /// An effect that has started and not ended.
@@ -336,6 +413,8 @@ pub struct OpenCall {
     pub facts: ToolFacts,
     /// The plan under whose lease it runs.
     pub plan: Option<PlanId>,
+    /// The step of that plan that it is.
+    pub step: Option<u32>,
 }
 
 /// How a turn ended.
@@ -376,6 +455,9 @@ pub enum TurnEvent {
         turn: TurnId,
         /// The cause.
         queued: Seq,
+        /// The profile it works under.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile: Option<Profile>,
     },
     /// The model is about to be asked.
     ModelCallStarted {
@@ -437,6 +519,9 @@ pub enum TurnEvent {
         /// The plan under whose lease it runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<PlanId>,
+        /// The step of that plan that it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<u32>,
     },
     /// A tool call ended: the bracket is closed.
     CallFinished {

@@ -4,8 +4,9 @@ use planwright_domain::{
     id::Seq,
     identity::{ChannelType, SessionIdentity, TransportChatId},
     next::{Due, Waiting},
-    session::{CorruptJournal, Session},
+    session::{CorruptJournal, Session, SessionEvent},
     time::Time,
+    turn::{Arrival, TurnEvent},
 };
 use planwright_runtime::ports::{Answer, JournalError, Pointer, Recorded};
 
@@ -16,6 +17,22 @@ pub(crate) mod warm;
 pub(crate) const SNAPSHOT_EVERY: u64 = 64;
 /// After so many failures in a row a session is parked.
 pub(crate) const FAILURES_MAX: u32 = 8;
+
+/// Whether these events end a row of failures: an effect or a turn came to its end.
+pub(crate) fn is_progress(events: &[SessionEvent]) -> bool {
+    events.iter().any(|event| match event {
+        SessionEvent::Turn(event) => matches!(
+            event,
+            TurnEvent::ModelAnswered { arrival: Arrival::InTime, .. }
+                | TurnEvent::CallFinished { .. }
+                | TurnEvent::TurnFinished { .. }
+        ),
+        SessionEvent::Plan(_)
+        | SessionEvent::MessageQueued { .. }
+        | SessionEvent::CauseWithdrawn { .. }
+        | SessionEvent::ViewReset { .. } => false,
+    })
+}
 
 /// When a session that failed so often is tried again.
 pub(crate) fn retry_at(now: Time, failures: u32) -> Time {

@@ -10,7 +10,7 @@ use planwright_domain::{
     command::{Asked, PersonCommand, SessionCommand},
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
-    plan::Strategy,
+    plan::{Reads, Strategy},
     time::Time,
 };
 use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
@@ -89,6 +89,7 @@ async fn nothing_is_decided_on_what_another_node_has_changed() {
     let start = |plan: u128| PersonCommand::StartPlan {
         plan: uuid::Uuid::from_u128(plan).into(),
         strategy: Strategy::Document,
+        reads: Reads::Record,
     };
     ask(&*here, "talk-0001", 1, say("hello")).await;
     ask(&*there, "talk-0001", 2, start(50)).await;

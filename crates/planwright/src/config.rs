@@ -1,6 +1,7 @@
 //! The configuration: one TOML file, described by a schema, strict about what it does not know.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     net::SocketAddr,
     os::unix::fs::PermissionsExt as _,
@@ -8,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use planwright_domain::plan::Reads;
 use planwright_runtime::runtime::Settings;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,6 +26,10 @@ pub struct Config {
     pub model: ModelConfig,
     /// How long effects may take.
     pub effects: EffectsConfig,
+    /// The strategy that records calls.
+    pub collect: CollectConfig,
+    /// Agent profiles, by name: who does a step of a plan. One called `default` is always there.
+    pub profiles: BTreeMap<String, ProfileConfig>,
     /// What a node of a cluster is connected to.
     pub cluster: ClusterConfig,
 }
@@ -74,6 +80,39 @@ pub struct ModelConfig {
     pub window_tokens: Option<usize>,
 }
 
+/// The strategy that records calls.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CollectConfig {
+    /// What becomes of calls that only read while a plan is collected.
+    pub reads: CollectReads,
+}
+
+/// What becomes of calls that only read while a plan is collected.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CollectReads {
+    /// They become steps, like every other call.
+    #[default]
+    Record,
+    /// They run, so that the model can look before it plans.
+    Run,
+}
+
+/// An agent profile.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProfileConfig {
+    /// What the model is told besides, in a step of this profile.
+    pub prompt: String,
+    /// The name of the model, at the same server; the one of the conversation if it is not named.
+    pub model: Option<String>,
+    /// The tools it may use; all of them if none are named.
+    pub tools: Option<BTreeSet<String>>,
+    /// How often the model may be asked in one step.
+    pub rounds: Option<u32>,
+}
+
 /// How long effects may take.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -95,15 +134,20 @@ impl Default for EffectsConfig {
 /// The engine discards calls that take longer than it was told effects may take.
 const EFFECT_SECONDS_MAX: u32 = 1_200;
 
-impl EffectsConfig {
+impl Config {
     /// The settings of the runtime.
     #[must_use]
     pub fn settings(&self) -> Settings {
         let ms = |seconds: u32| i64::from(seconds) * 1_000;
+        let effects = &self.effects;
         Settings {
-            model_deadline_ms: ms(self.model_seconds),
-            tool_deadline_ms: ms(self.tool_seconds),
-            start_by_ms: ms(self.start_by_seconds),
+            model_deadline_ms: ms(effects.model_seconds),
+            tool_deadline_ms: ms(effects.tool_seconds),
+            start_by_ms: ms(effects.start_by_seconds),
+            collect_reads: match self.collect.reads {
+                CollectReads::Record => Reads::Record,
+                CollectReads::Run => Reads::Run,
+            },
             ..Settings::default()
         }
     }

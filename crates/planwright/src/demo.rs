@@ -5,7 +5,10 @@ use std::{fs, sync::Arc, time::Duration};
 use planwright_domain::actor::Standing;
 use planwright_outbound::model_demo::{DemoModel, FILES};
 
-use planwright_runtime::runtime::Settings;
+use planwright_runtime::{
+    ports::{Model, default_profiles},
+    runtime::Settings,
+};
 
 use crate::{
     backend::{Backend as _, Reach},
@@ -67,10 +70,16 @@ pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
         fs::write(path, content)?;
     }
     let pace = Duration::from_millis(if play { 2 } else { 25 });
-    let model = Arc::new(DemoModel::new(pace));
-    let mut installation =
-        Installation::wire(&home.path().join("data"), &workspace, model, Settings::default(), None)
-            .await?;
+    let model: Arc<dyn Model> = Arc::new(DemoModel::new(pace));
+    let agents = (model.clone(), default_profiles(&model));
+    let mut installation = Installation::wire(
+        &home.path().join("data"),
+        &workspace,
+        agents,
+        Settings::default(),
+        None,
+    )
+    .await?;
     // In an installation of your own, deciding needs the passphrase that you chose at the first run.
     installation.person.standing = Standing::Decides;
     installation.work(Reach::Everything);

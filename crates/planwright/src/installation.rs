@@ -27,7 +27,10 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},
-    ports::{Model, Recorded, SessionRow, Subscription, Toolbox},
+    ports::{
+        AgentProfile, Model, Profiles, Recorded, SessionRow, Subscription, Toolbox,
+        default_profiles,
+    },
     runtime::{Ports, Runtime, Settings},
     view::StatusView,
 };
@@ -38,7 +41,7 @@ use uuid::Uuid;
 use crate::{
     args::Args,
     backend::{Backend, Reach},
-    config::{Config, ModelConfig},
+    config::{Config, ModelConfig, ProfileConfig},
 };
 
 /// Puts something around the tools, for those who must watch them.
@@ -72,13 +75,10 @@ impl Installation {
         config: &Config,
         wrap: Option<WrapToolbox>,
     ) -> anyhow::Result<Self> {
-        let settings = model_settings(args, &config.model);
-        let model =
-            OpenAiModel::new(settings).map_err(|failure| anyhow::anyhow!(failure.message))?;
-        let model = Arc::new(model);
-        let settings = config.effects.settings();
+        let agents = agents(args, config)?;
+        let settings = config.settings();
         let mut opened =
-            Self::wire(&data_path(args)?, &args.workspace, model, settings, wrap).await?;
+            Self::wire(&data_path(args)?, &args.workspace, agents, settings, wrap).await?;
         if let Some(passphrase) = first_line(args)? {
             opened.unlock_with(&passphrase)?;
         }
@@ -90,7 +90,7 @@ impl Installation {
     pub async fn wire(
         data: &Path,
         workspace: &Path,
-        model: Arc<dyn Model>,
+        (model, profiles): (Arc<dyn Model>, Profiles),
         settings: Settings,
         wrap: Option<WrapToolbox>,
     ) -> anyhow::Result<Self> {
@@ -103,6 +103,7 @@ impl Installation {
             lane,
             broadcast: Arc::new(InProcessBroadcast::default()),
             model,
+            profiles,
             toolbox,
             clock: Arc::new(SystemClock),
         };
@@ -258,6 +259,27 @@ pub fn model_settings(args: &Args, config: &ModelConfig) -> OpenAiSettings {
             .filter(|key| !key.is_empty()),
         window_tokens: args.window.or(config.window_tokens).unwrap_or(128_000),
     }
+}
+
+/// The model of the conversation, and the agent profiles.
+pub fn agents(args: &Args, config: &Config) -> anyhow::Result<(Arc<dyn Model>, Profiles)> {
+    let settings = model_settings(args, &config.model);
+    let named = |name: Option<&String>| -> anyhow::Result<Arc<dyn Model>> {
+        let mut settings = settings.clone();
+        settings.model = name.cloned().unwrap_or(settings.model);
+        let model = OpenAiModel::new(settings);
+        Ok(Arc::new(model.map_err(|failure| anyhow::anyhow!(failure.message))?))
+    };
+    let model = named(None)?;
+    let mut profiles = (*default_profiles(&model)).clone();
+    for (name, profile) in &config.profiles {
+        let model =
+            if profile.model.is_some() { named(profile.model.as_ref())? } else { model.clone() };
+        let ProfileConfig { prompt, tools, rounds, .. } = profile;
+        let agent = AgentProfile::new(name, prompt, model, tools.clone(), *rounds);
+        profiles.insert(name.clone(), agent);
+    }
+    Ok((model, Arc::new(profiles)))
 }
 
 /// A key that no conversation had before.

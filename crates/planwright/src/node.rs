@@ -11,7 +11,6 @@ use planwright_outbound::{
     data_directory::DataDirectory,
     journal_postgres::PostgresJournal,
     lane_restate::{RestateSettings, restate},
-    model_openai::OpenAiModel,
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
@@ -24,7 +23,7 @@ use crate::{
     args::{Args, ClusterArgs},
     config::{ClusterConfig, Config, ServerConfig},
     exit::Exit,
-    installation::{WrapToolbox, data_path, model_settings},
+    installation::{WrapToolbox, agents, data_path},
     remote::ServerFile,
     terminal::Terminal,
     up::{self, Api, told_to_stop},
@@ -58,19 +57,19 @@ pub async fn run(
         identity_key: cluster.identity_key.clone(),
         drain: Duration::from_secs(cluster.drain_seconds),
     })?;
-    let model = OpenAiModel::new(model_settings(args, &config.model))
-        .map_err(|failure| anyhow::anyhow!(failure.message))?;
+    let (model, profiles) = agents(args, config)?;
     let files: Arc<dyn Toolbox> = Arc::new(FileToolbox::open(&args.workspace, directory.path())?);
     let toolbox = wrap.map_or_else(|| files.clone(), |wrap| wrap(files.clone()));
     let ports = Ports {
         journal: journal.clone(),
         lane,
         broadcast: Arc::new(broadcast),
-        model: Arc::new(model),
+        model,
+        profiles,
         toolbox,
         clock: Arc::new(SystemClock),
     };
-    let runtime = Arc::new(Runtime::new(ports, config.effects.settings()));
+    let runtime = Arc::new(Runtime::new(ports, config.settings()));
     let access = Arc::new(PostgresAccess::new(journal.pool()));
     up::first_token(&*access, runtime.ports.clock.now(), &data).await?;
     let endpoint = TcpListener::bind(cluster.endpoint).await.with_context(|| {

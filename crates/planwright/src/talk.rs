@@ -161,6 +161,7 @@ async fn unlock_for(
             | Act::Changes(_)
             | Act::Reject(_)
             | Act::Resume
+            | Act::Skip(_)
             | Act::Settle { .. } => true,
             Act::PlanOn(_) | Act::PlanEnd(_) | Act::PlanStop | Act::Stop | Act::Reset => false,
         },

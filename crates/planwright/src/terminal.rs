@@ -184,10 +184,11 @@ impl Terminal {
                 self.raw(&format!("{WARN}⏸ paused:{WARN:#} {}\n", reason.in_words()));
             }
             SessionEvent::Plan(PlanEvent::PlanFailed { summary }) => {
-                self.raw(&format!(
-                    "{BAD}✗ the model reports failure:{BAD:#} {}\n",
-                    visible(summary)
-                ));
+                self.raw(&format!("{BAD}✗ the execution failed:{BAD:#} {}\n", visible(summary)));
+            }
+            SessionEvent::Plan(PlanEvent::StepEnded { step, end, .. }) => {
+                let (style, mark) = if end.is_settled() { (GOOD, "✓") } else { (BAD, "✗") };
+                self.raw(&format!("{style}{mark}{style:#} step {step} {}\n", end.word()));
             }
             SessionEvent::CauseWithdrawn { why, .. } => self.raw(&format!("{DIM}· {why}{DIM:#}\n")),
             SessionEvent::Plan(_)
@@ -223,6 +224,10 @@ impl Terminal {
                 self.raw(&format!(
                     "{DIM}⚙ {label}{DIM:#} {style}{mark}{style:#} {DIM}{shown}{DIM:#}\n"
                 ));
+            }
+            TurnEvent::CallAnswered { call, told: Told::Planned } => {
+                let label = self.label(*call);
+                self.raw(&format!("{DIM}⚙ {label}{DIM:#} {CALM}planned, not run{CALM:#}\n"));
             }
             TurnEvent::CallAnswered { call, told: Told::Refused { words, .. } } => {
                 let label = self.label(*call);
@@ -285,6 +290,13 @@ impl Terminal {
         }
         if let Some(waits) = &card.waits {
             row(&format!("{WARN}{}{WARN:#}", visible(waits)));
+        }
+        for step in &card.steps {
+            let came_out = step.came_out.as_deref().unwrap_or("·");
+            row(&format!("  {}. {} {DIM}{came_out}{DIM:#}", step.number, visible(&step.words)));
+        }
+        if let Some(drafted) = card.drafted {
+            row(&format!("{DIM}A draft with {drafted} steps is open.{DIM:#}"));
         }
         if !card.allows.is_empty() && card.done.is_empty() {
             row(&format!("{DIM}Approval allows the agent to:{DIM:#}"));

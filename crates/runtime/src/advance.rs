@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use planwright_domain::{
-    command::{ModelCommand, SessionCommand, StartingCall, SystemCommand},
+    command::{Given, ModelCommand, SessionCommand, StartingCall, SystemCommand},
     effect::{Bracket, Repeat},
     id::{CallId, CommandId, Incarnation, Seq, TurnId},
     identity::SessionIdentity,
@@ -16,7 +16,7 @@ use planwright_domain::{
     session::Session,
     turn::{
         Answer as TurnAnswer, CallKind, CallResult, CallState, FailureKind, ModelFailure,
-        RequestedCall, Step,
+        RequestedCall, Step, decide::profile_of,
     },
 };
 use tokio::{
@@ -27,7 +27,11 @@ use uuid::Uuid;
 
 use crate::{
     failpoint, history,
-    ports::{Answer, JournalError, ModelAnswer, ModelRequest, Preview, Signal, ToolRun},
+    ports::{
+        AgentProfile, Answer, JournalError, Model, ModelAnswer, ModelRequest, Preview, Signal,
+        ToolRun,
+    },
+    replay,
     runtime::{Ports, Runtime, fresh_id, report_id},
 };
 
@@ -67,13 +71,17 @@ impl Runtime {
             Next::StartTurn(queued) => {
                 failpoint::hit("advance.before_turn");
                 let turn = Uuid::now_v7().into();
-                self.ports
-                    .report(identity, fresh_id(), SystemCommand::StartTurn { turn, queued })
-                    .await?;
+                let named = profile_of(&session, queued);
+                let profile = named.and_then(|name| self.ports.profiles.get(name));
+                let profile = profile.map(|profile| profile.facts.clone());
+                let start = SystemCommand::StartTurn { turn, queued, profile };
+                self.ports.report(identity, fresh_id(), start).await?;
             }
             Next::UsePlanTool { turn, call } => {
                 failpoint::hit("advance.before_plan_tool");
-                let command = ModelCommand::UsePlanTool { call, fresh: Uuid::now_v7().into() };
+                let profiles = self.ports.profiles.keys().cloned().collect();
+                let given = Given { fresh: Uuid::now_v7().into(), profiles };
+                let command = ModelCommand::UsePlanTool { call, given };
                 let id = report_id(call.0, "plan-tool", 0, 0);
                 self.dispatch(identity, id, SessionCommand::Model(turn, command)).await?;
             }
@@ -166,14 +174,16 @@ impl Runtime {
         if !is_open(&session) {
             return Ok(());
         }
-        let (request, bytes) = self.request(identity, &session).await?;
+        let profile = self.profile(&session);
+        let (request, bytes) = self.request(identity, &session, profile).await?;
+        let model = profile.map_or(&self.ports.model, |profile| &profile.model);
         if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
             return Ok(());
         }
-        let outcome = match self.too_large(&request, bytes) {
+        let outcome = match self.too_large(&**model, &request, bytes) {
             Some(failure) => Err(failure),
             None => {
-                let asked = self.ask(identity, turn, round, attempt, &request);
+                let asked = self.ask(identity, turn, round, attempt, &**model, &request);
                 tokio::select! {
                     outcome = asked => outcome,
                     () = self.closed(identity, is_open) => return Ok(()),
@@ -198,6 +208,7 @@ impl Runtime {
         turn: TurnId,
         round: u32,
         attempt: u32,
+        model: &dyn Model,
         request: &ModelRequest,
     ) -> Result<ModelAnswer, ModelFailure> {
         let offset = std::sync::atomic::AtomicUsize::new(0);
@@ -208,9 +219,8 @@ impl Runtime {
             self.ports.broadcast.publish(identity, Signal::Preview(piece));
         };
         let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
-        timeout(limit, self.ports.model.answer(request, &preview)).await.unwrap_or_else(|_| {
-            let message =
-                format!("{} did not answer within {} s", self.ports.model.name(), limit.as_secs());
+        timeout(limit, model.answer(request, &preview)).await.unwrap_or_else(|_| {
+            let message = format!("{} did not answer within {} s", model.name(), limit.as_secs());
             Err(ModelFailure { kind: FailureKind::Transient, message, retry_after_micros: None })
         })
     }
@@ -231,13 +241,19 @@ impl Runtime {
         &self,
         identity: &SessionIdentity,
         session: &Session,
+        profile: Option<&AgentProfile>,
     ) -> Result<(ModelRequest, usize), JournalError> {
         let (messages, bytes) =
             history::messages(&*self.ports.journal, &self.histories, identity, session).await?;
         let mut system = self.settings.system_prompt.clone();
+        if let Some(profile) = profile.filter(|profile| !profile.prompt.is_empty()) {
+            system.push_str("\n\n");
+            system.push_str(&profile.prompt);
+        }
         let mut tools: Vec<_> =
             self.ports.toolbox.tools().iter().map(|tool| tool.spec.clone()).collect();
         if let Some(turn) = &session.turn {
+            tools.retain(|tool| turn.may_use(&tool.name));
             if let Some(paragraph) = planwright_domain::prompt::plan_paragraph(session, turn) {
                 system.push_str("\n\n");
                 system.push_str(&paragraph);
@@ -248,15 +264,25 @@ impl Runtime {
         Ok((ModelRequest { system, messages, tools }, bytes))
     }
 
-    fn too_large(&self, request: &ModelRequest, bytes: usize) -> Option<ModelFailure> {
-        let (needed, window) =
-            (history::estimate_tokens(request, bytes), self.ports.model.window_tokens());
+    /// The profile that the open turn works under, as it stands now.
+    fn profile(&self, session: &Session) -> Option<&AgentProfile> {
+        let facts = session.turn.as_ref()?.profile.as_ref()?;
+        self.ports.profiles.get(&facts.name).filter(|profile| profile.facts.digest == facts.digest)
+    }
+
+    fn too_large(
+        &self,
+        model: &dyn Model,
+        request: &ModelRequest,
+        bytes: usize,
+    ) -> Option<ModelFailure> {
+        let (needed, window) = (history::estimate_tokens(request, bytes), model.window_tokens());
         let room = window.saturating_sub(self.settings.answer_tokens);
         (needed > room).then(|| ModelFailure {
             kind: FailureKind::TooLarge,
             message: format!(
                 "this conversation needs about {needed} tokens and {} takes {room}; send /reset to start a new view (plans and history stay recorded)",
-                self.ports.model.name()
+                model.name()
             ),
             retry_after_micros: None,
         })
@@ -306,6 +332,7 @@ impl Runtime {
     ) -> Result<(), JournalError> {
         failpoint::hit("tool.before_start");
         let Some(turn) = &session.turn else { return Ok(()) };
+        let recorded = replay::arguments(&*self.ports.journal, identity, session).await?;
         let tools = self.ports.toolbox.tools();
         let requested = |call: CallId| {
             turn.calls().iter().map(|call| &call.requested).find(|asked| asked.id == call)
@@ -327,7 +354,10 @@ impl Runtime {
             let still = after.turn.as_ref()?.calls().iter().any(|asked| {
                 asked.requested.id == *call && asked.state == CallState::Open(*attempt)
             });
-            let arguments = requested(*call)?.arguments.clone();
+            let arguments = match open.step {
+                Some(step) => recorded.get(&step)?.clone(),
+                None => requested(*call)?.arguments.clone(),
+            };
             let run = ToolRun {
                 identity: identity.clone(),
                 call: *call,

@@ -31,7 +31,7 @@ const PAGE: usize = 256;
 enum Line {
     Planwright { format: u32 },
     Session { identity: SessionIdentity, events: u64, answers: u64 },
-    Event(Recorded),
+    Event(Box<Recorded>),
     Answer { command: CommandId, before: Seq, version: Seq, refusal: Option<Refusal> },
     Pointer(Pointer),
     End(Totals),
@@ -141,7 +141,7 @@ impl Writer<'_> {
         let (many, told) = (events.len() as u64, answers.len() as u64);
         self.line(&Line::Session { identity, events: many, answers: told })?;
         for recorded in events {
-            self.line(&Line::Event(recorded))?;
+            self.line(&Line::Event(Box::new(recorded)))?;
         }
         for (command, answer) in answers {
             self.line(&match answer {
@@ -200,7 +200,7 @@ pub async fn import(
             }
             Line::Event(recorded) => {
                 if let Some((stream, _, _)) = &mut open {
-                    stream.events.push(recorded);
+                    stream.events.push(*recorded);
                 }
             }
             Line::Answer { command, before, version, refusal } => {

@@ -11,9 +11,12 @@ use std::{
 use planwright_domain::{
     command::Verdict,
     digest::Digest,
-    id::{CallId, Seq},
+    id::{CallId, PlanId, Seq},
     identity::SessionIdentity,
-    plan::{Approval, Comment, PlanEvent, Revision},
+    plan::{
+        Approval, Comment, PlanEvent, Revision, Strategy, Word,
+        step::{PlanStep, StepEnd},
+    },
     prompt,
     session::{CorruptJournal, Session, SessionEvent},
     tools::ToolSpec,
@@ -46,6 +49,14 @@ struct History {
     /// The calls of the last answer, in order, with their results.
     calls: Vec<(CallId, String, Option<String>)>,
     notes: Vec<String>,
+    /// The recorded calls that were made, with their steps.
+    replayed: BTreeMap<CallId, u32>,
+    /// How the steps of the plan came out.
+    outcomes: BTreeMap<u32, StepEnd>,
+    /// What was said of the steps that came out.
+    results: BTreeMap<u32, String>,
+    /// The plans of this view, in words.
+    plans: Vec<(PlanId, String)>,
     revisions: BTreeMap<Digest, Arc<Revision>>,
     approval: Option<Approval>,
 }
@@ -55,6 +66,7 @@ enum Opening {
     Message(String),
     Changes(u32, Vec<Comment>),
     Execution { again: bool },
+    Step,
 }
 
 /// The messages of a session's view, and how many bytes they hold.
@@ -146,6 +158,10 @@ impl History {
                         "a revision that does not match its digest",
                     ));
                 }
+                if let Some((_, words)) = self.plans.iter_mut().find(|(id, _)| *id == revision.plan)
+                {
+                    *words = format!("revision {}: {}", revision.number, revision.title);
+                }
                 self.revisions.insert(digest, Arc::new(revision));
             }
             PlanEvent::ChangesRequested { digest, comments, .. } => {
@@ -164,11 +180,34 @@ impl History {
             PlanEvent::ExecutionStarted { number, .. } => {
                 self.waiting.insert(seq, Opening::Execution { again: number > 1 });
             }
-            PlanEvent::PlanStarted { .. }
+            PlanEvent::StepQueued { .. } => {
+                self.waiting.insert(seq, Opening::Step);
+            }
+            PlanEvent::PlanStarted { plan, .. } => {
+                self.plans.push((plan, "Drafting".into()));
+                self.outcomes.clear();
+                self.results.clear();
+            }
+            PlanEvent::StepEnded { step, end, summary } => {
+                let result = summary.unwrap_or_else(|| end.word().to_owned());
+                self.results.insert(step, result);
+                self.outcomes.insert(step, end);
+            }
+            PlanEvent::PlanEnded { plan, ended, word, .. } => {
+                if let Some((_, words)) = self.plans.iter_mut().find(|(id, _)| *id == plan) {
+                    *words = format!("{}, {}", ended.word(), word.in_words());
+                }
+                if let Word::Steps { .. } = word {
+                    self.notes.push(format!("[The approved plan has ended: {}.]", word.in_words()));
+                }
+            }
+            PlanEvent::PlanFailed { summary } if !self.replayed.is_empty() => {
+                self.notes.push(format!("[The execution of the approved plan failed: {summary}]"));
+            }
+            PlanEvent::DraftChanged { .. }
             | PlanEvent::RevisionShown { .. }
             | PlanEvent::ExecutionPaused { .. }
-            | PlanEvent::PlanFailed { .. }
-            | PlanEvent::PlanEnded { .. } => {}
+            | PlanEvent::PlanFailed { .. } => {}
         }
         Ok(())
     }
@@ -191,6 +230,9 @@ impl History {
                     self.push(Message::Assistant { text: answer.text, calls });
                 }
             }
+            TurnEvent::CallStarted { call, step: Some(step), .. } => {
+                self.replayed.insert(call, step);
+            }
             TurnEvent::CallFinished { call, result, .. } => {
                 let text = match result.status {
                     CallStatus::Done => result.output,
@@ -202,6 +244,8 @@ impl History {
                 let text = match told {
                     Told::Text { text } => text,
                     Told::Refused { words, .. } => words,
+                    Told::Planned => "[Planned]".into(),
+                    Told::Plans => self.plans.iter().map(|(plan, words)| format!("{plan}: {words}\n")).collect(),
                     Told::LeftRunning => "the turn was stopped while this ran; its outcome is not known yet".into(),
                     Told::Revision { digest, heading } => match self.revisions.get(&digest) {
                         Some(revision) => format!("{heading}\n\n{}", revision.markdown),
@@ -223,7 +267,7 @@ impl History {
             TurnEvent::ModelAnswered { arrival: Arrival::Late, .. }
             | TurnEvent::ModelCallFailed { .. }
             | TurnEvent::ModelCallOrphaned { .. }
-            | TurnEvent::CallStarted { .. }
+            | TurnEvent::CallStarted { step: None, .. }
             | TurnEvent::CallOrphaned { .. }
             | TurnEvent::TurnFinished { .. } => {}
         }
@@ -240,7 +284,7 @@ impl History {
         {
             Opening::Message(text) => text,
             Opening::Changes(number, comments) => prompt::changes_opening(number, &comments),
-            Opening::Execution { again } => {
+            opening @ (Opening::Execution { .. } | Opening::Step) => {
                 let approval = self
                     .approval
                     .as_ref()
@@ -248,7 +292,23 @@ impl History {
                 let revision = self.revisions.get(&approval.revision_digest);
                 let revision =
                     revision.ok_or_else(|| missing("an approval without its revision"))?;
-                prompt::execution_opening(revision, approval, again)
+                // Recorded calls are made without the model; it is told what came of them.
+                if revision.strategy == Strategy::Collect {
+                    return Ok(());
+                }
+                let plan = match opening {
+                    Opening::Execution { again } => {
+                        prompt::execution_opening(revision, approval, again)
+                    }
+                    Opening::Step | Opening::Message(_) | Opening::Changes(..) => String::new(),
+                };
+                let settled = |step: &&PlanStep| {
+                    self.outcomes.get(&step.number).is_some_and(StepEnd::is_settled)
+                };
+                match revision.steps.iter().find(|step| !settled(step)) {
+                    Some(step) => format!("{plan}\n{}", prompt::step_opening(step, &self.results)),
+                    None => plan,
+                }
             }
         };
         self.flush_notes();
@@ -258,6 +318,10 @@ impl History {
 
     /// Gives a call its result; once all have theirs they enter the conversation in order.
     fn result(&mut self, call: CallId, text: String) {
+        if let Some(step) = self.replayed.get(&call) {
+            self.notes.push(format!("[Step {step} of the approved plan was run: {text}]"));
+            return;
+        }
         match self.calls.iter_mut().find(|(id, _, result)| *id == call && result.is_none()) {
             Some((_, _, result)) => *result = Some(text),
             None => self.notes.push(format!("[A call that was left running has ended: {text}]")),

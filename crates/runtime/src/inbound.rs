@@ -3,11 +3,11 @@
 use planwright_domain::{
     actor::Person,
     chat::{Act, ChatCommand, Line, Look, parse},
-    command::{Decision, PersonCommand, SessionCommand, Start},
+    command::{Approving, Decision, PersonCommand, SessionCommand, Start},
     digest::Digest,
     id::{CommandId, Seq},
     identity::SessionIdentity,
-    plan::{Comment, refusal::PlanRefusal},
+    plan::{Comment, Strategy, refusal::PlanRefusal},
     refusal::Refusal,
     session::Session,
 };
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    ports::{Answer, JournalError, schemas},
+    ports::{Answer, JournalError},
     runtime::Runtime,
     view::{DiffView, PlanRow, RevisionView, StatusView},
 };
@@ -104,6 +104,13 @@ impl Runtime {
         })
     }
 
+    /// The command that begins plan work, with what the operator set.
+    #[must_use]
+    pub fn plan_on(&self, strategy: Strategy) -> PersonCommand {
+        let (plan, reads) = (Uuid::now_v7().into(), self.settings.collect_reads);
+        PersonCommand::StartPlan { plan, strategy, reads }
+    }
+
     /// A surface has shown a revision in full.
     pub async fn shown(
         &self,
@@ -125,17 +132,15 @@ impl Runtime {
         let session = self.session(identity).await?;
         let decide = |decision| Ok(Ok(PersonCommand::Decide(decision)));
         match act {
-            Act::PlanOn(strategy) => {
-                Ok(Ok(PersonCommand::StartPlan { plan: Uuid::now_v7().into(), strategy }))
-            }
+            Act::PlanOn(strategy) => Ok(Ok(self.plan_on(strategy))),
             Act::PlanEnd(ending) => Ok(Ok(PersonCommand::EndPlan(ending))),
-            Act::Approve { named, start } => {
+            Act::Approve { named, start, on_failure } => {
                 let digest = match self.named(identity, &session, person, named.as_deref()).await? {
                     Ok(digest) => digest,
                     Err(refusal) => return Ok(Err(refusal)),
                 };
-                let schemas = schemas(&*self.ports.toolbox);
-                decide(Decision::Approve { digest, notes: Vec::new(), start, schemas })
+                let plain = Approving::of(digest, self.terms());
+                decide(Decision::Approve(Approving { start, on_failure, ..plain }))
             }
             Act::Changes(text) => match seen(&session, person) {
                 Ok(digest) => {
@@ -148,6 +153,7 @@ impl Runtime {
                 Err(refusal) => Ok(Err(refusal)),
             },
             Act::Resume => decide(Decision::Resume),
+            Act::Skip(step) => decide(Decision::SkipStep { step }),
             Act::Settle { call, verdict } => {
                 let mut found =
                     session.doubts.keys().filter(|id| id.to_string().starts_with(&call));
@@ -212,13 +218,14 @@ fn acknowledgement(command: &PersonCommand) -> &'static str {
         PersonCommand::PausePlan => "the execution is paused; /plan resume goes on",
         PersonCommand::RecordShown { .. } => "shown",
         PersonCommand::Decide(decision) => match decision {
-            Decision::Approve { start: Start::AtOnce, .. } => "approved; the execution starts",
-            Decision::Approve { start: Start::Hold, .. } => {
-                "approved and held; /plan resume starts it"
-            }
+            Decision::Approve(approving) => match approving.start {
+                Start::AtOnce => "approved; the execution starts",
+                Start::Hold => "approved and held; /plan resume starts it",
+            },
             Decision::RequestChanges { .. } => "changes requested; a newer revision is needed",
             Decision::Reject { .. } => "rejected; plan work has ended",
             Decision::Resume => "the execution goes on",
+            Decision::SkipStep { .. } => "skipped; /plan resume goes on without it",
             Decision::SettleDoubt { .. } => "settled",
         },
     }

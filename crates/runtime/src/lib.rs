@@ -10,5 +10,6 @@ pub mod failpoint;
 pub mod history;
 pub mod inbound;
 pub mod ports;
+pub(crate) mod replay;
 pub mod runtime;
 pub mod view;

@@ -1,6 +1,9 @@
 //! What the runtime needs from the outside, each by its role.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use planwright_domain::{
@@ -14,7 +17,7 @@ use planwright_domain::{
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
     tools::ToolSpec,
-    turn::{CallResult, ModelFailure, Usage},
+    turn::{CallResult, ModelFailure, Profile, Usage},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -367,6 +370,45 @@ pub trait Model: Send + Sync {
 
     /// Its name, for people.
     fn name(&self) -> String;
+}
+
+/// An agent profile: who does a step of a plan.
+#[derive(Clone)]
+pub struct AgentProfile {
+    /// As the gate knows it.
+    pub facts: Profile,
+    /// What it is told besides.
+    pub prompt: String,
+    /// The model that it asks.
+    pub model: Arc<dyn Model>,
+}
+
+impl AgentProfile {
+    /// A profile, given all that it is.
+    #[must_use]
+    pub fn new(
+        name: &str,
+        prompt: &str,
+        model: Arc<dyn Model>,
+        tools: Option<BTreeSet<String>>,
+        rounds_max: Option<u32>,
+    ) -> Self {
+        let facts = Profile::new(name, prompt, &model.name(), tools, rounds_max);
+        Self { facts, prompt: prompt.into(), model }
+    }
+}
+
+/// The profiles there are, by name.
+pub type Profiles = Arc<BTreeMap<String, AgentProfile>>;
+
+/// The profile that is there without any setting: every tool, and the model of the conversation.
+pub const DEFAULT_PROFILE: &str = "default";
+
+/// The profiles of an installation that names none: one, with this model.
+#[must_use]
+pub fn default_profiles(model: &Arc<dyn Model>) -> Profiles {
+    let profile = AgentProfile::new(DEFAULT_PROFILE, "", model.clone(), None, None);
+    Arc::new([(DEFAULT_PROFILE.to_owned(), profile)].into())
 }
 
 /// A tool of the toolbox.

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use planwright_domain::{
-    command::{Asked, Decision, PersonCommand, SessionCommand},
+    command::{Asked, Decision, PersonCommand, SessionCommand, Terms},
     id::{CommandId, Incarnation},
     identity::SessionIdentity,
     next::{Due, next},
+    plan::Reads,
     session::Session,
     time::Time,
 };
@@ -16,7 +17,10 @@ use crate::{
     dispatch::decided,
     failpoint,
     history::Histories,
-    ports::{Answer, Broadcast, Clock, Journal, JournalError, Lane, Model, Signal, Toolbox},
+    ports::{
+        Answer, Broadcast, Clock, Journal, JournalError, Lane, Model, Profiles, Signal, Toolbox,
+        schemas,
+    },
 };
 
 /// What an operator may set.
@@ -32,6 +36,8 @@ pub struct Settings {
     pub start_by_ms: i64,
     /// Tokens that every request leaves free for the answer.
     pub answer_tokens: usize,
+    /// What `collect` does with calls that only read.
+    pub collect_reads: Reads,
 }
 
 impl Default for Settings {
@@ -45,6 +51,7 @@ impl Default for Settings {
             tool_deadline_ms: 60_000,
             start_by_ms: 30_000,
             answer_tokens: 4_096,
+            collect_reads: Reads::Record,
         }
     }
 }
@@ -72,6 +79,8 @@ pub struct Ports {
     pub broadcast: Arc<dyn Broadcast>,
     /// The model.
     pub model: Arc<dyn Model>,
+    /// The agent profiles.
+    pub profiles: Profiles,
     /// The tools.
     pub toolbox: Arc<dyn Toolbox>,
     /// The time of day.
@@ -94,6 +103,18 @@ impl Runtime {
         command: SessionCommand,
     ) -> Result<Answer, JournalError> {
         self.ports.dispatch(identity, id, command).await
+    }
+
+    /// Tools and profiles as they stand now.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        let profiles = self.ports.profiles.iter();
+        Terms {
+            schemas: schemas(&*self.ports.toolbox),
+            profiles: profiles
+                .map(|(name, profile)| (name.clone(), profile.facts.digest))
+                .collect(),
+        }
     }
 
     /// The session as it stands.
@@ -155,10 +176,11 @@ fn told(command: &SessionCommand) -> Option<&'static str> {
         PersonCommand::Stop => Some("turn_stopped"),
         PersonCommand::PausePlan => Some("execution_paused"),
         PersonCommand::Decide(decision) => match decision {
-            Decision::Approve { .. } => Some("plan_approved"),
+            Decision::Approve(_) => Some("plan_approved"),
             Decision::RequestChanges { .. } => Some("changes_requested"),
             Decision::Reject { .. } => Some("plan_rejected"),
             Decision::Resume => Some("execution_resumed"),
+            Decision::SkipStep { .. } => Some("step_skipped"),
             Decision::SettleDoubt { .. } => Some("doubt_settled"),
         },
     }

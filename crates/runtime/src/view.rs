@@ -211,7 +211,10 @@ fn list(rows: &mut Vec<PlanRow>, event: PlanEvent) {
                 row.status = Ended::word(ended).into();
             }
         }
-        PlanEvent::RevisionShown { .. }
+        PlanEvent::DraftChanged { .. }
+        | PlanEvent::StepQueued { .. }
+        | PlanEvent::StepEnded { .. }
+        | PlanEvent::RevisionShown { .. }
         | PlanEvent::ChangesRequested { .. }
         | PlanEvent::PlanApproved { .. }
         | PlanEvent::ExecutionStarted { .. }

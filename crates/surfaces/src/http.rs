@@ -192,6 +192,7 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(plans::pause_plan))
         .routes(routes!(plans::resume_plan))
         .routes(routes!(plans::settle_doubt))
+        .routes(routes!(plans::skip_step))
         .routes(routes!(plans::plan_state))
         .routes(routes!(plans::enable_plan))
         .routes(routes!(plans::disable_plan))

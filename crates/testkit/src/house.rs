@@ -27,7 +27,7 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},
-    ports::{Broadcast, Journal, Lane, Recorded},
+    ports::{AgentProfile, Broadcast, Journal, Lane, Model, Profiles, Recorded, default_profiles},
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
@@ -77,6 +77,16 @@ pub fn ada() -> Person {
 #[must_use]
 pub fn session(key: &str) -> SessionIdentity {
     SessionIdentity::parse(&format!("cli:{key}")).expect("a key")
+}
+
+/// The default profile, and a scribe that may only read and write files.
+fn profiles(model: &Arc<dyn Model>) -> Profiles {
+    let mut profiles = (*default_profiles(model)).clone();
+    let tools = ["read_file", "write_file"].map(str::to_owned);
+    let scribe =
+        AgentProfile::new("scribe", "You are a scribe.", model.clone(), Some(tools.into()), None);
+    profiles.insert("scribe".into(), scribe);
+    Arc::new(profiles)
 }
 
 impl House {
@@ -135,11 +145,13 @@ impl House {
         };
         let data = home.path().join("data");
         let runtime = |journal: Arc<dyn Journal>, lane: Arc<dyn Lane>, broadcast| {
+            let model: Arc<dyn Model> = Arc::new(OpenAiModel::new(settings).expect("a model"));
             let ports = Ports {
                 journal,
                 lane,
                 broadcast,
-                model: Arc::new(OpenAiModel::new(settings).expect("a model")),
+                profiles: profiles(&model),
+                model,
                 toolbox: Arc::new(
                     FileToolbox::open(&home.path().join("workspace"), &data).expect("a workspace"),
                 ),

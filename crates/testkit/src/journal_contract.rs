@@ -8,10 +8,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use planwright_domain::{
     actor::{Person, Standing},
-    command::{Asked, PersonCommand, SessionCommand, SystemCommand},
+    command::{Asked, Given, PersonCommand, SessionCommand, SystemCommand},
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
-    next::Waiting,
+    next::{Next, Waiting, next},
     plan::PlanEvent,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
@@ -47,6 +47,7 @@ macro_rules! journal_contract {
             what_is_due_is_stored_with_what_happened
             what_waits_for_a_person_is_listed
             a_session_that_fails_backs_off_and_is_parked
+            failures_are_counted_in_a_row
             a_revision_can_be_read_again_at_its_place
             a_pointer_is_kept
         );
@@ -127,9 +128,11 @@ pub async fn a_refusal_is_kept_and_stores_no_event(place: &dyn Place) {
 pub async fn a_refusal_that_is_only_too_late_is_not_kept(place: &dyn Place) {
     let journal = place.open().await;
     ask(&*journal, "talk-0001", 1, say("hello")).await;
-    let early = SystemCommand::StartTurn { turn: Uuid::from_u128(9).into(), queued: Seq(2) };
+    let early =
+        SystemCommand::StartTurn { turn: Uuid::from_u128(9).into(), queued: Seq(2), profile: None };
     assert!(ask(&*journal, "talk-0001", 2, SessionCommand::System(early)).await.is_refused());
-    let due = SystemCommand::StartTurn { turn: Uuid::from_u128(9).into(), queued: Seq(1) };
+    let due =
+        SystemCommand::StartTurn { turn: Uuid::from_u128(9).into(), queued: Seq(1), profile: None };
     assert!(!ask(&*journal, "talk-0001", 2, SessionCommand::System(due)).await.is_refused());
 }
 
@@ -296,6 +299,58 @@ pub async fn a_session_that_fails_backs_off_and_is_parked(place: &dyn Place) {
     assert_eq!(journal.sessions(10).await.expect("rows")[0].parked, None);
 }
 
+/// A session that got on meanwhile begins anew; one that was only spoken to does not.
+pub async fn failures_are_counted_in_a_row(place: &dyn Place) {
+    let journal = place.open().await;
+    let fails = async || {
+        let failed = journal.back_off(&identity("talk-0001"), Time(1_000), "no luck").await;
+        match failed.expect("it backs off") {
+            BackedOff::Until(time) => time,
+            BackedOff::Parked => panic!("parked too early"),
+        }
+    };
+    ask(&*journal, "talk-0001", 1, say("hello")).await;
+    let first = fails().await;
+    ask(&*journal, "talk-0001", 2, say("are you there")).await;
+    assert!(fails().await > first);
+    ready(&*journal, "talk-0002").await;
+    let second = async || {
+        let failed = journal.back_off(&identity("talk-0002"), Time(1_000), "no luck").await;
+        failed.expect("it backs off")
+    };
+    assert_eq!(second().await, BackedOff::Until(first));
+    for id in 100..120 {
+        ended_turn(&*journal, "talk-0002", id * 10).await;
+        assert_eq!(second().await, BackedOff::Until(first));
+    }
+}
+
+/// The open turn is answered, or one is begun and answered.
+async fn ended_turn(journal: &dyn Journal, key: &str, id: u128) {
+    ask(journal, key, id, say("go on")).await;
+    let system = SessionCommand::System;
+    if let Next::StartTurn(queued) = next(&journal.session(&identity(key)).await.expect("it")) {
+        let turn = Uuid::from_u128(id).into();
+        let start = SystemCommand::StartTurn { turn, queued, profile: None };
+        ask(journal, key, id + 1, system(start)).await;
+    }
+    let Next::CallModel { turn, round, attempt, .. } =
+        next(&journal.session(&identity(key)).await.expect("it"))
+    else {
+        panic!("no model call is due")
+    };
+    let bracket = planwright_domain::effect::Bracket {
+        incarnation: planwright_domain::id::Incarnation(Uuid::from_u128(52)),
+        start_by: Time(5),
+        deadline: Time(6),
+    };
+    let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
+    ask(journal, key, id + 2, system(start)).await;
+    let answer = ModelSaid { text: "there".into(), ..ModelSaid::default() };
+    let answered = SystemCommand::RecordAnswer { turn, round, attempt, answer };
+    ask(journal, key, id + 3, system(answered)).await;
+}
+
 /// A revision is read back, at the place that the session names, as it was written.
 pub async fn a_revision_can_be_read_again_at_its_place(place: &dyn Place) {
     let journal = place.open().await;
@@ -336,6 +391,7 @@ async fn ready(journal: &dyn Journal, key: &str) {
     let plan = PersonCommand::StartPlan {
         plan: Uuid::from_u128(50).into(),
         strategy: planwright_domain::plan::Strategy::Document,
+        reads: planwright_domain::plan::Reads::Record,
     };
     ask(journal, key, 10, SessionCommand::Person(ada(), plan)).await;
     ask(journal, key, 11, say("plan it")).await;
@@ -344,7 +400,7 @@ async fn ready(journal: &dyn Journal, key: &str) {
         journal,
         key,
         12,
-        SessionCommand::System(SystemCommand::StartTurn { turn, queued: Seq(2) }),
+        SessionCommand::System(SystemCommand::StartTurn { turn, queued: Seq(2), profile: None }),
     )
     .await;
     let bracket = planwright_domain::effect::Bracket {
@@ -371,7 +427,7 @@ async fn ready(journal: &dyn Journal, key: &str) {
     .await;
     let tool = planwright_domain::command::ModelCommand::UsePlanTool {
         call: Uuid::from_u128(53).into(),
-        fresh: Uuid::from_u128(54).into(),
+        given: Given { fresh: Uuid::from_u128(54).into(), profiles: [].into() },
     };
     ask(journal, key, 15, SessionCommand::Model(turn, tool)).await;
     let events = journal.events(&identity(key), Seq(0), 100).await.expect("events");

@@ -10,6 +10,7 @@ use fastrand::Rng;
 use planwright_domain::{
     command::Asked,
     identity::SessionIdentity,
+    plan::Strategy,
     session::{Session, SessionEvent, decide},
     time::Time,
 };
@@ -47,7 +48,8 @@ pub fn play(seed: u64, hits: &mut Hits) -> Result<Played, String> {
     let mut session = Session::new(identity.clone());
     let mut events: Vec<SessionEvent> = Vec::new();
     let mut watcher = Watcher::default();
-    let mut generator = Generator::new();
+    let strategies = [Strategy::Document, Strategy::Collect, Strategy::Build];
+    let mut generator = Generator::new(strategies[(seed % 3) as usize]);
     let mut played = Played::default();
     for at in 0..length {
         let (name, command) = generator.next(&mut rng, &session);

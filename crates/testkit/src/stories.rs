@@ -7,7 +7,7 @@ use std::{
 };
 
 use planwright_domain::{
-    command::{Decision, PersonCommand, SessionCommand, Start},
+    command::{Approving, Decision, PersonCommand, SessionCommand},
     identity::SessionIdentity,
     plan::{PlanEvent, PlanStatus, Progress},
     session::SessionEvent,
@@ -15,7 +15,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},
-    ports::{Signal, schemas},
+    ports::Signal,
     runtime::fresh_id,
 };
 use serde_json::{Value, json};
@@ -46,6 +46,10 @@ macro_rules! stories {
             results_return_in_the_order_of_the_calls
             a_reset_begins_a_new_view
             a_model_that_tries_to_decide_decides_nothing
+            recorded_calls_are_approved_and_made_byte_for_byte_without_the_model
+            a_recorded_call_that_fails_stops_the_rest_until_it_is_resumed_or_skipped
+            a_built_plan_is_done_step_by_step_by_its_profiles
+            a_draft_goes_on_where_a_process_that_died_left_it
         );
     };
     (@each $build:expr; $($name:ident)*) => {$(
@@ -173,9 +177,8 @@ pub async fn comments_and_notes_reach_the_model(build: impl AsyncFn(Conduct) -> 
         .map(|head| head.digest)
         .expect("a revision");
     let notes = vec!["mind the cat".to_owned(), "and the dog".to_owned()];
-    let schemas = schemas(&*house.runtime.ports.toolbox);
-    let approve =
-        PersonCommand::Decide(Decision::Approve { digest, notes, start: Start::AtOnce, schemas });
+    let plain = Approving::of(digest, house.runtime.terms());
+    let approve = PersonCommand::Decide(Decision::Approve(Approving { notes, ..plain }));
     house
         .runtime
         .dispatch(&talk(), fresh_id(), SessionCommand::Person(ada(), approve))
@@ -447,4 +450,126 @@ pub async fn a_decision_asked_twice_is_answered_the_same(house: House) {
         matches!(&again, Reply::Refused(refusal) if refusal.kind() == "already_decided"),
         "{again:?}"
     );
+}
+
+/// What runs is what was approved, and the model is told what came of it.
+pub async fn recorded_calls_are_approved_and_made_byte_for_byte_without_the_model(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let calls = write("one.txt")
+        .and("write_file", &json!({"path": "two.txt", "content": "  spaces \u{e9} \n"}))
+        .and("plan_finalize", &json!({"summary": "Two files"}));
+    let house =
+        build(script(vec![calls, Said::text("Planned."), Said::text("You are welcome.")])).await;
+    house.does(&talk(), "/plan on collect").await;
+    let ready = house.does(&talk(), "two files, please").await;
+    assert_eq!(ready.plan().map(|plan| plan.status.word()), Some("Ready"));
+    assert!(!house.file("one.txt").exists(), "nothing runs before the approval");
+    assert_eq!(contents(&last_messages(&house), "tool")[..2], ["[Planned]", "[Planned]"]);
+    house.does(&talk(), "/plan show").await;
+    let asked = house.model.asked();
+    let done = house.does(&talk(), "/plan approve").await;
+    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.word()), Some("Done"));
+    assert_eq!(house.model.asked(), asked, "the model is not asked to execute");
+    assert_eq!(fs::read_to_string(house.file("two.txt")).expect("the file"), "  spaces \u{e9} \n");
+    assert_eq!(fs::read_to_string(house.file("one.txt")).expect("the file"), "made by the plan\n");
+    house.does(&talk(), "thank you").await;
+    let told = contents(&last_messages(&house), "user").join("\n");
+    assert!(
+        told.contains("[Step 1 of the approved plan was run: wrote one.txt (17 bytes)]"),
+        "{told}"
+    );
+    assert!(told.contains("[The approved plan has ended: all 2 steps are done.]"), "{told}");
+}
+
+/// A failure stops the rest; a person goes on with it, or without it.
+pub async fn a_recorded_call_that_fails_stops_the_rest_until_it_is_resumed_or_skipped(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let edit = |path: &str| json!({"path": path, "old": "a", "new": "b"});
+    let calls = Said::call("edit_file", &edit("absent.txt"))
+        .and("edit_file", &edit("gone.txt"))
+        .and("write_file", &json!({"path": "last.txt", "content": "x"}))
+        .and("plan_finalize", &json!({}));
+    let house = build(script(vec![calls, Said::text("Planned.")])).await;
+    house.does(&talk(), "/plan on collect").await;
+    house.does(&talk(), "edit them").await;
+    house.does(&talk(), "/plan show").await;
+    let failed = house.does(&talk(), "/plan approve").await;
+    assert_eq!(failed.plan().map(|plan| plan.status.word()), Some("Failed"));
+    fs::write(house.file("absent.txt"), "a").expect("a file");
+    let failed = house.does(&talk(), "/plan resume").await;
+    assert_eq!(failed.plan().map(|plan| plan.status.word()), Some("Failed"));
+    assert_eq!(fs::read_to_string(house.file("absent.txt")).expect("the file"), "b");
+    house.does(&talk(), "/plan skip 2").await;
+    let done = house.does(&talk(), "/plan resume").await;
+    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.word()), Some("Done"));
+    assert!(house.file("last.txt").exists());
+}
+
+/// Each step is a turn of its profile, and knows what was done before it.
+pub async fn a_built_plan_is_done_step_by_step_by_its_profiles(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let step = |title: &str, profile: &str| json!({"title": title, "instructions": format!("{title} it"), "profile": profile});
+    let draft = Said::call("plan_create", &json!({"goal": "Two files"}))
+        .and(
+            "plan_set_metadata",
+            &json!({"assumptions": ["a"], "risks": ["r"], "verification": ["v"], "files": ["f"]}),
+        )
+        .and("plan_add_step", &step("begin", "default"))
+        .and("plan_add_step", &step("end", "scribe"))
+        .and("plan_submit", &json!({}));
+    let done =
+        |words: &str| Said::call("plan_report", &json!({"status": "done", "summary": words}));
+    let house = build(script(vec![
+        draft,
+        Said::text("There is the plan."),
+        write("begin.txt"),
+        done("begun well"),
+        Said::text("Begun."),
+        write("end.txt"),
+        done("ended well"),
+        Said::text("Ended."),
+    ]))
+    .await;
+    house.does(&talk(), "/plan on build").await;
+    let ready = house.does(&talk(), "two files").await;
+    assert_eq!(ready.plan().map(|plan| plan.steps().len()), Some(2));
+    house.does(&talk(), "/plan show").await;
+    let ended = house.does(&talk(), "/plan approve").await;
+    assert_eq!(ended.last_ended.as_ref().map(|ended| ended.ended.word()), Some("Done"));
+    assert!(house.file("begin.txt").exists() && house.file("end.txt").exists());
+    let requests = house.model.requests();
+    let last = &requests[5];
+    let system = last["messages"][0]["content"].as_str().unwrap_or_default();
+    assert!(system.contains("You are a scribe."), "{system}");
+    let tools: Vec<_> = last["tools"].as_array().into_iter().flatten().collect();
+    let names: Vec<_> = tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect();
+    assert_eq!(names, ["read_file", "write_file", "plan_get", "plan_report"]);
+    let told = contents(&last_messages(&house), "user").join("\n");
+    assert!(
+        told.contains("Step 1: begun well\nDo step 2 now, and no other: end\n\nend it"),
+        "{told}"
+    );
+}
+
+/// A draft is in the journal, call by call.
+pub async fn a_draft_goes_on_where_a_process_that_died_left_it(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let mut house = build(script(vec![
+        Said::call("plan_create", &json!({"goal": "Survive"})),
+        Said::text("The goal is set."),
+        Said::call("plan_get", &json!({})),
+        Said::text("I have it."),
+    ]))
+    .await;
+    house.does(&talk(), "/plan on build").await;
+    house.does(&talk(), "begin").await;
+    house.dies_and_starts_again().await;
+    let session = house.does(&talk(), "go on").await;
+    let plan = session.plan().expect("a plan").id;
+    let told = contents(&last_messages(&house), "tool").join("\n");
+    assert!(told.contains(&format!("Draft of plan {plan}")) && told.contains("Survive"), "{told}");
 }

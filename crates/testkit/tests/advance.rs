@@ -20,7 +20,7 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    ports::Lane,
+    ports::{Lane, Model, default_profiles},
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
 use planwright_testkit::{
@@ -60,11 +60,13 @@ impl Bench {
             window_tokens: 100_000,
         };
         let clock = Arc::new(ManualClock::at(Time(1_000_000)));
+        let asked: Arc<dyn Model> = Arc::new(OpenAiModel::new(settings).unwrap());
         let ports = Ports {
             journal: Arc::new(SqliteJournal::open(&data.join("journal.sqlite")).unwrap()),
             lane: Arc::new(ByHand),
             broadcast: Arc::new(InProcessBroadcast::default()),
-            model: Arc::new(OpenAiModel::new(settings).unwrap()),
+            profiles: default_profiles(&asked),
+            model: asked,
             toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), &data).unwrap()),
             clock: clock.clone(),
         };

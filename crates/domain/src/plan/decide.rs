@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::{
     actor::{Person, Standing},
-    command::{Decision, Ending, Start},
+    command::{Approving, Decision, Ending, Start, Terms},
     digest::Digest,
-    id::{PlanId, Seq},
-    identity::SessionIdentity,
+    id::PlanId,
     limits,
     plan::{
         Approval, Comment, Ended, POLICY_VERSION, PauseReason, Plan, PlanEvent, PlanStatus,
-        PlanWork, Progress, Review, Revision, RevisionHead, Strategy, Word, refusal::PlanRefusal,
+        PlanWork, Progress, Reads, Review, RevisionHead, Strategy, Word,
+        refusal::PlanRefusal,
+        step::{HeadWork, StepEnd, StepHead},
     },
     time::Time,
 };
@@ -21,14 +22,13 @@ pub(crate) fn start(
     work: &PlanWork,
     plan: PlanId,
     strategy: Strategy,
+    reads: Reads,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
-    match (work, strategy) {
-        (PlanWork::Active(_), _) => Err(PlanRefusal::WorkAlreadyActive),
-        (PlanWork::Inactive, Strategy::Document) => {
-            Ok(vec![PlanEvent::PlanStarted { plan, strategy, predecessor: None }])
-        }
-        (PlanWork::Inactive, Strategy::Collect | Strategy::Build) => {
-            Err(PlanRefusal::StrategyUnavailable { strategy: strategy.name().into() })
+    match work {
+        PlanWork::Active(_) => Err(PlanRefusal::WorkAlreadyActive),
+        PlanWork::Inactive => {
+            let (predecessor, carried) = (None, Vec::new());
+            Ok(vec![PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried }])
         }
     }
 }
@@ -92,9 +92,7 @@ pub(crate) fn decision(
     }
     let plan = active(work)?;
     match decision {
-        Decision::Approve { digest, notes, start, schemas } => {
-            approve(plan, *digest, notes, *start, schemas, by, at)
-        }
+        Decision::Approve(approving) => approve(plan, approving, by, at),
         Decision::RequestChanges { digest, comments } => {
             let head = decidable(plan, *digest)?;
             bounded_comments(comments)?;
@@ -112,19 +110,42 @@ pub(crate) fn decision(
             Ok(vec![ending_of(plan, Ended::Rejected, word)])
         }
         Decision::Resume => resume(plan, doubts_open),
+        Decision::SkipStep { step } => skip(plan, *step, by),
         Decision::SettleDoubt { .. } => Ok(vec![]),
     }
 }
 
 fn approve(
     plan: &Plan,
-    digest: Digest,
-    notes: &[String],
-    start: Start,
-    schemas: &BTreeMap<String, Digest>,
+    approving: &Approving,
     by: &Person,
     at: Time,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
+    let Approving { digest, notes, start, on_failure, terms } = approving;
+    let head = approvable(plan, *digest, by)?;
+    counted("the list of notes", notes.len())?;
+    notes.iter().try_for_each(|note| bounded("a note", note, limits::COMMENT_BYTES_MAX))?;
+    let approval = Approval {
+        plan: plan.id,
+        revision: head.number,
+        revision_digest: head.digest,
+        envelope: plan.envelope(&terms.schemas),
+        notes: notes.clone(),
+        profiles: profiles(head, terms)?,
+        on_failure: *on_failure,
+        policy: POLICY_VERSION,
+        by: by.clone(),
+        at,
+    };
+    Ok(approved(plan, approval, *start))
+}
+
+/// The current revision, if this person may approve it now.
+fn approvable<'a>(
+    plan: &'a Plan,
+    digest: Digest,
+    by: &Person,
+) -> Result<&'a RevisionHead, PlanRefusal> {
     let head = decidable(plan, digest)?;
     if head.review == Review::Withdrawn {
         return Err(PlanRefusal::RevisionWithdrawn { number: head.number });
@@ -132,24 +153,69 @@ fn approve(
     if plan.shown_to(by) != Some(digest) {
         return Err(PlanRefusal::NotShown { number: head.number });
     }
-    counted("the list of notes", notes.len())?;
-    notes.iter().try_for_each(|note| bounded("a note", note, limits::COMMENT_BYTES_MAX))?;
-    let approval = Approval {
-        plan: plan.id,
-        revision: head.number,
-        revision_digest: head.digest,
-        envelope: plan.envelope(schemas),
-        notes: notes.to_vec(),
-        policy: POLICY_VERSION,
-        by: by.clone(),
-        at,
-    };
+    Ok(head)
+}
+
+/// The profiles that the steps name, as they stand now.
+fn profiles(head: &RevisionHead, terms: &Terms) -> Result<BTreeMap<String, Digest>, PlanRefusal> {
+    let named = head.steps.iter().filter_map(|step| match &step.work {
+        HeadWork::Task { profile, .. } => Some(profile),
+        HeadWork::Call { .. } => None,
+    });
+    named
+        .map(|name| {
+            let digest = terms.profiles.get(name).ok_or_else(|| PlanRefusal::ProfileUnknown {
+                profile: name.clone(),
+                known: terms.profiles.keys().cloned().collect(),
+            })?;
+            Ok((name.clone(), *digest))
+        })
+        .collect()
+}
+
+/// The approval, what it carries over as done, and the start.
+fn approved(plan: &Plan, approval: Approval, start: Start) -> Vec<PlanEvent> {
     let digest = approval.digest();
     let mut events = vec![PlanEvent::PlanApproved { approval, digest, start }];
-    if start == Start::AtOnce {
-        events.push(started(plan));
+    let mut done = plan.carried.clone();
+    for step in plan.steps() {
+        let Some((from, at)) = plan.predecessor.zip(done.iter().position(|key| *key == step.key))
+        else {
+            continue;
+        };
+        done.swap_remove(at);
+        events.push(step_ended(step.number, StepEnd::Carried { from }));
     }
-    Ok(events)
+    let carried = events.len() - 1;
+    match start {
+        Start::AtOnce if carried > 0 && carried == plan.steps().len() => {
+            let word = Word::Steps { done: carried as u32, skipped: 0 };
+            events.push(ending_of(plan, Ended::Completed, word));
+        }
+        Start::AtOnce => events.push(started(plan)),
+        Start::Hold => {}
+    }
+    events
+}
+
+/// A person says that a step is not needed. The execution goes on when it is resumed.
+fn skip(plan: &Plan, step: u32, by: &Person) -> Result<Vec<PlanEvent>, PlanRefusal> {
+    let status = || plan.status.word().to_owned();
+    match &plan.status {
+        PlanStatus::Approved(_)
+        | PlanStatus::Executing(_, Progress::Paused(_))
+        | PlanStatus::Failed(_) => {}
+        PlanStatus::Collecting
+        | PlanStatus::Ready
+        | PlanStatus::Executing(_, Progress::Running) => {
+            return Err(PlanRefusal::CannotSkip { status: status() });
+        }
+    }
+    if plan.unsettled().any(|unsettled| unsettled.number == step) {
+        Ok(vec![step_ended(step, StepEnd::Skipped { by: by.clone() })])
+    } else {
+        Err(PlanRefusal::NoSuchStep { step, open: numbers(plan.unsettled()) })
+    }
 }
 
 fn resume(plan: &Plan, doubts_open: usize) -> Result<Vec<PlanEvent>, PlanRefusal> {
@@ -163,65 +229,11 @@ fn resume(plan: &Plan, doubts_open: usize) -> Result<Vec<PlanEvent>, PlanRefusal
         }
         PlanStatus::Approved(_)
         | PlanStatus::Executing(_, Progress::Paused(_))
-        | PlanStatus::Failed(_) => Ok(vec![started(plan)]),
+        | PlanStatus::Failed(_) => Ok(vec![going_on(plan)]),
         PlanStatus::Collecting
         | PlanStatus::Ready
         | PlanStatus::Executing(_, Progress::Running) => {
             Err(PlanRefusal::NothingToResume { status: plan.status.word().into() })
-        }
-    }
-}
-
-/// What `plan_set_content` needs to know of the turn that calls it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Authoring<'a> {
-    /// The session.
-    pub(crate) identity: &'a SessionIdentity,
-    /// Where in the stream the turn began.
-    pub(crate) turn_started: Seq,
-    /// The id of a successor, should there be one.
-    pub(crate) fresh: PlanId,
-}
-
-/// New content: the next revision, or a successor if the plan was already decided.
-pub(crate) fn set_content(
-    plan: &Plan,
-    authoring: Authoring<'_>,
-    markdown: &str,
-    title: Option<&str>,
-) -> Result<Vec<PlanEvent>, PlanRefusal> {
-    if markdown.trim().is_empty() {
-        return Err(PlanRefusal::EmptyPlan);
-    }
-    bounded("plan_markdown", markdown, limits::PLAN_MARKDOWN_BYTES_MAX)?;
-    bounded("the title", title.unwrap_or_default(), limits::TITLE_BYTES_MAX)?;
-    let title = title.map_or_else(|| title_of(markdown), str::to_owned);
-    let revision = |plan: PlanId, number: u32, strategy| {
-        let revision = Revision { plan, number, strategy, title, markdown: markdown.to_owned() };
-        let digest = revision.digest(authoring.identity);
-        PlanEvent::RevisionAdded { revision, digest }
-    };
-    match &plan.status {
-        PlanStatus::Collecting | PlanStatus::Ready => {
-            let number = plan.current.as_ref().map_or(0, |head| head.number) + 1;
-            Ok(vec![revision(plan.id, number, plan.strategy)])
-        }
-        PlanStatus::Approved(_) | PlanStatus::Executing(..) | PlanStatus::Failed(_)
-            if plan.approved_seq.is_some_and(|approved| authoring.turn_started < approved) =>
-        {
-            Err(PlanRefusal::TurnOlderThanApproval)
-        }
-        PlanStatus::Approved(_) | PlanStatus::Executing(..) | PlanStatus::Failed(_) => {
-            let successor = authoring.fresh;
-            Ok(vec![
-                ending_of(plan, Ended::Superseded, Word::Successor { plan: successor }),
-                PlanEvent::PlanStarted {
-                    plan: successor,
-                    strategy: plan.strategy,
-                    predecessor: Some(plan.id),
-                },
-                revision(successor, 1, plan.strategy),
-            ])
         }
     }
 }
@@ -250,9 +262,30 @@ pub(crate) fn report(plan: &Plan, report: Report) -> PlanEvent {
     }
 }
 
+/// The execution goes on, or ends because every step came out meanwhile.
+pub(crate) fn going_on(plan: &Plan) -> PlanEvent {
+    if plan.steps().is_empty() || plan.next_step().is_some() {
+        started(plan)
+    } else {
+        ending_of(plan, Ended::Completed, steps_word(plan))
+    }
+}
+
+/// The record's word on a plan whose steps have all come out.
+pub(crate) fn steps_word(plan: &Plan) -> Word {
+    let skipped =
+        plan.outcomes.values().filter(|end| matches!(end, StepEnd::Skipped { .. })).count();
+    Word::Steps { done: (plan.steps().len() - skipped) as u32, skipped: skipped as u32 }
+}
+
 /// An execution of this plan starts or goes on.
 pub(crate) fn started(plan: &Plan) -> PlanEvent {
     PlanEvent::ExecutionStarted { plan: plan.id, number: plan.executions + 1 }
+}
+
+/// A step came out, and nobody adds words to it.
+pub(crate) fn step_ended(step: u32, end: StepEnd) -> PlanEvent {
+    PlanEvent::StepEnded { step, end, summary: None }
 }
 
 pub(crate) fn ending_of(plan: &Plan, ended: Ended, word: Word) -> PlanEvent {
@@ -294,6 +327,11 @@ fn decidable(plan: &Plan, digest: Digest) -> Result<&RevisionHead, PlanRefusal> 
     }
 }
 
+pub(crate) fn numbers<'a>(steps: impl Iterator<Item = &'a StepHead>) -> String {
+    let numbers: Vec<_> = steps.map(|step| step.number.to_string()).collect();
+    if numbers.is_empty() { "none".into() } else { numbers.join(", ") }
+}
+
 fn bounded_comments(comments: &[Comment]) -> Result<(), PlanRefusal> {
     if comments.iter().all(|comment| comment.text.trim().is_empty()) {
         return Err(PlanRefusal::NoComments);
@@ -313,24 +351,11 @@ fn counted(what: &str, size: usize) -> Result<(), PlanRefusal> {
     }
 }
 
-fn bounded(what: &str, text: &str, limit: usize) -> Result<(), PlanRefusal> {
+pub(crate) fn bounded(what: &str, text: &str, limit: usize) -> Result<(), PlanRefusal> {
     let size = text.len();
     if size <= limit {
         Ok(())
     } else {
         Err(PlanRefusal::TooLong { what: what.into(), size, limit })
     }
-}
-
-/// The first heading, or the first line, cut to the longest title.
-fn title_of(markdown: &str) -> String {
-    let lines = || markdown.lines().map(str::trim).filter(|line| !line.is_empty());
-    let line =
-        lines().find(|line| line.starts_with('#')).or_else(|| lines().next()).unwrap_or_default();
-    let title = line.trim_start_matches('#').trim();
-    let mut end = title.len().min(limits::TITLE_BYTES_MAX);
-    while !title.is_char_boundary(end) {
-        end -= 1;
-    }
-    if title.is_empty() { "Plan".into() } else { title[..end].to_owned() }
 }

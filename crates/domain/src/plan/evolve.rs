@@ -7,7 +7,12 @@ use crate::{
     effect::Touched,
     id::Seq,
     limits,
-    plan::{Plan, PlanEvent, PlanStatus, PlanWork, Progress, Review, RevisionHead},
+    plan::{
+        DraftChange, Plan, PlanEvent, PlanStatus, PlanWork, Progress, Review, RevisionHead,
+        Strategy,
+        draft::{Brief, Draft},
+        step::{PlanStep, StepHead},
+    },
     session::CorruptJournal,
 };
 
@@ -18,7 +23,7 @@ pub(crate) fn evolve(
     event: &PlanEvent,
 ) -> Result<PlanWork, CorruptJournal> {
     let plan = match event {
-        PlanEvent::PlanStarted { plan, strategy, predecessor } => {
+        PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried } => {
             if let PlanWork::Active(other) = work {
                 return Err(CorruptJournal::new(
                     seq,
@@ -37,7 +42,18 @@ pub(crate) fn evolve(
                 touched: Vec::new(),
                 touched_more: 0,
                 executions: 0,
+                reads: *reads,
+                draft: None,
+                basis: None,
+                numbered: 0,
+                outcomes: BTreeMap::new(),
+                carried: carried.clone(),
             }
+        }
+        PlanEvent::DraftChanged { change } => {
+            let mut plan = active(work, seq)?;
+            draft(&mut plan, change);
+            plan
         }
         PlanEvent::RevisionAdded { revision, digest } => {
             let head = RevisionHead {
@@ -45,10 +61,14 @@ pub(crate) fn evolve(
                 digest: *digest,
                 title: revision.title.clone(),
                 review: Review::Open,
+                steps: revision.steps.iter().map(PlanStep::head).collect(),
             };
             let mut plan = active(work, seq)?;
             plan.revisions.push(seq);
-            Plan { status: PlanStatus::Ready, current: Some(head), ..plan }
+            plan.numbered = head.steps.iter().map(|step: &StepHead| step.number).max().unwrap_or(0);
+            let brief = revision.brief.clone();
+            let basis = brief.map(|brief| Draft { brief, steps: revision.steps.clone() });
+            Plan { status: PlanStatus::Ready, current: Some(head), draft: None, basis, ..plan }
         }
         PlanEvent::RevisionShown { digest, to } => {
             let mut plan = active(work, seq)?;
@@ -74,12 +94,18 @@ pub(crate) fn evolve(
                 ));
             }
             let status = PlanStatus::Approved(approval.clone());
-            Plan { status, approved_seq: Some(seq), ..active(work, seq)? }
+            Plan { status, approved_seq: Some(seq), draft: None, ..active(work, seq)? }
         }
         PlanEvent::ExecutionStarted { number, .. } => {
             let plan = active(work, seq)?;
             let status = executing(&plan, seq, Progress::Running)?;
             Plan { status, executions: *number, ..plan }
+        }
+        PlanEvent::StepQueued { .. } => active(work, seq)?,
+        PlanEvent::StepEnded { step, end, .. } => {
+            let mut plan = active(work, seq)?;
+            plan.outcomes.insert(*step, end.clone());
+            plan
         }
         PlanEvent::ExecutionPaused { reason } => {
             let plan = active(work, seq)?;
@@ -97,6 +123,32 @@ pub(crate) fn evolve(
         }
     };
     Ok(PlanWork::Active(Box::new(plan)))
+}
+
+/// Changes the draft, which begins as a copy of what the current revision was made of.
+fn draft(plan: &mut Plan, change: &DraftChange) {
+    let draft = plan.draft.get_or_insert_with(|| plan.basis.clone().unwrap_or_default());
+    match change {
+        DraftChange::GoalSet { goal, title } => {
+            draft.brief.goal = Some(goal.clone());
+            draft.brief.title.clone_from(title);
+        }
+        DraftChange::MetadataSet { brief } => {
+            let (goal, title) = (draft.brief.goal.take(), draft.brief.title.take());
+            draft.brief = Brief { goal, title, ..brief.clone() };
+        }
+        DraftChange::StepAdded { step } => {
+            if plan.strategy == Strategy::Build {
+                plan.numbered = plan.numbered.max(step.number);
+            }
+            draft.steps.push(step.clone());
+        }
+        DraftChange::StepUpdated { step } => {
+            let old = draft.steps.iter_mut().find(|old| old.number == step.number);
+            old.into_iter().for_each(|old| *old = step.clone());
+        }
+        DraftChange::StepRemoved { step } => draft.steps.retain(|old| old.number != *step),
+    }
 }
 
 /// Adds what a call did to the world to the plan's list.

@@ -16,12 +16,6 @@ pub enum PlanRefusal {
         "plan work is already active in this session; end it with /plan done or /plan off first"
     )]
     WorkAlreadyActive,
-    /// The strategy is named in the design and not built yet.
-    #[error("the strategy {strategy} is not available in this version; use /plan on document")]
-    StrategyUnavailable {
-        /// Its name.
-        strategy: String,
-    },
     /// Deciding needs a surface that identified the person.
     #[error("this terminal may not decide; give the passphrase first")]
     MayNotDecide,
@@ -99,6 +93,62 @@ pub enum PlanRefusal {
     /// Empty content.
     #[error("plan_markdown is empty; write the whole plan")]
     EmptyPlan,
+    /// A text that is needed is empty.
+    #[error("{what} is empty; say it in words")]
+    EmptyText {
+        /// What.
+        what: String,
+    },
+    /// A plan that is not complete.
+    #[error("the plan stays a draft; {} missing: {}", gaps.len(), gaps.join("; "))]
+    Gaps {
+        /// Everything that is missing.
+        gaps: Vec<String>,
+    },
+    /// The goal can be set once.
+    #[error("the goal is set: {goal}; go on with its steps, or a person ends it with /plan off")]
+    GoalIsSet {
+        /// The goal.
+        goal: String,
+    },
+    /// There is no such profile.
+    #[error("there is no profile {profile:?}; there are {}", known.join(", "))]
+    ProfileUnknown {
+        /// The name that was given.
+        profile: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// There is no such step, or it needs nothing more.
+    #[error("there is no such step {step}; there are {open}")]
+    NoSuchStep {
+        /// The number that was given.
+        step: u32,
+        /// The numbers there are.
+        open: String,
+    },
+    /// Nothing was recorded or changed since the current revision.
+    #[error("nothing is new since revision {number}, which waits for a person")]
+    NothingNew {
+        /// The current revision.
+        number: u32,
+    },
+    /// A turn reports on its own step.
+    #[error("this turn does step {step}, not {named}; report on that one")]
+    NotThisStep {
+        /// The step that was named.
+        named: u32,
+        /// The step that the turn does.
+        step: u32,
+    },
+    /// Steps are skipped while nothing runs.
+    #[error(
+        "the plan is {status}; a step can be skipped while the execution is held, paused or failed"
+    )]
+    CannotSkip {
+        /// Its status, as people read it.
+        status: String,
+    },
     /// A shown revision that is not the current one.
     #[error("revision {} is not current; only the current revision can be shown for a decision", seen.short())]
     ShownNotCurrent {
@@ -135,7 +185,6 @@ impl PlanRefusal {
         match self {
             Self::WorkInactive => "work_inactive",
             Self::WorkAlreadyActive => "work_already_active",
-            Self::StrategyUnavailable { .. } => "strategy_unavailable",
             Self::MayNotDecide => "may_not_decide",
             Self::NothingToDecide { .. } => "nothing_to_decide",
             Self::StaleDecision { .. } => "stale_decision",
@@ -148,6 +197,14 @@ impl PlanRefusal {
             Self::NoComments => "no_comments",
             Self::TooLong { .. } => "too_long",
             Self::EmptyPlan => "empty_plan",
+            Self::EmptyText { .. } => "empty_text",
+            Self::Gaps { .. } => "gaps",
+            Self::GoalIsSet { .. } => "goal_is_set",
+            Self::ProfileUnknown { .. } => "profile_unknown",
+            Self::NoSuchStep { .. } => "no_such_step",
+            Self::NothingNew { .. } => "nothing_new",
+            Self::NotThisStep { .. } => "not_this_step",
+            Self::CannotSkip { .. } => "cannot_skip",
             Self::ShownNotCurrent { .. } => "shown_not_current",
             Self::ToolUnavailable { .. } | Self::TurnOlderThanApproval => "policy_denied",
             Self::BadArguments { .. } => "bad_arguments",

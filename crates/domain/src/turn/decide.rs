@@ -4,17 +4,20 @@ use crate::{
     actor::Person,
     command::{ModelCommand, StartingCall, SystemCommand},
     effect::{Bracket, Effect, Repeat, ToolFacts},
-    id::{CallId, PlanId, TurnId},
+    id::{CallId, PlanId, Seq, TurnId},
     limits,
     next::{DueCall, Next, next},
-    plan::{PauseReason, Plan, PlanEvent, PlanStatus, Progress},
+    plan::{
+        self, PauseReason, Plan, PlanEvent, PlanStatus, Progress,
+        step::{HeadWork, OnFailure, StepEnd},
+    },
     refusal::Refusal,
     session::{Session, SessionEvent, withdrawn},
     time::Time,
     tools,
     turn::{
-        Answer, Arrival, Call, CallKind, CallResult, CallState, FailureKind, ModelFailure, Step,
-        Told, Turn, TurnEnd, TurnEvent,
+        Answer, Arrival, Call, CallKind, CallResult, CallState, CallStatus, Cause, FailureKind,
+        ModelFailure, Profile, Step, Told, Turn, TurnEnd, TurnEvent, Work,
     },
 };
 
@@ -25,12 +28,9 @@ pub(crate) fn decide_system(
     command: &SystemCommand,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     match command {
-        SystemCommand::StartTurn { turn, queued } => match next(session) {
-            due if due == Next::StartTurn(*queued) => {
-                Ok(vec![event(TurnEvent::TurnStarted { turn: *turn, queued: *queued })])
-            }
-            _other => Err(moved_on("this cause is not the next one")),
-        },
+        SystemCommand::StartTurn { turn, queued, profile } => {
+            start_turn(session, *turn, *queued, profile.as_ref())
+        }
         SystemCommand::StartModelCall { turn, round, attempt, bracket } => {
             start_model_call(session, *turn, *round, *attempt, *bracket)
         }
@@ -69,21 +69,21 @@ pub(crate) fn decide_model(
     turn: TurnId,
     command: &ModelCommand,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    let ModelCommand::UsePlanTool { call, fresh } = command;
+    let ModelCommand::UsePlanTool { call, given } = command;
     let turn = open_turn(session, turn)?;
-    let due = turn.calls().iter().find(|call| call.state != CallState::Answered);
-    let asked = due
-        .filter(|due| due.requested.id == *call && due.requested.kind == CallKind::Plan)
-        .ok_or_else(|| moved_on("this call is not the next one"))?;
-    let requested = &asked.requested;
-    let (events, told) =
-        match tools::use_plan_tool(session, turn, &requested.tool, &requested.arguments, *fresh) {
-            Ok(used) => used,
-            Err(refusal) => {
-                let kind = refusal.kind().to_owned();
-                (Vec::new(), Told::Refused { kind, words: refusal.to_string() })
-            }
-        };
+    let not_next = || moved_on("this call is not the next one");
+    if next(session) != (Next::UsePlanTool { turn: turn.id, call: *call }) {
+        return Err(not_next());
+    }
+    let asked = turn.calls().iter().find(|asked| asked.requested.id == *call);
+    let requested = &asked.ok_or_else(not_next)?.requested;
+    let (events, told) = match tools::using::use_plan_tool(session, turn, requested, given) {
+        Ok(used) => used,
+        Err(refusal) => {
+            let kind = refusal.kind().to_owned();
+            (Vec::new(), Told::Refused { kind, words: refusal.to_string() })
+        }
+    };
     let ended = events.iter().any(|event| matches!(event, PlanEvent::PlanEnded { .. }));
     let plan = session.plan().filter(|_| ended).map(|plan| plan.id);
     let mut news: Vec<_> = plan.into_iter().flat_map(|plan| withdrawn(session, plan)).collect();
@@ -103,6 +103,63 @@ pub(crate) fn stopped(session: &Session, by: &Person) -> Vec<SessionEvent> {
     events
 }
 
+/// The profile that the turn of this cause works under: that of the step whose turn it is.
+#[must_use]
+pub fn profile_of(session: &Session, queued: Seq) -> Option<&str> {
+    match &executed_by(session, queued)?.next_step()?.work {
+        HeadWork::Task { profile, .. } => Some(profile),
+        HeadWork::Call { .. } => None,
+    }
+}
+
+/// The plan that the turn of this cause executes.
+fn executed_by(session: &Session, queued: Seq) -> Option<&Plan> {
+    let cause = session.queue.iter().find(|waiting| waiting.seq == queued)?.cause;
+    session.plan().filter(|plan| cause == Cause::Execution { plan: plan.id })
+}
+
+/// Begins the turn of a cause. A step whose profile is not the approved one begins none.
+fn start_turn(
+    session: &Session,
+    turn: TurnId,
+    queued: Seq,
+    profile: Option<&Profile>,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    if next(session) != Next::StartTurn(queued) {
+        return Err(moved_on("this cause is not the next one"));
+    }
+    if let Some(plan) = executed_by(session, queued)
+        && !plan.steps().is_empty()
+        && plan.next_step().is_none()
+    {
+        // The last step came out while its turn was waiting.
+        let why = "every step has come out meanwhile".into();
+        return Ok(vec![
+            SessionEvent::CauseWithdrawn { queued, why },
+            SessionEvent::Plan(plan::decide::going_on(plan)),
+        ]);
+    }
+    let Some(name) = profile_of(session, queued) else {
+        return Ok(vec![event(TurnEvent::TurnStarted { turn, queued, profile: None })]);
+    };
+    let approval = session.plan().and_then(|plan| plan.status.approval());
+    let approved = approval.and_then(|approval| approval.profiles.get(name));
+    match profile {
+        Some(profile) if profile.name == *name && approved == Some(&profile.digest) => {
+            let profile = Some(profile.clone());
+            Ok(vec![event(TurnEvent::TurnStarted { turn, queued, profile })])
+        }
+        Some(_) | None => {
+            let reason = PauseReason::ProfileChanged { profile: name.to_owned() };
+            let why = reason.in_words();
+            Ok(vec![
+                SessionEvent::CauseWithdrawn { queued, why },
+                SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }),
+            ])
+        }
+    }
+}
+
 fn start_model_call(
     session: &Session,
     turn: TurnId,
@@ -117,13 +174,13 @@ fn start_model_call(
             return Err(moved_on("this model call is not due"));
         }
     }
-    if round > limits::MODEL_ROUNDS_MAX {
+    let rounds = open.profile.as_ref().and_then(|profile| profile.rounds_max);
+    let rounds_max =
+        rounds.map_or(limits::MODEL_ROUNDS_MAX, |max| max.min(limits::MODEL_ROUNDS_MAX));
+    if round > rounds_max {
         let failure = ModelFailure {
             kind: FailureKind::Limit,
-            message: format!(
-                "the turn asked the model {} times without an end",
-                limits::MODEL_ROUNDS_MAX
-            ),
+            message: format!("the turn asked the model {rounds_max} times without an end"),
             retry_after_micros: None,
         };
         return Ok(ended(session, open, TurnEnd::Failed { failure }));
@@ -228,16 +285,20 @@ fn start_call(
 ) -> Vec<SessionEvent> {
     let StartingCall { call, attempt, tool } = starting;
     let (call, attempt) = (*call, *attempt);
-    let name = |asked: &&Call| asked.requested.id == call;
-    let name = turn.calls().iter().find(name).map_or("", |asked| &asked.requested.tool);
-    match gate(session, turn, at, name, tool.as_ref()) {
-        Gate::Open(plan) => vec![event(TurnEvent::CallStarted { call, attempt, bracket, plan })],
+    let Some(asked) = turn.calls().iter().find(|asked| asked.requested.id == call) else {
+        return Vec::new();
+    };
+    let (name, step) = (&asked.requested.tool, asked.step);
+    match gate(session, turn, at, asked, tool.as_ref()) {
+        Gate::Open(plan) => {
+            vec![event(TurnEvent::CallStarted { call, attempt, bracket, plan, step })]
+        }
         Gate::Shut { kind, words } => {
             let told = Told::Refused { kind: kind.into(), words };
             vec![event(TurnEvent::CallAnswered { call, told })]
         }
         Gate::Changed => {
-            let tool = name.to_owned();
+            let tool = name.clone();
             let mut events =
                 unrun(turn, "tool_changed", "not run: a tool is not the one that was approved");
             let end = turn.planned.map_or(TurnEnd::Answered, |plan| TurnEnd::Planned { plan });
@@ -260,13 +321,24 @@ enum Gate {
 }
 
 /// Every effect passes here, inside the decision that starts it.
-fn gate(session: &Session, turn: &Turn, at: Time, name: &str, tool: Option<&ToolFacts>) -> Gate {
+fn gate(session: &Session, turn: &Turn, at: Time, asked: &Call, tool: Option<&ToolFacts>) -> Gate {
+    let name = &asked.requested.tool;
+    if asked.step.is_some() {
+        return replay_gate(session, turn, asked, tool);
+    }
     let Some(facts) = tool else {
         return Gate::Shut {
             kind: "unknown_tool",
             words: format!("there is no tool {name} any more"),
         };
     };
+    if !turn.may_use(name) {
+        let profile = turn.profile.as_ref().map_or("", |profile| &profile.name);
+        return Gate::Shut {
+            kind: "policy_denied",
+            words: format!("policy_denied: the profile {profile} may not use {name}"),
+        };
+    }
     match facts.effect {
         Effect::Internal | Effect::Read => return Gate::Open(None),
         Effect::Write | Effect::External => {}
@@ -301,10 +373,26 @@ fn gate(session: &Session, turn: &Turn, at: Time, name: &str, tool: Option<&Tool
     }
 }
 
+/// A recorded call runs as it was approved, by the tool as it was approved, or not at all.
+fn replay_gate(session: &Session, turn: &Turn, asked: &Call, tool: Option<&ToolFacts>) -> Gate {
+    let recorded = match &asked.requested.kind {
+        CallKind::Tool(facts) => Some(facts),
+        CallKind::Plan | CallKind::Unusable { .. } => None,
+    };
+    match leasing_plan(session, turn) {
+        Some(plan) if tool.is_some() && tool == recorded => Gate::Open(Some(plan.id)),
+        Some(_) => Gate::Changed,
+        None => Gate::Shut {
+            kind: "policy_denied",
+            words: "policy_denied: the plan does not run any more".into(),
+        },
+    }
+}
+
 /// The plan whose lease this turn has: it executes that plan, the plan runs, and what was approved
 /// is what is current.
 fn leasing_plan<'a>(session: &'a Session, turn: &Turn) -> Option<&'a Plan> {
-    let plan = session.plan().filter(|plan| turn.executes() == Some(plan.id))?;
+    let plan = session.plan().filter(|plan| turn.executes() == Some(plan.id) && !turn.reported)?;
     match (&plan.status, &plan.current) {
         (PlanStatus::Executing(approval, Progress::Running), Some(head))
             if approval.plan == plan.id && approval.revision_digest == head.digest =>
@@ -321,12 +409,19 @@ fn record_result(
     attempt: u32,
     result: &CallResult,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    let open = session.open.get(&call).is_some_and(|open| open.attempt == attempt);
+    let open = session.open.get(&call).filter(|open| open.attempt == attempt);
     let doubt = session.doubts.get(&call).filter(|doubt| doubt.attempt == attempt);
-    if !open && doubt.is_none() {
+    if open.is_none() && doubt.is_none() {
         return Err(moved_on("nothing is known of this try of the call"));
     }
     let mut events = vec![event(TurnEvent::CallFinished { call, attempt, result: result.clone() })];
+    let of = open.map(|open| (open.plan, open.step));
+    let of = of.or(doubt.map(|doubt| (doubt.plan, doubt.step)));
+    if let Some((Some(plan), Some(step))) = of
+        && session.plan().is_some_and(|active| active.id == plan)
+    {
+        events.extend(step_ended(session, open.map(|open| open.turn), step, result));
+    }
     if let Some(plan) = session.plan()
         && doubt.is_some()
         && session.doubts.len() == 1
@@ -336,6 +431,72 @@ fn record_result(
         events.push(SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }));
     }
     Ok(events)
+}
+
+/// A recorded call came out: the next one is due, or the execution has ended.
+fn step_ended(
+    session: &Session,
+    turn: Option<TurnId>,
+    step: u32,
+    result: &CallResult,
+) -> Vec<SessionEvent> {
+    let failed = |why: &str| format!("step {step} failed: {why}");
+    let (end, why) = match result.status {
+        CallStatus::Done => (StepEnd::Done, None),
+        CallStatus::Failed => {
+            let why = shown(&result.output);
+            (StepEnd::Failed { why: why.clone() }, Some(failed(&why)))
+        }
+    };
+    let mut events = vec![SessionEvent::Plan(plan::decide::step_ended(step, end))];
+    let replays = |open: &&Turn| Some(open.id) == turn && open.work == Work::Replays;
+    let (Some(turn), Some(plan)) = (session.turn.as_ref().filter(replays), session.plan()) else {
+        return events;
+    };
+    let on_failure = plan.status.approval().map(|approval| approval.on_failure);
+    let is_left = |call: &&Call| call.step != Some(step) && call.state != CallState::Answered;
+    let left = turn.calls().iter().any(|call| is_left(&call));
+    let failures = failures(plan, turn, step, why.as_deref());
+    let ends = match (&why, on_failure) {
+        (Some(_), Some(OnFailure::Stop) | None) => true,
+        (Some(_), Some(OnFailure::Continue)) | (None, _) => !left,
+    };
+    if !ends {
+        return events;
+    }
+    let rest = unrun(turn, "step_failed", "not run: an earlier step failed");
+    let own = turn.calls().iter().find(|call| call.step == Some(step));
+    let own = own.map(|call| call.requested.id);
+    events.extend(rest.into_iter().filter(|rest| own.is_none_or(|own| !answers(rest, own))));
+    let end = TurnEnd::Planned { plan: plan.id };
+    events.push(event(TurnEvent::TurnFinished { turn: turn.id, end }));
+    // The card lists what this call did to the world, too.
+    let mut after = plan.clone();
+    after.outcomes.insert(step, StepEnd::Done);
+    plan::evolve::touch(&mut after, &result.touched);
+    events.push(SessionEvent::Plan(if failures.is_empty() {
+        plan::decide::ending_of(&after, plan::Ended::Completed, plan::decide::steps_word(&after))
+    } else {
+        PlanEvent::PlanFailed { summary: failures.join("; ") }
+    }));
+    events
+}
+
+/// What failed in this execution, in words.
+fn failures(plan: &Plan, turn: &Turn, step: u32, why: Option<&str>) -> Vec<String> {
+    let of_turn = |number: &u32| turn.calls().iter().any(|call| call.step == Some(*number));
+    let earlier = plan.outcomes.iter().filter(|(number, _)| **number != step && of_turn(number));
+    let earlier = earlier.filter_map(|(number, end)| match end {
+        StepEnd::Failed { why } => Some(format!("step {number} failed: {why}")),
+        StepEnd::Done | StepEnd::Skipped { .. } | StepEnd::Carried { .. } => None,
+    });
+    earlier.chain(why.map(str::to_owned)).collect()
+}
+
+/// The beginning of an output, for a line of words.
+fn shown(output: &str) -> String {
+    const SHOWN_CHARS: usize = 300;
+    output.chars().take(SHOWN_CHARS).collect()
 }
 
 fn orphan_call(
@@ -371,6 +532,7 @@ fn ended(session: &Session, turn: &Turn, end: TurnEnd) -> Vec<SessionEvent> {
     let mut events = vec![event(TurnEvent::TurnFinished { turn: turn.id, end })];
     let runs = session.plan().is_some_and(|plan| {
         turn.executes() == Some(plan.id)
+            && !turn.reported
             && matches!(plan.status, PlanStatus::Executing(_, Progress::Running))
     });
     if runs {
@@ -420,6 +582,6 @@ fn event(event: TurnEvent) -> SessionEvent {
     SessionEvent::Turn(event)
 }
 
-fn moved_on(what: &str) -> Refusal {
+pub(crate) fn moved_on(what: &str) -> Refusal {
     Refusal::MovedOn { what: what.into() }
 }

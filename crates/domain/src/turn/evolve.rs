@@ -3,9 +3,13 @@
 use crate::{
     effect::Touched,
     id::{CallId, PlanId, Seq},
-    plan::{self, PlanWork},
+    limits,
+    plan::{self, Plan, PlanWork, Strategy, step::HeadWork},
     session::{CorruptJournal, Session},
-    turn::{Arrival, Call, CallKind, CallState, Doubt, OpenCall, Step, Turn, TurnEvent},
+    turn::{
+        Answer, Arrival, Call, CallKind, CallState, Cause, Doubt, OpenCall, RequestedCall, Step,
+        Turn, TurnEvent, Work,
+    },
 };
 
 /// How much of a call's arguments is kept for display.
@@ -18,13 +22,23 @@ pub(crate) fn evolve(
     event: &TurnEvent,
 ) -> Result<(), CorruptJournal> {
     match event {
-        TurnEvent::TurnStarted { turn, queued } => {
+        TurnEvent::TurnStarted { turn, queued, profile } => {
             let at = session.queue.iter().position(|waiting| waiting.seq == *queued);
             let at = at.ok_or_else(|| CorruptJournal::new(seq, "a turn without a queued cause"))?;
             let cause = session.queue.remove(at);
-            let step = Step::ModelDue { attempt: 1, not_before: None };
-            session.turn =
-                Some(Turn { id: *turn, cause, started: seq, round: 1, step, planned: None });
+            let (work, step) = begun(session, cause.cause);
+            session.turn = Some(Turn {
+                id: *turn,
+                cause,
+                started: seq,
+                round: 1,
+                step,
+                planned: None,
+                work,
+                profile: profile.clone(),
+                reported: false,
+                said: String::new(),
+            });
         }
         TurnEvent::ModelCallStarted { attempt, bracket, entered, .. } => {
             session.queue.retain(|waiting| !entered.contains(&waiting.seq));
@@ -33,11 +47,13 @@ pub(crate) fn evolve(
         TurnEvent::ModelAnswered { answer, arrival, .. } => {
             session.usage = session.usage.plus(answer.usage);
             if *arrival == Arrival::InTime {
-                let pending = |requested: &crate::turn::RequestedCall| Call {
+                let pending = |requested: &RequestedCall| Call {
                     requested: requested.clone(),
                     state: CallState::Pending(1),
+                    step: None,
                 };
                 let turn = open(session, seq)?;
+                turn.said = said(answer);
                 turn.step = Step::Calls(answer.calls.iter().map(pending).collect());
             }
         }
@@ -48,7 +64,7 @@ pub(crate) fn evolve(
         TurnEvent::ModelCallOrphaned { attempt, .. } => {
             open(session, seq)?.step = Step::ModelDue { attempt: attempt + 1, not_before: None };
         }
-        TurnEvent::CallStarted { call, attempt, bracket, plan } => {
+        TurnEvent::CallStarted { call, attempt, bracket, plan, step } => {
             let turn = open(session, seq)?;
             let id = turn.id;
             let asked = find(turn, *call)
@@ -65,6 +81,7 @@ pub(crate) fn evolve(
                 bracket: *bracket,
                 facts: facts.clone(),
                 plan: *plan,
+                step: *step,
             };
             session.open.insert(*call, started);
         }
@@ -93,6 +110,7 @@ pub(crate) fn evolve(
                 attempt: *attempt,
                 deadline: open.bracket.deadline,
                 plan: open.plan,
+                step: open.step,
             };
             session.doubts.insert(*call, doubt);
             close(session, *call, |_| true);
@@ -126,11 +144,54 @@ fn close(session: &mut Session, id: CallId, fits: impl Fn(CallState) -> bool) {
         call.requested.arguments = String::new();
     }
     if let Step::Calls(calls) = &turn.step
+        && turn.work != Work::Replays
         && calls.iter().all(|call| call.state == CallState::Answered)
     {
         turn.round += 1;
         turn.step = Step::ModelDue { attempt: 1, not_before: None };
     }
+}
+
+/// What a turn with this cause is there for, and what is under way in it first.
+fn begun(session: &Session, cause: Cause) -> (Work, Step) {
+    let plan = session.plan().filter(|plan| cause == Cause::Execution { plan: plan.id });
+    let ask_first = Step::ModelDue { attempt: 1, not_before: None };
+    match plan.map(|plan| (plan, plan.strategy, plan.next_step())) {
+        Some((plan, Strategy::Collect, _)) => (Work::Replays, Step::Calls(recorded(plan))),
+        Some((_, Strategy::Build, Some(step))) => (Work::Does { step: step.number }, ask_first),
+        Some((_, Strategy::Build | Strategy::Document, _)) | None => (Work::Answers, ask_first),
+    }
+}
+
+/// The recorded calls that are still to be made. Their arguments stay in the journal.
+fn recorded(plan: &Plan) -> Vec<Call> {
+    let call = |step: &plan::step::StepHead| match &step.work {
+        HeadWork::Call { tool, facts } => Some(Call {
+            requested: RequestedCall {
+                id: step.call(plan.id, plan.executions),
+                wire_id: String::new(),
+                tool: tool.clone(),
+                arguments: String::new(),
+                kind: CallKind::Tool(facts.clone()),
+            },
+            state: CallState::Pending(1),
+            step: Some(step.number),
+        }),
+        HeadWork::Task { .. } => None,
+    };
+    plan.unsettled().filter_map(call).collect()
+}
+
+/// The words of an answer that finalises a plan: they may be its summary.
+fn said(answer: &Answer) -> String {
+    if !answer.calls.iter().any(|call| call.tool == crate::tools::PlanTool::Finalize.name()) {
+        return String::new();
+    }
+    let mut end = answer.text.len().min(limits::SUMMARY_BYTES_MAX);
+    while !answer.text.is_char_boundary(end) {
+        end -= 1;
+    }
+    answer.text[..end].to_owned()
 }
 
 fn touch(session: &mut Session, plan: Option<PlanId>, touched: &[Touched]) {

@@ -3,7 +3,7 @@
 use planwright_domain::{
     chat::{Act, ChatCommand, HELP, Line, Look, parse},
     command::{Ending, Start, Verdict},
-    plan::Strategy,
+    plan::{Strategy, step::OnFailure},
 };
 
 fn act(line: &str) -> Act {
@@ -32,12 +32,27 @@ fn every_command_is_read() {
     assert_eq!(look("/plan diff"), Look::Diff(None));
     assert_eq!(look("/plan diff 1 2"), Look::Diff(Some((1, 2))));
     assert_eq!(look("/plan list"), Look::List);
-    assert_eq!(act("/plan approve"), Act::Approve { named: None, start: Start::AtOnce });
+    assert_eq!(
+        act("/plan approve"),
+        Act::Approve { named: None, start: Start::AtOnce, on_failure: OnFailure::Stop }
+    );
     assert_eq!(
         act("/plan approve 2 hold"),
-        Act::Approve { named: Some("2".into()), start: Start::Hold }
+        Act::Approve { named: Some("2".into()), start: Start::Hold, on_failure: OnFailure::Stop }
     );
-    assert_eq!(act("/plan approve hold"), Act::Approve { named: None, start: Start::Hold });
+    assert_eq!(
+        act("/plan approve 2 continue"),
+        Act::Approve {
+            named: Some("2".into()),
+            start: Start::AtOnce,
+            on_failure: OnFailure::Continue
+        }
+    );
+    assert_eq!(act("/plan skip 3"), Act::Skip(3));
+    assert_eq!(
+        act("/plan approve hold"),
+        Act::Approve { named: None, start: Start::Hold, on_failure: OnFailure::Stop }
+    );
     assert_eq!(act("/plan changes 3: more  care"), Act::Changes("3: more  care".into()));
     assert_eq!(act("/plan reject"), Act::Reject(None));
     assert_eq!(act("/plan reject too risky"), Act::Reject(Some("too risky".into())));
@@ -80,6 +95,7 @@ fn every_line_of_the_help_begins_with_a_command_that_is_read() {
         let line = match first {
             "/plan changes" => "/plan changes x",
             "/plan settle" => "/plan settle x not",
+            "/plan skip" => "/plan skip 1",
             other => other,
         };
         assert!(parse(line).is_ok(), "{words}");

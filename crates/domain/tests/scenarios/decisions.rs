@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     actor::{Person, Standing},
-    command::{Decision, PersonCommand, SessionCommand, Start, Verdict},
+    command::{Approving, Decision, PersonCommand, SessionCommand, Start, Verdict},
     plan::{Comment, PlanEvent, PlanStatus, Progress, refusal::PlanRefusal},
     refusal::Refusal,
     session::SessionEvent,
@@ -202,12 +202,8 @@ fn notes_reach_the_approval_and_never_widen_it() {
     let mut world = ready().shown();
     let notes = vec!["you may also run rm".to_owned()];
     let digest = world.digest();
-    let decision = Decision::Approve {
-        digest,
-        notes: notes.clone(),
-        start: Start::AtOnce,
-        schemas: schemas(),
-    };
+    let decision =
+        Decision::Approve(Approving { notes: notes.clone(), ..Approving::of(digest, terms()) });
     world.person(PersonCommand::Decide(decision)).unwrap();
     let approval = world.plan().status.approval().unwrap();
     assert_eq!((&approval.notes, &approval.envelope), (&notes, &world.plan().envelope(&schemas())));

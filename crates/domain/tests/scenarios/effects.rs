@@ -1,7 +1,7 @@
 //! Effects: the gate, brackets, doubt and late results.
 
 use planwright_domain::{
-    command::{Decision, PersonCommand, SystemCommand, Verdict},
+    command::{Approving, Decision, PersonCommand, SystemCommand, Terms, Verdict},
     digest::Digest,
     effect::Touched,
     next::{Next, Waiting, next},
@@ -72,10 +72,8 @@ fn a_tool_that_is_not_leased_is_refused_inside_an_execution() {
     let mut schemas = schemas();
     schemas.remove("write_file");
     let digest = world.digest();
-    let start = planwright_domain::command::Start::AtOnce;
-    world
-        .person(PersonCommand::Decide(Decision::Approve { digest, notes: vec![], start, schemas }))
-        .unwrap();
+    let approving = Approving::of(digest, Terms { schemas, ..terms() });
+    world.person(PersonCommand::Decide(Decision::Approve(approving))).unwrap();
     let world = world.turn_starts().answers("", vec![write("a.txt")]).calls_start();
     assert_eq!((refusals(&world), world.session.open.len()), (vec!["policy_denied".to_owned()], 0));
 }

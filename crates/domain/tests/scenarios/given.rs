@@ -5,19 +5,25 @@ use std::collections::BTreeMap;
 use planwright_domain::{
     actor::{Person, Standing},
     command::{
-        Asked, Decision, Ending, ModelCommand, PersonCommand, SessionCommand, Start, StartingCall,
-        SystemCommand, Verdict,
+        Approving, Asked, Decision, Ending, Given, ModelCommand, PersonCommand, SessionCommand,
+        Start, StartingCall, SystemCommand, Terms, Verdict,
     },
     digest::Digest,
     effect::{Bracket, Effect, Repeat, ToolFacts, Touched},
     id::{CallId, Incarnation, PlanId, TurnId},
     identity::SessionIdentity,
     next::{DueCall, Next, next},
-    plan::{Comment, Plan, Strategy},
+    plan::{
+        Comment, Plan, PlanEvent, Reads, Strategy,
+        step::{PlanStep, StepEnd, StepWork},
+    },
     refusal::Refusal,
     session::{Session, SessionEvent, decide},
     time::Time,
-    turn::{Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall},
+    turn::{
+        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, Profile,
+        RequestedCall, Told, TurnEvent, decide::profile_of,
+    },
 };
 use uuid::Uuid;
 
@@ -42,6 +48,33 @@ pub(crate) fn schemas() -> BTreeMap<String, Digest> {
         .collect()
 }
 
+/// Tools and profiles as they stand in every scenario.
+pub(crate) fn terms() -> Terms {
+    let profile = |name: &str| (name.to_owned(), a_profile(name).digest);
+    Terms { schemas: schemas(), profiles: ["coder", "writer"].map(profile).into() }
+}
+
+/// A profile; the writer may only read and write files.
+pub(crate) fn a_profile(name: &str) -> Profile {
+    let tools = (name == "writer").then(|| ["read_file", "write_file"].map(str::to_owned).into());
+    Profile::new(name, "be careful", "scripted", tools, None)
+}
+
+pub(crate) fn start_plan(plan: PlanId, strategy: Strategy) -> PersonCommand {
+    PersonCommand::StartPlan { plan, strategy, reads: Reads::Record }
+}
+
+pub(crate) fn a_task(number: u32, profile: &str) -> PlanStep {
+    let (title, instructions) = ("do it".into(), "with care".into());
+    PlanStep { number, work: StepWork::Task { title, instructions, profile: profile.into() } }
+}
+
+pub(crate) fn a_call(number: u32, arguments: &str) -> PlanStep {
+    let facts = ToolFacts { effect: Effect::Write, repeat: Repeat::AskFirst, schema: schema() };
+    let (tool, arguments) = ("write_file".into(), arguments.into());
+    PlanStep { number, work: StepWork::Call { tool, arguments, facts } }
+}
+
 pub(crate) fn ada() -> Person {
     Person::new("ada", "cli", Standing::Decides)
 }
@@ -62,6 +95,15 @@ pub(crate) fn a_session() -> World {
 pub(crate) const FIRST: &str = "# Move the photos\n\n1. Stop the service\n2. Copy the files\n";
 pub(crate) const SECOND: &str =
     "# Move the photos\n\n1. Back up\n2. Stop the service\n3. Copy the files\n";
+
+/// A plan tool with these arguments.
+pub(crate) fn tool(name: &'static str, arguments: serde_json::Value) -> Asks {
+    Asks(name, arguments.to_string(), CallKind::Plan)
+}
+
+pub(crate) fn finalize() -> Asks {
+    tool("plan_finalize", serde_json::json!({"summary": "Write two files"}))
+}
 
 /// A call of a tool, before it has an id.
 pub(crate) struct Asks(pub(crate) &'static str, pub(crate) String, pub(crate) CallKind);
@@ -146,7 +188,12 @@ impl World {
 
     pub(crate) fn plan_on(mut self) -> Self {
         let plan = self.fresh().into();
-        self.does(PersonCommand::StartPlan { plan, strategy: Strategy::Document })
+        self.does(start_plan(plan, Strategy::Document))
+    }
+
+    pub(crate) fn plan_on_with(mut self, strategy: Strategy) -> Self {
+        let plan = self.fresh().into();
+        self.does(start_plan(plan, strategy))
     }
 
     pub(crate) fn says(self, text: &str) -> Self {
@@ -159,7 +206,8 @@ impl World {
             panic!("no turn is due: {:?}", next(&self.session))
         };
         let turn = self.fresh().into();
-        self.system(SystemCommand::StartTurn { turn, queued }).unwrap();
+        let profile = profile_of(&self.session, queued).map(a_profile);
+        self.system(SystemCommand::StartTurn { turn, queued, profile }).unwrap();
         self
     }
 
@@ -208,11 +256,16 @@ impl World {
         self
     }
 
+    pub(crate) fn given(&mut self) -> Given {
+        let profiles = terms().profiles.into_keys().collect();
+        Given { fresh: self.fresh().into(), profiles }
+    }
+
     /// Answers every plan tool that is next.
     pub(crate) fn plan_tools_run(mut self) -> Self {
         while let Next::UsePlanTool { turn, call } = next(&self.session) {
-            let fresh: PlanId = self.fresh().into();
-            self.ask(SessionCommand::Model(turn, ModelCommand::UsePlanTool { call, fresh }))
+            let given = self.given();
+            self.ask(SessionCommand::Model(turn, ModelCommand::UsePlanTool { call, given }))
                 .unwrap();
         }
         self
@@ -293,12 +346,10 @@ impl World {
     }
 
     pub(crate) fn approve_command(&self, digest: Digest, start: Start) -> PersonCommand {
-        PersonCommand::Decide(Decision::Approve {
-            digest,
-            notes: Vec::new(),
+        PersonCommand::Decide(Decision::Approve(Approving {
             start,
-            schemas: schemas(),
-        })
+            ..Approving::of(digest, terms())
+        }))
     }
 
     pub(crate) fn approved(self) -> Self {
@@ -379,4 +430,106 @@ pub(crate) fn new_content(world: World) -> World {
     let world =
         if world.session.turn.is_some() { world } else { world.says("rework it").turn_starts() };
     world.answers("", vec![set_content(SECOND)]).plan_tools_run()
+}
+
+// Plans whose steps are recorded calls, and plans that are built.
+
+/// Two writes were recorded, and the plan waits for its reader.
+pub(crate) fn collected() -> World {
+    collected_of(vec![write("a.txt"), write("b.txt")])
+}
+
+pub(crate) fn collected_of(mut calls: Vec<Asks>) -> World {
+    calls.push(finalize());
+    a_session()
+        .plan_on_with(Strategy::Collect)
+        .says("plan it")
+        .turn_starts()
+        .answers("", calls)
+        .plan_tools_run()
+        .answers("there", vec![])
+}
+
+/// Approved, with the turn open that makes the recorded calls.
+pub(crate) fn replaying() -> World {
+    collected().approved().turn_starts()
+}
+
+pub(crate) fn add_step(title: &str, profile: &str) -> Asks {
+    tool(
+        "plan_add_step",
+        serde_json::json!({"title": title, "instructions": format!("{title}, well"), "profile": profile}),
+    )
+}
+
+pub(crate) fn create() -> Asks {
+    tool("plan_create", serde_json::json!({"goal": "Move the photos"}))
+}
+
+pub(crate) fn metadata() -> Asks {
+    tool(
+        "plan_set_metadata",
+        serde_json::json!({"assumptions": ["a"], "risks": ["r"], "verification": ["v"], "files": ["f"]}),
+    )
+}
+
+pub(crate) fn submit() -> Asks {
+    tool("plan_submit", serde_json::json!({}))
+}
+
+/// A plan of two steps, and it waits for its reader.
+pub(crate) fn built() -> World {
+    a_session()
+        .plan_on_with(Strategy::Build)
+        .says("plan it")
+        .turn_starts()
+        .answers(
+            "",
+            vec![
+                create(),
+                metadata(),
+                add_step("copy", "coder"),
+                add_step("check", "writer"),
+                submit(),
+            ],
+        )
+        .plan_tools_run()
+        .answers("there", vec![])
+}
+
+/// Approved, with the turn of its first step open.
+pub(crate) fn building() -> World {
+    built().approved().turn_starts()
+}
+
+impl World {
+    /// What the calls of the last answer were told.
+    pub(crate) fn told(&self) -> Vec<Told> {
+        let told = |event: &SessionEvent| match event {
+            SessionEvent::Turn(TurnEvent::CallAnswered { told, .. }) => Some(told.clone()),
+            _ => None,
+        };
+        self.events.iter().filter_map(told).collect()
+    }
+
+    /// The words of the last refusal that the model read.
+    pub(crate) fn last_refusal(&self) -> String {
+        let told = self.told();
+        let refused = told.iter().rev().find_map(|told| match told {
+            Told::Refused { words, .. } => Some(words.clone()),
+            _ => None,
+        });
+        refused.expect("something was refused")
+    }
+
+    /// How the steps of the plan came out, by number.
+    pub(crate) fn step_ends(&self) -> Vec<(u32, &'static str)> {
+        let ended = |event: &SessionEvent| match event {
+            SessionEvent::Plan(PlanEvent::StepEnded { step, end, .. }) => {
+                Some((*step, StepEnd::word(end)))
+            }
+            _ => None,
+        };
+        self.events.iter().filter_map(ended).collect()
+    }
 }

@@ -130,7 +130,7 @@ cells! {
     a_failed_plan_ends_cancelled_when_off: failed(), off => "cancelled";
     a_failed_plan_ends_cancelled_at_reset: failed(), reset => "cancelled";
 
-    plan_work_that_is_active_cannot_be_started: ready(), |_: &World| PersonCommand::StartPlan { plan: uuid::Uuid::from_u128(99).into(), strategy: Default::default() } => "refused: work_already_active";
+    plan_work_that_is_active_cannot_be_started: ready(), |_: &World| start_plan(uuid::Uuid::from_u128(99).into(), Default::default()) => "refused: work_already_active";
 }
 
 #[test]
@@ -206,18 +206,6 @@ fn without_plan_work_every_plan_command_is_refused() {
     ] {
         assert_eq!(outcome(a_session(), |_| command), "refused: work_inactive");
     }
-}
-
-#[test]
-fn strategies_that_are_not_built_are_refused_in_words() {
-    let mut world = a_session();
-    let plan = world.fresh().into();
-    let strategy = planwright_domain::plan::Strategy::Collect;
-    let refusal = world.person(PersonCommand::StartPlan { plan, strategy }).unwrap_err();
-    assert_eq!(
-        refusal.to_string(),
-        "the strategy collect is not available in this version; use /plan on document"
-    );
 }
 
 #[test]

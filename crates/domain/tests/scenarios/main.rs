@@ -17,4 +17,6 @@ mod lifecycle;
 mod outcomes;
 mod review;
 mod seed_000;
+mod seed_001;
+mod seed_003;
 mod turns;

@@ -28,7 +28,12 @@ fn a_plan_that_is_ready_is_a_card_that_says_what_approval_allows() {
     let status = "Ready".to_owned();
     assert_eq!(
         outcome,
-        TurnOutcome::Plan { plan_id: world.plan().id, status, text: "there".into() }
+        TurnOutcome::Plan {
+            plan_id: world.plan().id,
+            status,
+            planner: Some("proposal".into()),
+            text: "there".into()
+        }
     );
     let envelope = world.plan().envelope(&schemas());
     let response = OutgoingResponse::of(&outcome, &world.session, &envelope);
@@ -42,6 +47,8 @@ fn a_plan_that_is_ready_is_a_card_that_says_what_approval_allows() {
         waits: None,
         word: None,
         done: vec![],
+        steps: vec![],
+        drafted: None,
     };
     let quick = ["/plan show", "/plan approve", "/plan changes <text>", "/plan reject"];
     let quick_commands = quick.map(str::to_owned).to_vec();

@@ -13,8 +13,8 @@ use tokio_postgres::{error::SqlState, types::ToSql};
 
 use super::{Asking, read::Known};
 use crate::journal::{
-    FAILURES_MAX, SNAPSHOT_EVERY, answer_columns, codec::Packer, due_column, engine, retry_at,
-    waiting_column,
+    FAILURES_MAX, SNAPSHOT_EVERY, answer_columns, codec::Packer, due_column, engine, is_progress,
+    retry_at, waiting_column,
 };
 
 /// What became of an append.
@@ -57,7 +57,7 @@ impl Rows {
 const MOVE: &str = "
     WITH moved AS (
         UPDATE streams SET version = $3, updated_at = $4, due_at = $5, waiting = $6,
-            failures = CASE WHEN parked IS NULL THEN failures ELSE 0 END, parked = NULL,
+            failures = CASE WHEN parked IS NULL AND NOT $13 THEN failures ELSE 0 END, parked = NULL,
             snapshot = COALESCE($7, snapshot),
             snapshot_version = CASE WHEN $7::bytea IS NULL THEN snapshot_version ELSE $3 END,
             fold_version = CASE WHEN $7::bytea IS NULL THEN fold_version ELSE $8 END
@@ -95,7 +95,7 @@ pub(super) async fn store(
     let version = append.after.version.0.cast_signed();
     let (due, waiting) = (due_column(append.due), waiting_column(append.waiting));
     let (text, fold) = (identity.to_string(), FOLD_VERSION.cast_signed());
-    let before = before.0.cast_signed();
+    let (before, progress) = (before.0.cast_signed(), is_progress(&append.events));
     let (sql, parameters): (_, Vec<&(dyn ToSql + Sync)>) = match &known {
         Some(known) => (
             MOVE,
@@ -112,6 +112,7 @@ pub(super) async fn store(
                 &rows.seqs,
                 &rows.kinds,
                 &rows.bodies,
+                &progress,
             ],
         ),
         None => (

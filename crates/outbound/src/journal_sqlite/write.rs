@@ -20,8 +20,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::read::{self, StreamRow};
 use crate::journal::{
-    FAILURES_MAX, SNAPSHOT_EVERY, answer_columns, answered, codec, due_column, retry_at,
-    waiting_column, warm::Warm,
+    FAILURES_MAX, SNAPSHOT_EVERY, answer_columns, answered, codec, due_column, is_progress,
+    retry_at, waiting_column, warm::Warm,
 };
 
 /// How many jobs share one commit at most.
@@ -311,8 +311,9 @@ impl Writer {
         let mut stream = match stream {
             Some(stream) => {
                 let sql = "UPDATE streams SET version = ?2, updated_at = ?3, due_at = ?4, waiting = ?5,
-                           failures = CASE WHEN parked IS NULL THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
-                self.execute(sql, params![stream.id, version, at.0, due, waiting])?;
+                           failures = CASE WHEN parked IS NULL AND NOT ?6 THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
+                let progress = is_progress(&events);
+                self.execute(sql, params![stream.id, version, at.0, due, waiting, progress])?;
                 stream
             }
             None => {

@@ -5,7 +5,7 @@ use planwright_domain::{
     digest::Digest,
     identity::SessionIdentity,
     next::Waiting,
-    outcome::PlanCard,
+    outcome::{PlanCard, StepRow},
 };
 use planwright_runtime::view::{DiffView, PlanRow, RevisionView, StatusView};
 use serde::{Deserialize, Serialize};
@@ -83,6 +83,24 @@ pub struct PlanDto {
     pub word: Option<String>,
     /// What was done to the world.
     pub done: Vec<String>,
+    /// Its steps, if it has any.
+    #[serde(default)]
+    pub steps: Vec<StepDto>,
+    /// How many steps its draft has, if one is open.
+    #[serde(default)]
+    pub drafted: Option<u64>,
+}
+
+/// A step of a plan.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepDto {
+    /// Its number.
+    pub number: u32,
+    /// In a few words.
+    pub words: String,
+    /// How it came out, as people read it; none while it has not.
+    pub came_out: Option<String>,
 }
 
 /// A session in a list.
@@ -213,7 +231,15 @@ impl From<PlanCard> for PlanDto {
             waits: card.waits,
             word: card.word,
             done: card.done,
+            steps: card.steps.into_iter().map(StepDto::from).collect(),
+            drafted: card.drafted.map(|steps| steps as u64),
         }
+    }
+}
+
+impl From<StepRow> for StepDto {
+    fn from(row: StepRow) -> Self {
+        Self { number: row.number, words: row.words, came_out: row.came_out }
     }
 }
 

@@ -76,10 +76,13 @@ fn subject(event: &SessionEvent) -> Option<String> {
         SessionEvent::Plan(event) => match event {
             PlanEvent::PlanStarted { plan, .. }
             | PlanEvent::ExecutionStarted { plan, .. }
+            | PlanEvent::StepQueued { plan, .. }
             | PlanEvent::PlanEnded { plan, .. } => Some(plan.to_string()),
             PlanEvent::RevisionAdded { revision, .. } => Some(revision.plan.to_string()),
             PlanEvent::PlanApproved { approval, .. } => Some(approval.plan.to_string()),
-            PlanEvent::RevisionShown { .. }
+            PlanEvent::DraftChanged { .. }
+            | PlanEvent::StepEnded { .. }
+            | PlanEvent::RevisionShown { .. }
             | PlanEvent::ChangesRequested { .. }
             | PlanEvent::ExecutionPaused { .. }
             | PlanEvent::PlanFailed { .. } => None,

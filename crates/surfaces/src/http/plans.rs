@@ -9,10 +9,9 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use planwright_domain::{
-    command::{Decision, Ending, PersonCommand, Start, Verdict},
-    plan::{Comment, Strategy},
+    command::{Approving, Decision, Ending, PersonCommand, Start, Verdict},
+    plan::{Comment, Strategy, step::OnFailure},
 };
-use planwright_runtime::ports::schemas;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -69,6 +68,37 @@ pub struct NewApproval {
     /// Whether the plan waits for a resume.
     #[serde(default)]
     pub hold: bool,
+    /// What happens to the rest when a recorded call fails.
+    #[serde(default)]
+    pub on_failure: OnFailureName,
+}
+
+/// What happens to the rest when a recorded call fails.
+#[derive(Debug, Default, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailureName {
+    /// Nothing more is run.
+    #[default]
+    Stop,
+    /// The steps after it run all the same.
+    Continue,
+}
+
+impl From<OnFailureName> for OnFailure {
+    fn from(name: OnFailureName) -> Self {
+        match name {
+            OnFailureName::Stop => Self::Stop,
+            OnFailureName::Continue => Self::Continue,
+        }
+    }
+}
+
+/// A step to be left out.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSkip {
+    /// Its number.
+    pub step: u32,
 }
 
 /// A request for changes.
@@ -175,8 +205,7 @@ pub(crate) async fn start_plan(
     headers: HeaderMap,
     Body(new): Body<NewPlan>,
 ) -> Result<(StatusCode, Json<Accepted>), Problem> {
-    let command =
-        PersonCommand::StartPlan { plan: Uuid::now_v7().into(), strategy: new.strategy.into() };
+    let command = app.runtime.plan_on(new.strategy.into());
     Ok((StatusCode::CREATED, ask(&app, &caller, &id, &headers, command).await?))
 }
 
@@ -222,6 +251,19 @@ pub(crate) async fn resume_plan(
     headers: HeaderMap,
 ) -> Result<Json<Accepted>, Problem> {
     ask(&app, &caller, &id, &headers, PersonCommand::Decide(Decision::Resume)).await
+}
+
+/// Leaves a step out; the execution goes on when it is resumed.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/skip", params(InPath, Once), request_body = NewSkip, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn skip_step(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewSkip>,
+) -> Result<Json<Accepted>, Problem> {
+    let decision = Decision::SkipStep { step: new.step };
+    ask(&app, &caller, &id, &headers, PersonCommand::Decide(decision)).await
 }
 
 /// Says what became of a call in doubt.
@@ -307,8 +349,9 @@ pub(crate) async fn approve(
 ) -> Result<Json<Accepted>, Problem> {
     let digest = if_match(&headers)?;
     let start = if new.hold { Start::Hold } else { Start::AtOnce };
-    let schemas = schemas(&*app.runtime.ports.toolbox);
-    let decision = Decision::Approve { digest, notes: new.notes, start, schemas };
+    let (notes, on_failure) = (new.notes, new.on_failure.into());
+    let plain = Approving::of(digest, app.runtime.terms());
+    let decision = Decision::Approve(Approving { notes, start, on_failure, ..plain });
     ask(&app, &caller, &id, &headers, PersonCommand::Decide(decision)).await
 }
 
@@ -376,8 +419,7 @@ pub(crate) async fn enable_plan(
     headers: HeaderMap,
     Body(body): Body<InSession>,
 ) -> Result<Json<PlanState>, Problem> {
-    let command =
-        PersonCommand::StartPlan { plan: Uuid::now_v7().into(), strategy: Strategy::Document };
+    let command = app.runtime.plan_on(Strategy::Document);
     let _ = ask(&app, &caller, &body.session_id, &headers, command).await?;
     state(&app, &caller, &body.session_id).await
 }

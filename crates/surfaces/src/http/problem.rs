@@ -83,7 +83,8 @@ impl From<Refusal> for Problem {
                 | PlanRefusal::NoComments
                 | PlanRefusal::EmptyPlan
                 | PlanRefusal::BadArguments { .. }
-                | PlanRefusal::StrategyUnavailable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+                | PlanRefusal::EmptyText { .. }
+                | PlanRefusal::ProfileUnknown { .. } => StatusCode::UNPROCESSABLE_ENTITY,
                 PlanRefusal::WorkInactive
                 | PlanRefusal::WorkAlreadyActive
                 | PlanRefusal::NothingToDecide { .. }
@@ -93,6 +94,12 @@ impl From<Refusal> for Problem {
                 | PlanRefusal::NothingToResume { .. }
                 | PlanRefusal::DoubtsOpen { .. }
                 | PlanRefusal::NothingToStop { .. }
+                | PlanRefusal::Gaps { .. }
+                | PlanRefusal::GoalIsSet { .. }
+                | PlanRefusal::NothingNew { .. }
+                | PlanRefusal::NotThisStep { .. }
+                | PlanRefusal::CannotSkip { .. }
+                | PlanRefusal::NoSuchStep { .. }
                 | PlanRefusal::ShownNotCurrent { .. } => StatusCode::CONFLICT,
             },
             Refusal::EmptyMessage | Refusal::MessageTooLong { .. } => {

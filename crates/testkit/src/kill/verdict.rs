@@ -194,7 +194,7 @@ async fn pending(
 ) -> anyhow::Result<()> {
     use planwright_domain::{
         actor::{Person, Standing},
-        command::{Asked, Decision, Start},
+        command::{Approving, Asked, Decision, Start, Terms},
         time::Time,
     };
     if waiting(session) != Some(Waiting::Decision) {
@@ -218,8 +218,8 @@ async fn pending(
     let found = journal.events(identity, Seq(seq.0 - 1), 1).await?;
     let text = found.iter().any(|recorded| matches!(&recorded.event, SessionEvent::Plan(PlanEvent::RevisionAdded { digest: there, .. }) if *there == digest));
     ask(PersonCommand::RecordShown { digest }).await?;
-    let approve =
-        Decision::Approve { digest, notes: vec![], start: Start::Hold, schemas: BTreeMap::new() };
+    let plain = Approving::of(digest, Terms::default());
+    let approve = Decision::Approve(Approving { start: Start::Hold, ..plain });
     match ask(PersonCommand::Decide(approve)).await? {
         Answer::Accepted { .. } if text => verdict.pending += 1,
         other => verdict.undecidable.push(format!("{identity}: {other:?}")),

@@ -6,19 +6,20 @@ use fastrand::Rng;
 use planwright_domain::{
     actor::{Person, Standing},
     command::{
-        Decision, Ending, ModelCommand, PersonCommand, SessionCommand, Start, StartingCall,
-        SystemCommand, Verdict,
+        Approving, Decision, Ending, Given, ModelCommand, PersonCommand, SessionCommand, Start,
+        StartingCall, SystemCommand, Terms, Verdict,
     },
     digest::Digest,
     effect::{Bracket, Effect, Repeat, ToolFacts, Touched},
     id::{CallId, Incarnation, TurnId},
     next::{DueCall, Next, next},
-    plan::{Comment, PlanStatus, Progress, Review, Strategy},
+    plan::{Comment, PlanStatus, Progress, Reads, Review, Strategy, step::OnFailure},
     session::Session,
     time::Time,
     tools::FILE_TOOLS,
     turn::{
-        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall, Usage,
+        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, Profile,
+        RequestedCall, Usage, decide::profile_of,
     },
 };
 use uuid::Uuid;
@@ -28,7 +29,7 @@ pub const STATUSES: [&str; 8] =
     ["inactive", "collecting", "ready", "withdrawn", "approved", "running", "paused", "failed"];
 
 /// The commands that are counted.
-pub const COMMANDS: [&str; 20] = [
+pub const COMMANDS: [&str; 21] = [
     "on",
     "say",
     "shown",
@@ -40,6 +41,7 @@ pub const COMMANDS: [&str; 20] = [
     "reject",
     "resume",
     "settle",
+    "skip",
     "stop",
     "plan-stop",
     "done",
@@ -75,11 +77,13 @@ pub(super) struct Generator {
     asked: Vec<(TurnId, u32, u32)>,
     started: Vec<(CallId, u32)>,
     schema: Digest,
+    strategy: Strategy,
 }
 
 impl Generator {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(strategy: Strategy) -> Self {
         Self {
+            strategy,
             seen: Vec::new(),
             asked: Vec::new(),
             started: Vec::new(),
@@ -113,20 +117,25 @@ impl Generator {
         let stale =
             self.seen.get(rng.usize(0..self.seen.len().max(1))).copied().unwrap_or(self.schema);
         let stale = if stale == current { Digest::of(b"never seen") } else { stale };
+        let on_failure = if rng.bool() { OnFailure::Stop } else { OnFailure::Continue };
         let approve = |digest, start, schemas| {
-            PersonCommand::Decide(Decision::Approve {
-                digest,
-                notes: vec!["mind the gap".into()],
+            let profiles = BTreeMap::from([("coder".to_owned(), coder().digest)]);
+            let plain = Approving::of(digest, Terms { schemas, profiles });
+            let notes = vec!["mind the gap".into()];
+            PersonCommand::Decide(Decision::Approve(Approving {
+                notes,
                 start,
-                schemas,
-            })
+                on_failure,
+                ..plain
+            }))
         };
         let schemas: BTreeMap<_, _> =
             FILE_TOOLS.into_iter().map(|name| (name.to_owned(), self.schema)).collect();
         let doubt =
             session.doubts.keys().next().copied().unwrap_or(Uuid::from_u128(rng.u128(..)).into());
-        let start_plan =
-            PersonCommand::StartPlan { plan: fresh(rng).into(), strategy: Strategy::Document };
+        let reads = if rng.bool() { Reads::Record } else { Reads::Run };
+        let (plan, strategy) = (fresh(rng).into(), self.strategy);
+        let start_plan = PersonCommand::StartPlan { plan, strategy, reads };
         let leads_on = if rng.bool() { status(session) } else { "" };
         let (name, command) = match (leads_on, rng.u8(0..80)) {
             ("inactive", _) => ("on", start_plan),
@@ -160,7 +169,10 @@ impl Generator {
                 let verdict = if rng.bool() { Verdict::Happened } else { Verdict::DidNotHappen };
                 ("settle", PersonCommand::Decide(Decision::SettleDoubt { call: doubt, verdict }))
             }
-            (_, 62..=65) => ("stop", PersonCommand::Stop),
+            (_, 62..=63) => {
+                ("skip", PersonCommand::Decide(Decision::SkipStep { step: rng.u32(1..4) }))
+            }
+            (_, 64..=65) => ("stop", PersonCommand::Stop),
             (_, 66..=69) => ("plan-stop", PersonCommand::PausePlan),
             (_, 70..=72) => ("done", PersonCommand::EndPlan(Ending::Done)),
             (_, 73..=75) => ("off", PersonCommand::EndPlan(Ending::Off)),
@@ -175,7 +187,9 @@ impl Generator {
         match next(session) {
             Next::Nothing | Next::WaitForPerson(_) => self.person(rng, session),
             Next::StartTurn(queued) => {
-                system(SystemCommand::StartTurn { turn: fresh(rng).into(), queued })
+                let named = profile_of(session, queued);
+                let profile = named.map(|_| coder()).filter(|_| rng.u8(..) < 250);
+                system(SystemCommand::StartTurn { turn: fresh(rng).into(), queued, profile })
             }
             Next::CallModel { turn, round, attempt, .. } => {
                 self.asked.push((turn, round, attempt));
@@ -202,13 +216,15 @@ impl Generator {
                 },
             }),
             Next::UsePlanTool { turn, call } => {
-                let command = ModelCommand::UsePlanTool { call, fresh: fresh(rng).into() };
+                let given =
+                    Given { fresh: fresh(rng).into(), profiles: ["coder".to_owned()].into() };
+                let command = ModelCommand::UsePlanTool { call, given };
                 let requested = session
                     .turn
                     .as_ref()
                     .and_then(|turn| turn.calls().iter().find(|asked| asked.requested.id == call));
                 let name = match requested.map(|asked| asked.requested.tool.as_str()) {
-                    Some("plan_set_content") => "content",
+                    Some("plan_set_content" | "plan_finalize" | "plan_submit") => "content",
                     Some("plan_report") => "report",
                     Some(_) | None => "step",
                 };
@@ -302,6 +318,21 @@ impl Generator {
                     CallKind::Plan,
                 ),
                 55..=57 => ("plan_set_content", "{\"plan_markdown\":\" \"}".into(), CallKind::Plan),
+                58..=63 if self.strategy == Strategy::Collect => {
+                    ("write_file", "{}".to_owned(), facts(Effect::Write, Repeat::AskFirst))
+                }
+                _ if self.strategy == Strategy::Collect => {
+                    ("plan_finalize", "{}".to_owned(), CallKind::Plan)
+                }
+                58..=60 if self.strategy == Strategy::Build => {
+                    ("plan_remove_step", format!("{{\"step\":{}}}", rng.u32(1..4)), CallKind::Plan)
+                }
+                61..=64 if self.strategy == Strategy::Build => (
+                    "plan_update_step",
+                    format!("{{\"step\":{},\"title\":\"t{}\"}}", rng.u32(1..4), rng.u8(0..3)),
+                    CallKind::Plan,
+                ),
+                _ if self.strategy == Strategy::Build => building(rng),
                 _ => (
                     "plan_set_content",
                     format!("{{\"plan_markdown\":\"# Plan {}\"}}", rng.u32(..)),
@@ -316,8 +347,44 @@ impl Generator {
                 kind,
             }
         });
-        Answer { text: text.into(), calls: calls.collect(), usage: Usage { input: 1, output: 1 } }
+        let mut calls: Vec<_> = calls.collect();
+        let writes = session.plan().is_some_and(|plan| plan.strategy == Strategy::Build);
+        if writes && !executes && rng.u8(0..10) < 4 {
+            calls.extend(whole(rng));
+        }
+        Answer { text: text.into(), calls, usage: Usage { input: 1, output: 1 } }
     }
+}
+
+fn coder() -> Profile {
+    Profile::new("coder", "", "m", None, None)
+}
+
+const GOAL: (&str, &str) = ("plan_create", "{\"goal\":\"g\"}");
+const METADATA: (&str, &str) = (
+    "plan_set_metadata",
+    "{\"assumptions\":[\"a\"],\"risks\":[\"r\"],\"verification\":[\"v\"],\"files\":[\"f\"]}",
+);
+const STEP: (&str, &str) =
+    ("plan_add_step", "{\"title\":\"t\",\"instructions\":\"i\",\"profile\":\"coder\"}");
+const SUBMIT: (&str, &str) = ("plan_submit", "{}");
+
+/// One call that builds.
+fn building(rng: &mut Rng) -> (&'static str, String, CallKind) {
+    let (tool, arguments) = [GOAL, METADATA, STEP, SUBMIT][rng.usize(0..4)];
+    (tool, arguments.into(), CallKind::Plan)
+}
+
+/// The calls that build a whole plan.
+fn whole(rng: &mut Rng) -> Vec<RequestedCall> {
+    let call = |(tool, arguments): (&str, &str)| RequestedCall {
+        id: fresh(rng).into(),
+        wire_id: "w".into(),
+        tool: tool.into(),
+        arguments: arguments.into(),
+        kind: CallKind::Plan,
+    };
+    [GOAL, METADATA, STEP, STEP, SUBMIT].map(call).into()
 }
 
 fn fresh(rng: &mut Rng) -> Uuid {

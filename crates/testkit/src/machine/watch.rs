@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planwright_domain::{
     actor::Standing,
-    command::{Decision, PersonCommand, SessionCommand, SystemCommand},
+    command::{Approving, Decision, PersonCommand, SessionCommand, SystemCommand},
     digest::Digest,
     effect::Effect,
     id::{CallId, PlanId},
@@ -23,6 +23,8 @@ pub(super) struct Watcher {
     answers: BTreeMap<CallId, u32>,
     started: BTreeSet<(CallId, u32)>,
     harmless: BTreeSet<CallId>,
+    settled: BTreeSet<(PlanId, u32)>,
+    plan: Option<PlanId>,
     version: u64,
 }
 
@@ -51,7 +53,7 @@ impl Watcher {
                 if person.standing != Standing::Decides {
                     return Err("model-never-approves: someone who may only speak decided".into());
                 }
-                if let Decision::Approve { digest, .. } = decision {
+                if let Decision::Approve(Approving { digest, .. }) = decision {
                     let plan = session.plan().ok_or("approved-as-read: no plan was approved")?;
                     let head = plan
                         .current
@@ -78,8 +80,18 @@ impl Watcher {
             }
         }
         for event in news {
-            if let SessionEvent::Turn(TurnEvent::CallStarted { call, .. }) = event {
-                self.gate(session, *call)?;
+            match event {
+                SessionEvent::Turn(TurnEvent::CallStarted { call, step: Some(step), .. }) => {
+                    self.replay(session, *call, *step)?;
+                }
+                SessionEvent::Turn(TurnEvent::CallStarted { call, step: None, .. }) => {
+                    self.gate(session, *call)?;
+                }
+                SessionEvent::Turn(_)
+                | SessionEvent::Plan(_)
+                | SessionEvent::MessageQueued { .. }
+                | SessionEvent::CauseWithdrawn { .. }
+                | SessionEvent::ViewReset { .. } => {}
             }
         }
         Ok(())
@@ -140,6 +152,23 @@ impl Watcher {
         }
     }
 
+    /// A recorded call runs as a step of the approved revision that runs, and never once it came out.
+    fn replay(&self, session: &Session, call: CallId, step: u32) -> Result<(), String> {
+        let plan = session.plan().ok_or("approved-as-read: a step without a plan")?;
+        let head = plan.steps().iter().find(|head| head.number == step);
+        let head = head.ok_or("approved-as-read: a step that was not approved")?;
+        if head.call(plan.id, plan.executions) != call {
+            return Err("approved-as-read: a call that is not its step's".into());
+        }
+        if plan.status.name() != "executing" || !self.approved.contains_key(&plan.id) {
+            return Err("approved-as-read: a step outside a running approved plan".into());
+        }
+        if self.settled.contains(&(plan.id, step)) {
+            return Err("effects-bracketed: a step that came out was run again".into());
+        }
+        Ok(())
+    }
+
     /// Every write or external effect runs under the lease of the plan that its turn executes.
     fn gate(&self, session: &Session, call: CallId) -> Result<(), String> {
         let effect =
@@ -161,8 +190,15 @@ impl Watcher {
     fn count(&mut self, event: &SessionEvent) -> Result<(), String> {
         match event {
             SessionEvent::Plan(PlanEvent::PlanStarted { plan, .. }) => {
+                self.plan = Some(*plan);
                 if self.plans.insert(*plan, None).is_some() {
                     return Err("single-active-plan: a plan started twice".into());
+                }
+            }
+            SessionEvent::Plan(PlanEvent::StepEnded { step, end, .. }) if end.is_settled() => {
+                let plan = self.plan.ok_or("a step came out without a plan")?;
+                if !self.settled.insert((plan, *step)) {
+                    return Err("one-decision: a step came out twice".into());
                 }
             }
             SessionEvent::Plan(PlanEvent::PlanEnded { plan, ended, .. }) => {
@@ -190,7 +226,7 @@ impl Watcher {
                 if !self.started.insert((*call, *attempt)) {
                     return Err("effects-bracketed: the same try started twice".into());
                 }
-                if *attempt > 1 && !self.harmless.contains(call) {
+                if *attempt > 1 && self.asked.contains_key(call) && !self.harmless.contains(call) {
                     return Err("effects-bracketed: an effect was repeated unasked".into());
                 }
             }

@@ -141,6 +141,9 @@ shutdown-timeout = "2s"
 
 [bifrost]
 default-provider = "{provider}"
+# A log whose sequencer was killed is sealed and taken over at once, not after fifteen seconds.
+auto-recovery-interval = "1s"
+seal-retry-interval = "500ms"
 
 [metadata-client]
 addresses = [{peers}]

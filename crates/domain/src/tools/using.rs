@@ -1,0 +1,271 @@
+//! What a call of a plan tool brings about, and what the model reads.
+
+use serde::Deserialize;
+
+use crate::{
+    command::Given,
+    next::is_recorded,
+    plan::{
+        Plan, PlanEvent, Strategy,
+        authoring::{self, Authoring, Metadata},
+        decide::{self, Report},
+        draft::Draft,
+        refusal::PlanRefusal,
+        step::StepEnd,
+    },
+    session::Session,
+    tools::{PlanTool, available},
+    turn::{RequestedCall, Told, Turn, Work},
+};
+
+/// Answers a call of a plan tool, or records a call as a step.
+pub(crate) fn use_plan_tool(
+    session: &Session,
+    turn: &Turn,
+    call: &RequestedCall,
+    given: &Given,
+) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
+    let name = &call.tool;
+    let state =
+        |state: &str| PlanRefusal::ToolUnavailable { tool: name.clone(), state: state.into() };
+    let plan =
+        session.plan().ok_or_else(|| state("plan work is not active; a person sends /plan on"))?;
+    if is_recorded(plan, call) {
+        return Ok((authoring::record(plan, call)?, Told::Planned));
+    }
+    let tool = available(session, turn).into_iter().find(|tool| tool.name() == name);
+    let tool = tool.ok_or_else(|| state(&format!("the plan is {}", plan.status.word())))?;
+    let writing = Authoring { identity: &session.identity, turn_started: turn.started, given };
+    if PlanTool::is_drafting(name) {
+        authoring::writable(plan, writing)?;
+    }
+    let arguments = &call.arguments;
+    match tool {
+        PlanTool::Get => {
+            parse::<NoArguments>(name, arguments)?;
+            Ok((Vec::new(), get(plan)))
+        }
+        PlanTool::List => {
+            parse::<NoArguments>(name, arguments)?;
+            Ok((Vec::new(), Told::Plans))
+        }
+        PlanTool::SetContent => {
+            let SetContent { plan_markdown, title } = parse(name, arguments)?;
+            let events = authoring::set_content(plan, writing, &plan_markdown, title.as_deref())?;
+            Ok(saved(events))
+        }
+        PlanTool::Finalize => {
+            let Finalize { summary } = parse(name, arguments)?;
+            let summary = summary.unwrap_or_else(|| turn.said.clone());
+            Ok(saved(authoring::finalize(plan, writing, &summary)?))
+        }
+        PlanTool::Submit => {
+            parse::<NoArguments>(name, arguments)?;
+            Ok(saved(authoring::submit(plan, writing)?))
+        }
+        PlanTool::Create => {
+            let Create { goal, title } = parse(name, arguments)?;
+            let events = authoring::create(plan, &goal, title.as_deref())?;
+            Ok((events, text(format!("Plan {} is a draft. Add metadata and steps.", plan.id))))
+        }
+        PlanTool::SetMetadata => {
+            let SetMetadata { assumptions, risks, verification, files } = parse(name, arguments)?;
+            let given = Metadata { assumptions, risks, verification, files };
+            Ok((authoring::set_metadata(plan, given)?, text("Saved.".into())))
+        }
+        PlanTool::AddStep => {
+            let AddStep { title, instructions, profile } = parse(name, arguments)?;
+            let events = authoring::add_step(plan, writing, &title, &instructions, &profile)?;
+            let number = authoring::working(plan).next_number(plan.numbered);
+            Ok((events, text(format!("Step {number} was added."))))
+        }
+        PlanTool::UpdateStep => {
+            let UpdateStep { step, title, instructions, profile } = parse(name, arguments)?;
+            let (title, instructions) = (title.as_deref(), instructions.as_deref());
+            let profile = profile.as_deref();
+            let events = authoring::update_step(plan, writing, step, title, instructions, profile)?;
+            Ok((events, text(format!("Step {step} was changed."))))
+        }
+        PlanTool::RemoveStep => {
+            let RemoveStep { step } = parse(name, arguments)?;
+            let events = authoring::remove_step(plan, step)?;
+            Ok((events, text(format!("Step {step} was removed; the others keep their numbers."))))
+        }
+        PlanTool::Report => {
+            let ReportArguments { status, summary, evidence, step } = parse(name, arguments)?;
+            let report = match status {
+                ReportStatus::Done => Report::Done { summary, evidence },
+                ReportStatus::Failed => Report::Failed { summary },
+                ReportStatus::Blocked => Report::Blocked { summary },
+            };
+            reported(plan, turn, step, report)
+        }
+    }
+}
+
+/// What the model reports, of the whole execution or of the step that its turn does.
+fn reported(
+    plan: &Plan,
+    turn: &Turn,
+    named: Option<u32>,
+    report: Report,
+) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
+    let words = |what: &str| text(format!("Recorded. {what}; tell the person in a sentence."));
+    let Work::Does { step } = turn.work else {
+        return Ok((vec![decide::report(plan, report)], words("The execution has ended")));
+    };
+    if named.is_some_and(|named| named != step) {
+        return Err(PlanRefusal::NotThisStep { named: named.unwrap_or_default(), step });
+    }
+    let (after, end, summary) = match &report {
+        Report::Done { summary, .. } => {
+            (plan.unsettled().find(|other| other.number != step), StepEnd::Done, summary)
+        }
+        Report::Failed { summary } => (None, StepEnd::Failed { why: summary.clone() }, summary),
+        Report::Blocked { .. } => {
+            return Ok((vec![decide::report(plan, report)], words("The execution waits")));
+        }
+    };
+    let ended = PlanEvent::StepEnded { step, end, summary: Some(summary.clone()) };
+    let then = match after {
+        Some(after) => PlanEvent::StepQueued { plan: plan.id, step: after.number },
+        None => decide::report(plan, report),
+    };
+    Ok((vec![ended, then], words(&format!("Step {step} has ended"))))
+}
+
+fn get(plan: &Plan) -> Told {
+    let draft = |draft: &Draft| match plan.strategy {
+        Strategy::Collect => draft.steps.iter().fold(String::new(), |text, step| {
+            format!("{text}{}. {}\n", step.number, step.head().in_words())
+        }),
+        Strategy::Build | Strategy::Document => draft.to_markdown(),
+    };
+    match (&plan.draft, &plan.current) {
+        (Some(open), _) => {
+            text(format!("Draft of plan {}, not proposed yet:\n\n{}", plan.id, draft(open)))
+        }
+        (None, None) => text(match plan.strategy {
+            Strategy::Document => "The plan is empty. Save a draft with plan_set_content.".into(),
+            Strategy::Collect => "Nothing is planned yet. Call the tools that should run.".into(),
+            Strategy::Build => "The plan is empty. Begin with plan_create.".into(),
+        }),
+        (None, Some(head)) => Told::Revision {
+            digest: head.digest,
+            heading: format!("{}, revision {}: {}", plan.status.word(), head.number, head.title),
+        },
+    }
+}
+
+/// What the model reads of content that was saved, or of a plan that came to nothing.
+fn saved(events: Vec<PlanEvent>) -> (Vec<PlanEvent>, Told) {
+    let added = events.iter().find_map(|event| match event {
+        PlanEvent::RevisionAdded { revision, digest } => Some((revision, digest)),
+        PlanEvent::PlanStarted { .. }
+        | PlanEvent::DraftChanged { .. }
+        | PlanEvent::RevisionShown { .. }
+        | PlanEvent::ChangesRequested { .. }
+        | PlanEvent::PlanApproved { .. }
+        | PlanEvent::ExecutionStarted { .. }
+        | PlanEvent::StepQueued { .. }
+        | PlanEvent::StepEnded { .. }
+        | PlanEvent::ExecutionPaused { .. }
+        | PlanEvent::PlanFailed { .. }
+        | PlanEvent::PlanEnded { .. } => None,
+    });
+    let words = match added {
+        None => "Nothing was planned; the plan is cancelled and plan work has ended.".into(),
+        Some((revision, digest)) => format!(
+            "Saved as revision {} of plan {} ({}). It waits for a person's approval.",
+            revision.number,
+            revision.plan,
+            digest.short()
+        ),
+    };
+    (events, text(words))
+}
+
+fn text(text: String) -> Told {
+    Told::Text { text }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoArguments {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetContent {
+    plan_markdown: String,
+    title: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Finalize {
+    summary: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    goal: String,
+    title: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetMetadata {
+    assumptions: Option<Vec<String>>,
+    risks: Option<Vec<String>>,
+    verification: Option<Vec<String>>,
+    files: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddStep {
+    title: String,
+    instructions: String,
+    profile: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpdateStep {
+    step: u32,
+    title: Option<String>,
+    instructions: Option<String>,
+    profile: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RemoveStep {
+    step: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReportArguments {
+    status: ReportStatus,
+    summary: String,
+    evidence: Option<String>,
+    step: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ReportStatus {
+    Done,
+    Failed,
+    Blocked,
+}
+
+fn parse<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a str) -> Result<T, PlanRefusal> {
+    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+    serde_json::from_str(arguments).map_err(|error| PlanRefusal::BadArguments {
+        tool: tool.into(),
+        problem: error.to_string(),
+    })
+}
