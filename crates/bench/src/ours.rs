@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::{Person, Standing},
     identity::SessionIdentity,
-    next::{Next, next},
+    next::next,
     turn::{ModelFailure, Usage},
 };
 use planwright_outbound::{
@@ -137,12 +137,13 @@ impl Ours {
             | Reply::Status(_)
             | Reply::Diff(_)
             | Reply::Plans(_)
+            | Reply::Comments(_)
             | Reply::Nothing(_)
             | Reply::Help) => anyhow::bail!("{line}: {other:?}"),
         }
         loop {
             let session = self.runtime.session(identity).await?;
-            if matches!(next(&session), Next::Nothing | Next::WaitForPerson(_)) {
+            if next(&session).is_rest() {
                 return Ok(());
             }
             ear.next().await;
@@ -212,7 +213,7 @@ impl Model for AtOnce {
         } else {
             String::new()
         };
-        Ok(ModelAnswer { text, calls, usage: Some(Usage { input: 100, output: 10 }) })
+        Ok(ModelAnswer { text, calls, usage: Some(Usage::tokens(100, 10)) })
     }
 
     fn window_tokens(&self) -> usize {

@@ -1,8 +1,9 @@
 //! What people type: a message, or a command that begins with `/`.
 
 use crate::{
-    command::{Ending, Start, Verdict},
-    plan::{Strategy, step::OnFailure},
+    command::{Ending, Permit, Start, Verdict},
+    effect::Declared,
+    plan::{Strategy, front_matter, step::OnFailure},
 };
 
 /// What a line means.
@@ -36,6 +37,8 @@ pub enum Look {
     Diff(Option<(u32, u32)>),
     /// `/plan list`
     List,
+    /// `/plan comments`
+    Comments,
 }
 
 /// What people ask to happen.
@@ -53,9 +56,22 @@ pub enum Act {
         start: Start,
         /// What happens to the rest when a recorded call fails.
         on_failure: OnFailure,
+        /// What is leased instead of what the plan declares.
+        grant: Option<Declared>,
+        /// What the execution must be told.
+        note: Option<String>,
+    },
+    /// `/allow <id> [plan]`, `/deny <id>`, `/plan replan <text>`
+    Permit {
+        /// The digest of the call, or the beginning of it; the one that waits if none is named.
+        named: Option<String>,
+        /// The decision.
+        permit: Permit,
     },
     /// `/plan changes <text>`
     Changes(String),
+    /// `/plan edit <document>`
+    Edit(String),
     /// `/plan reject [why]`
     Reject(Option<String>),
     /// `/plan resume`
@@ -96,18 +112,31 @@ pub enum LineRefusal {
 }
 
 /// Every command with its words, as `/help` lists them.
-pub const HELP: [(&str, &str); 15] = [
+pub const HELP: [(&str, &str); 19] = [
     ("/plan on [document|collect|build]", "begin plan work in this session"),
     ("/plan status", "where the plan stands, and what waits for you"),
     ("/plan show [rev]", "read a revision in full"),
     ("/plan diff [a b]", "what changed between two revisions"),
     ("/plan list", "the plans of this session"),
-    ("/plan approve [rev] [hold] [continue]", "approve exactly what you were shown last"),
-    ("/plan changes <text>", "ask for a newer revision; begin with 12: to speak of line 12"),
+    (
+        "/plan approve [rev] [hold] [continue] [ask] [tools=a,b] [paths=src/] [hosts=h] [spend=2] [calls=9] [expires=2h] [note …]",
+        "approve exactly what you were shown last",
+    ),
+    (
+        "/plan changes <text>",
+        "ask for a newer revision; begin with 12: or step 2: to speak of a place",
+    ),
+    ("/plan comments", "what was asked for, and what became of it"),
+    ("/plan edit <document>", "write the document yourself"),
     ("/plan reject [why]", "end the plan unexecuted"),
     ("/plan resume · /plan stop", "go on with an execution, or pause it"),
     ("/plan skip <step>", "leave a step out; /plan resume then goes on"),
     ("/plan settle <call> happened|not", "say what became of a call in doubt"),
+    (
+        "/allow <id> [plan] · /deny <id>",
+        "decide on a call that waits: once, until the plan ends, or not",
+    ),
+    ("/plan replan <text>", "instead of allowing a call: have the plan revised"),
     ("/plan done · /plan off", "end plan work: as finished, or as cancelled"),
     ("/stop", "end what the agent is doing now"),
     ("/reset", "end everything here and start a new view"),
@@ -126,13 +155,15 @@ pub fn parse(line: &str) -> Result<Line, LineRefusal> {
     let (verb, rest) = split(command);
     Ok(Line::Command(match verb {
         "plan" => plan(rest)?,
+        "allow" => ChatCommand::Act(permit(rest, Some(Permit::Once))),
+        "deny" => ChatCommand::Act(permit(rest, None)),
         "stop" => ChatCommand::Act(Act::Stop),
         "reset" => ChatCommand::Act(Act::Reset),
         "help" => ChatCommand::Help,
         _ => {
             return Err(LineRefusal::Unknown(
                 format!("/{verb}"),
-                nearest(verb, &["/plan status", "/stop", "/reset", "/help"]),
+                nearest(verb, &["/plan status", "/allow", "/deny", "/stop", "/reset", "/help"]),
             ));
         }
     }))
@@ -165,17 +196,12 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
             ChatCommand::Look(Look::Diff(Some((first, second))))
         }
         "list" => ChatCommand::Look(Look::List),
-        "approve" => {
-            let (mut start, mut on_failure, mut named) = (Start::AtOnce, OnFailure::Stop, None);
-            for word in rest.split_whitespace() {
-                match word {
-                    "hold" => start = Start::Hold,
-                    "continue" => on_failure = OnFailure::Continue,
-                    other => named = Some(other.to_owned()),
-                }
-            }
-            ChatCommand::Act(Act::Approve { named, start, on_failure })
+        "approve" => ChatCommand::Act(approve(rest)?),
+        "comments" => ChatCommand::Look(Look::Comments),
+        "edit" if rest.is_empty() => {
+            return Err(bad("/plan edit", "needs the whole document".into()));
         }
+        "edit" => ChatCommand::Act(Act::Edit(rest.to_owned())),
         "changes" if rest.is_empty() => {
             return Err(bad("/plan changes", "needs the words of what should change".into()));
         }
@@ -183,6 +209,13 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
         "reject" => ChatCommand::Act(Act::Reject((!rest.is_empty()).then(|| rest.to_owned()))),
         "resume" => ChatCommand::Act(Act::Resume),
         "stop" => ChatCommand::Act(Act::PlanStop),
+        "replan" if rest.is_empty() => {
+            return Err(bad("/plan replan", "needs the words of what should change".into()));
+        }
+        "replan" => {
+            let permit = Permit::Replan { text: rest.to_owned() };
+            ChatCommand::Act(Act::Permit { named: None, permit })
+        }
         "skip" => match rest.trim_start_matches("step").trim().parse() {
             Ok(step) => ChatCommand::Act(Act::Skip(step)),
             Err(_) => return Err(bad("/plan skip", "needs the number of a step".into())),
@@ -212,6 +245,9 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
                 "/plan stop",
                 "/plan settle",
                 "/plan skip",
+                "/plan replan",
+                "/plan comments",
+                "/plan edit",
             ];
             return Err(LineRefusal::Unknown(
                 format!("/plan {other}"),
@@ -219,6 +255,44 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
             ));
         }
     })
+}
+
+/// `[rev] [hold] [continue] [ask] [tools=…] [paths=…] [hosts=…] [spend=…] [calls=…] [expires=…] [note …]`
+fn approve(words: &str) -> Result<Act, LineRefusal> {
+    let (words, note) = match words.split_once("note ") {
+        Some((words, note)) => (words, Some(note.trim().to_owned())),
+        None => (words, None),
+    };
+    let (mut start, mut on_failure, mut named) = (Start::AtOnce, OnFailure::Stop, None);
+    let mut grant: Option<Declared> = None;
+    for word in words.split_whitespace() {
+        match (word, word.split_once('=')) {
+            ("hold", _) => start = Start::Hold,
+            ("continue", _) => on_failure = OnFailure::Continue,
+            ("ask", _) => grant = Some(grant.unwrap_or_default()),
+            (_, Some((part, value))) => {
+                front_matter::set(grant.get_or_insert_default(), part, value).map_err(
+                    |refusal| LineRefusal::BadWords {
+                        command: "/plan approve",
+                        problem: refusal.to_string(),
+                    },
+                )?;
+            }
+            (other, None) => named = Some(other.to_owned()),
+        }
+    }
+    Ok(Act::Approve { named, start, on_failure, grant, note })
+}
+
+/// `/allow <id> [plan]` and `/deny <id>`.
+fn permit(words: &str, allowed: Option<Permit>) -> Act {
+    let (id, rest) = split(words);
+    let permit = match (allowed, rest) {
+        (Some(_), "plan") => Permit::UntilPlanEnds,
+        (Some(permit), _) => permit,
+        (None, _) => Permit::Deny,
+    };
+    Act::Permit { named: (!id.is_empty()).then(|| id.to_owned()), permit }
 }
 
 fn revision(command: &'static str, word: &str) -> Result<u32, LineRefusal> {

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     actor::{Actor, Person},
     digest::Digest,
-    effect::{Bracket, ToolFacts},
+    effect::{Aim, Bracket, Declared, ToolFacts},
     id::{CallId, CommandId, PlanId, Seq, TurnId},
-    plan::{Comment, Reads, Strategy, step::OnFailure},
+    plan::{Reads, Strategy, review::Comment, step::OnFailure},
     time::Time,
     turn::{Answer, CallResult, ModelFailure, Profile},
 };
@@ -83,6 +83,15 @@ pub enum PersonCommand {
     Stop,
     /// `/plan stop`: pause the execution only.
     PausePlan,
+    /// Write the document anew: a revision by a person. It needs [`crate::actor::Standing::Decides`].
+    EditPlan {
+        /// The digest of what was edited; none if nothing was written yet.
+        base: Option<Digest>,
+        /// The document.
+        markdown: String,
+        /// The id of a successor, should there be one.
+        fresh: PlanId,
+    },
     /// A surface has shown this revision to this person in full.
     RecordShown {
         /// The digest of what was shown.
@@ -122,6 +131,13 @@ pub enum Decision {
     },
     /// Start a held plan, or go on with a paused or failed one.
     Resume,
+    /// Decide on a call that waits for permission.
+    Permit {
+        /// The digest of the call as it was shown.
+        digest: Digest,
+        /// The decision.
+        permit: Permit,
+    },
     /// Leave a step out.
     SkipStep {
         /// Its number.
@@ -147,6 +163,8 @@ pub struct Approving {
     pub start: Start,
     /// What happens to the rest when a recorded call fails.
     pub on_failure: OnFailure,
+    /// What is leased instead of what the plan declares.
+    pub grant: Option<Declared>,
     /// What there is to be leased.
     pub terms: Terms,
 }
@@ -156,7 +174,7 @@ impl Approving {
     #[must_use]
     pub fn of(digest: Digest, terms: Terms) -> Self {
         let (notes, start, on_failure) = (Vec::new(), Start::AtOnce, OnFailure::Stop);
-        Self { digest, notes, start, on_failure, terms }
+        Self { digest, notes, start, on_failure, grant: None, terms }
     }
 }
 
@@ -167,6 +185,8 @@ pub struct Terms {
     pub schemas: BTreeMap<String, Digest>,
     /// The agent profiles, with the digests of what they are.
     pub profiles: BTreeMap<String, Digest>,
+    /// Whether the price of every model is known.
+    pub priced: bool,
 }
 
 /// Whether an approved plan starts at once.
@@ -177,6 +197,23 @@ pub enum Start {
     AtOnce,
     /// The plan waits for `/plan resume`.
     Hold,
+}
+
+/// What a person says to a call that waits for permission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Permit {
+    /// This call, once.
+    Once,
+    /// This tool, on what the call is aimed at, until the plan ends.
+    UntilPlanEnds,
+    /// Not this call.
+    Deny,
+    /// Not this call: the plan is to be revised.
+    Replan {
+        /// What should change.
+        text: String,
+    },
 }
 
 /// What a person found out about a call in doubt.
@@ -270,6 +307,13 @@ pub enum SystemCommand {
         calls: Vec<StartingCall>,
         /// The bracket of the effects.
         bracket: Bracket,
+        /// Until when a call that is not leased waits for a person.
+        ask_until: Time,
+    },
+    /// Nobody decided on a call in time.
+    ExpireAsk {
+        /// The call.
+        call: CallId,
     },
     /// A tool call ended.
     RecordResult {
@@ -298,4 +342,6 @@ pub struct StartingCall {
     pub attempt: u32,
     /// The tool as it stands now; none if it is gone.
     pub tool: Option<ToolFacts>,
+    /// What the call is aimed at.
+    pub aim: Aim,
 }

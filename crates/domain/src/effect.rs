@@ -69,8 +69,65 @@ pub struct Bracket {
     pub deadline: Time,
 }
 
+/// What one call is aimed at, as its tool reads the arguments. Both empty: the tool does not say.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Aim {
+    /// Paths under the workspace root.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub paths: BTreeSet<String>,
+    /// Hosts.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hosts: BTreeSet<String>,
+}
+
+impl Aim {
+    /// What a grant for calls like this one covers: the directory of each path, and the hosts.
+    #[must_use]
+    pub fn pattern(&self) -> Option<Self> {
+        let directory = |path: &String| match path.rsplit_once('/') {
+            Some((directory, _)) => format!("{directory}/"),
+            None => path.clone(),
+        };
+        let paths: BTreeSet<_> = self.paths.iter().map(directory).collect();
+        let pattern = Self { paths, hosts: self.hosts.clone() };
+        (pattern != Self::default()).then_some(pattern)
+    }
+
+    /// Whether everything that a call is aimed at lies in this.
+    #[must_use]
+    pub fn covers(&self, call: &Self) -> bool {
+        *call != Self::default()
+            && call.paths.iter().all(|path| lies_under(path, &self.paths))
+            && call.hosts.iter().all(|host| is_host_of(host, &self.hosts))
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        self.paths.iter().chain(&self.hosts).map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Whether a path is one of these, or lies in one that ends with a slash.
+fn lies_under(path: &str, leased: &BTreeSet<String>) -> bool {
+    let climbs = path.starts_with('/') || path.split('/').any(|part| part == "..");
+    let holds = |leased: &String| {
+        path == leased || (leased.ends_with('/') && path.starts_with(leased.as_str()))
+    };
+    !climbs && leased.iter().any(holds)
+}
+
+/// Whether a host is one of these, or lies under one that is written `*.name`.
+fn is_host_of(host: &str, leased: &BTreeSet<String>) -> bool {
+    let holds = |leased: &String| match leased.strip_prefix('*') {
+        Some(suffix) => suffix.starts_with('.') && host.ends_with(suffix),
+        None => host == leased,
+    };
+    leased.iter().any(holds)
+}
+
 /// The files an approval leases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathLease {
     /// None.
@@ -78,6 +135,8 @@ pub enum PathLease {
     Nothing,
     /// Everything under the workspace root.
     Workspace,
+    /// These, and what lies in those that end with a slash.
+    Under(BTreeSet<String>),
 }
 
 /// What an approval leases. It ends with the plan.
@@ -107,9 +166,13 @@ impl Envelope {
     pub fn in_words(&self) -> Vec<String> {
         let mut words = Vec::new();
         let tools: Vec<_> = self.tools.keys().map(String::as_str).collect();
-        match self.paths {
+        match &self.paths {
             PathLease::Workspace => {
                 words.push("change files under the workspace root, without asking again".into());
+            }
+            PathLease::Under(paths) => {
+                let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+                words.push(format!("change {}, without asking again", paths.join(", ")));
             }
             PathLease::Nothing => {}
         }
@@ -124,9 +187,36 @@ impl Envelope {
             words.push(format!("spend at most ${:.2}", spend as f64 / 1e6));
         }
         if let Some(calls) = self.calls_max {
-            words.push(format!("make at most {calls} calls"));
+            words.push(format!("make at most {calls} calls that change something"));
+        }
+        if let Some(end) = self.expires_at {
+            words.push(format!("until {end}"));
         }
         words
+    }
+
+    /// Why a call is outside of it, in words; nothing if it is inside.
+    #[must_use]
+    pub fn excludes(&self, tool: &str, aim: &Aim, made: u32, at: Time) -> Option<String> {
+        if !self.tools.contains_key(tool) {
+            return Some(format!("the approval does not lease {tool}"));
+        }
+        if self.expires_at.is_some_and(|end| end <= at) {
+            return Some("the lease has expired".into());
+        }
+        if let Some(max) = self.calls_max.filter(|max| made >= *max) {
+            return Some(format!("the {max} calls that were leased are made"));
+        }
+        let path = aim.paths.iter().find(|path| match &self.paths {
+            PathLease::Nothing => true,
+            PathLease::Workspace => false,
+            PathLease::Under(leased) => !lies_under(path, leased),
+        });
+        if let Some(path) = path {
+            return Some(format!("the approval does not lease {path}"));
+        }
+        let host = aim.hosts.iter().find(|host| !is_host_of(host, &self.hosts));
+        host.map(|host| format!("the approval does not lease {host}"))
     }
 
     pub(crate) fn encode(&self, encoder: Encoder) -> Encoder {
@@ -134,16 +224,70 @@ impl Envelope {
         let encoder = self.tools.iter().fold(encoder, |encoder, (name, schema)| {
             encoder.field("tool", name).bytes("schema", &schema.0)
         });
-        let paths = match self.paths {
-            PathLease::Nothing => "nothing",
-            PathLease::Workspace => "workspace",
+        let (kind, paths) = match &self.paths {
+            PathLease::Nothing => ("nothing", None),
+            PathLease::Workspace => ("workspace", None),
+            PathLease::Under(paths) => ("under", Some(paths)),
         };
-        let encoder = encoder.field("paths", paths).number("hosts", self.hosts.len() as u64);
+        let encoder = encoder.field("paths", kind);
+        let listed = paths.into_iter().flatten();
+        let encoder = listed.fold(encoder, |encoder, path| encoder.field("path", path));
+        let encoder = encoder.number("hosts", self.hosts.len() as u64);
         let encoder = self.hosts.iter().fold(encoder, |encoder, host| encoder.field("host", host));
         encoder
             .optional("spend", self.spend_micros_max.map(|spend| spend.to_string()).as_deref())
             .optional("calls", self.calls_max.map(|calls| calls.to_string()).as_deref())
             .optional("expires", self.expires_at.map(|at| at.0.to_string()).as_deref())
+    }
+}
+
+/// What a plan asks to be leased, or an approver grants instead.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Declared {
+    /// The tools, by name.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tools: BTreeSet<String>,
+    /// The paths, and what lies in those that end with a slash; `./` is the whole workspace.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub paths: BTreeSet<String>,
+    /// The hosts; `*.name` is all under a name.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hosts: BTreeSet<String>,
+    /// The most it may cost, in millionths of a dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend_micros_max: Option<u64>,
+    /// The most calls it may make that change something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_max: Option<u32>,
+    /// How long the lease lasts, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasts_micros: Option<i64>,
+}
+
+impl Declared {
+    /// The lease that an approval at this time gives, with the tools as they stand.
+    #[must_use]
+    pub fn lease(&self, schemas: &BTreeMap<String, Digest>, at: Time) -> Envelope {
+        let leased = |name: &String| Some((name.clone(), *schemas.get(name)?));
+        let paths = match &self.paths {
+            paths if paths.contains("./") => PathLease::Workspace,
+            paths if paths.is_empty() => PathLease::Nothing,
+            paths => PathLease::Under(paths.clone()),
+        };
+        Envelope {
+            tools: self.tools.iter().filter_map(leased).collect(),
+            paths,
+            hosts: self.hosts.clone(),
+            spend_micros_max: self.spend_micros_max,
+            calls_max: self.calls_max,
+            expires_at: self.lasts_micros.map(|lasts| at.plus_micros(lasts)),
+        }
+    }
+
+    /// One text for one value, for digests.
+    pub(crate) fn canonical(&self) -> String {
+        let Self { tools, paths, hosts, spend_micros_max, calls_max, lasts_micros } = self;
+        format!("{tools:?}{paths:?}{hosts:?}{spend_micros_max:?}{calls_max:?}{lasts_micros:?}")
     }
 }
 

@@ -11,7 +11,7 @@
 //!     identity::SessionIdentity, session::{decide, Session}, time::Time};
 //! let session = Session::new(SessionIdentity::parse("cli:my-first-talk").unwrap());
 //! let person = Person::new("me", "cli", Standing::Speaks);
-//! let command = PersonCommand::StartPlan { plan: uuid::Uuid::from_u128(1).into(), strategy: Default::default() };
+//! let command = PersonCommand::StartPlan { plan: uuid::Uuid::from_u128(1).into(), strategy: Default::default(), reads: Default::default() };
 //! let asked = Asked::new(uuid::Uuid::from_u128(2), Time(0), SessionCommand::Person(person, command));
 //! let session = session.fold(&decide(&session, &asked).unwrap()).unwrap();
 //! assert_eq!(session.plan().unwrap().status.word(), "Drafting");

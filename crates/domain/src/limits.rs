@@ -12,6 +12,12 @@ pub const QUEUE_MAX: usize = 1_000;
 pub const COMMENTS_MAX: usize = 200;
 /// The longest comment, note or reason.
 pub const COMMENT_BYTES_MAX: usize = 8 * 1024;
+/// How far down a front matter may end.
+pub const FRONT_MATTER_LINES_MAX: usize = 32;
+/// The most that one approval may lease.
+pub const SPEND_DOLLARS_MAX: f64 = 1_000_000.0;
+/// How many grants one plan keeps beside its approval.
+pub const GRANTS_MAX: usize = 64;
 /// How many steps one plan may have.
 pub const STEPS_MAX: usize = 200;
 /// The longest arguments of one recorded call, or instructions of one step.

@@ -52,6 +52,13 @@ pub enum Next {
         /// The call.
         call: CallId,
     },
+    /// This call waits for a person's permission, until then.
+    AwaitPermission {
+        /// The call.
+        call: CallId,
+        /// When it is denied by itself.
+        until: Time,
+    },
     /// Make these calls: reads of one answer together, the rest one by one, in order.
     RunCalls(Vec<DueCall>),
     /// These calls are being made: wait, unless nobody works on them any more.
@@ -88,6 +95,8 @@ pub enum Waiting {
     Resume,
     /// A word on a call whose outcome is unknown.
     Doubt,
+    /// Permission for a call.
+    Permission,
 }
 
 /// When a session needs someone to act.
@@ -121,11 +130,20 @@ pub fn next(session: &Session) -> Next {
         Step::Calls(calls) if calls.iter().any(|call| matches!(call.state, CallState::Open(_))) => {
             started(session)
         }
-        Step::Calls(calls) => due_calls(session, turn, calls),
+        Step::Calls(calls) => match &session.ask {
+            Some(ask) => Next::AwaitPermission { call: ask.call, until: ask.expires },
+            None => due_calls(session, turn, calls),
+        },
     }
 }
 
 impl Next {
+    /// Whether nothing is under way: the session is at rest, or only a person can move it.
+    #[must_use]
+    pub fn is_rest(&self) -> bool {
+        matches!(self, Self::Nothing | Self::WaitForPerson(_) | Self::AwaitPermission { .. })
+    }
+
     /// When someone must act on it.
     #[must_use]
     pub fn due(&self) -> Due {
@@ -133,6 +151,7 @@ impl Next {
             Self::Nothing | Self::WaitForPerson(_) => Due::Never,
             Self::StartTurn(_) | Self::UsePlanTool { .. } | Self::RunCalls(_) => Due::Now,
             Self::CallModel { not_before, .. } => not_before.map_or(Due::Now, Due::At),
+            Self::AwaitPermission { until, .. } => Due::At(*until),
             Self::AwaitModel { bracket, .. } => Due::At(bracket.deadline),
             Self::AwaitCalls(calls) => {
                 let first = calls.iter().map(|call| call.bracket.deadline).min();
@@ -147,6 +166,9 @@ impl Next {
 pub fn waiting(session: &Session) -> Option<Waiting> {
     if !session.doubts.is_empty() {
         return Some(Waiting::Doubt);
+    }
+    if session.ask.is_some() {
+        return Some(Waiting::Permission);
     }
     let plan = session.plan()?;
     match &plan.status {
@@ -198,7 +220,7 @@ pub fn is_recorded(plan: &Plan, call: &RequestedCall) -> bool {
 fn due_calls(session: &Session, turn: &Turn, calls: &[Call]) -> Next {
     let pending = |call: &Call| match call.state {
         CallState::Pending(attempt) => Some(DueCall { call: call.requested.id, attempt }),
-        CallState::Open(_) | CallState::Answered => None,
+        CallState::Asking(_) | CallState::Open(_) | CallState::Answered => None,
     };
     let records =
         |call: &Call| session.plan().is_some_and(|plan| is_recorded(plan, &call.requested));

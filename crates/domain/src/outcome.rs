@@ -229,6 +229,13 @@ fn done(touched: &[crate::effect::Touched], more: u64) -> Vec<String> {
 /// What a person can say next, given where the plan stands.
 #[must_use]
 pub fn quick_commands(session: &Session) -> Vec<String> {
+    if let Some(ask) = &session.ask {
+        let id = ask.digest.short();
+        let lasting = ask.plan.and_then(|_| ask.aim.pattern()).map(|_| format!("/allow {id} plan"));
+        let replan = ask.plan.map(|_| "/plan replan <text>".to_owned());
+        let words = [Some(format!("/allow {id}")), lasting, Some(format!("/deny {id}")), replan];
+        return words.into_iter().flatten().collect();
+    }
     let Some(plan) = session.plan() else { return Vec::new() };
     let words: &[&str] = match &plan.status {
         PlanStatus::Ready if plan.awaits_decision() => {

@@ -8,7 +8,7 @@
 //! - `approved-as-read`: an approval names the digest of what the person was shown.
 //! - `no-zombies`: ending plan work leaves no non-terminal plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +16,12 @@ use crate::{
     actor::{Person, PersonId, Surface},
     command::Start,
     digest::{Digest, Encoder},
-    effect::{Envelope, Touched},
+    effect::{Aim, Declared, Envelope, Touched},
     id::{PlanId, Seq},
     identity::SessionIdentity,
     plan::{
         draft::{Brief, Draft},
+        review::{Author, Comment, Reply},
         step::{OnFailure, PlanStep, StepEnd, StepHead},
     },
     time::Time,
@@ -30,7 +31,9 @@ pub(crate) mod authoring;
 pub mod decide;
 pub mod draft;
 pub mod evolve;
+pub mod front_matter;
 pub mod refusal;
+pub mod review;
 pub mod step;
 
 /// How a plan is authored.
@@ -116,6 +119,38 @@ pub struct Plan {
     pub outcomes: BTreeMap<u32, StepEnd>,
     /// The work that the plan it replaced had done, by key.
     pub carried: Vec<Digest>,
+    /// What a person allowed besides the approval, until the plan ends.
+    pub grants: Vec<Grant>,
+    /// How many calls were made under its lease.
+    pub calls_made: u32,
+    /// What its executions cost since the last start, in millionths of a dollar.
+    pub spent_micros: u64,
+    /// How many comments were made on it.
+    pub commented: u32,
+    /// The comments that no revision has answered yet.
+    pub comments_open: BTreeSet<u32>,
+    /// The revisions that each person saw or decided on last.
+    pub seen: BTreeMap<PersonId, Seen>,
+}
+
+/// The revisions that a person saw or decided on last, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The last one.
+    pub last: u32,
+    /// The one before it.
+    pub before: Option<u32>,
+}
+
+/// What a person allowed besides the approval: a tool, on what it was aimed at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The tool.
+    pub tool: String,
+    /// The schema it had.
+    pub schema: Digest,
+    /// What it may be aimed at.
+    pub scope: Aim,
 }
 
 /// Where a plan stands. Terminal plans are not held: plan work is then inactive.
@@ -171,6 +206,21 @@ pub enum PauseReason {
         /// Its name.
         tool: String,
     },
+    /// A call is outside what was approved, and waits for a person.
+    AsksPermission {
+        /// The tool.
+        tool: String,
+    },
+    /// Nobody decided on a call in time; it was denied.
+    PermissionExpired {
+        /// The tool.
+        tool: String,
+    },
+    /// The money that was leased is spent.
+    OutOfBudget {
+        /// How much was leased, in millionths of a dollar.
+        micros: u64,
+    },
     /// The profile of a step is not there, or not the one that was approved.
     ProfileChanged {
         /// Its name.
@@ -196,6 +246,16 @@ impl PauseReason {
             Self::ToolChanged { tool } => {
                 format!("the tool {tool} is not the one that was approved")
             }
+            Self::AsksPermission { tool } => {
+                format!("a call of {tool} is outside what was approved; allow or deny it")
+            }
+            Self::PermissionExpired { tool } => {
+                format!("nobody decided on a call of {tool} in time, so it was denied")
+            }
+            Self::OutOfBudget { micros } => format!(
+                "the ${:.2} that were leased are spent; /plan resume leases as much again",
+                *micros as f64 / 1e6
+            ),
             Self::ProfileChanged { profile } => {
                 format!("the profile {profile} is gone, or not the one that was approved")
             }
@@ -292,6 +352,10 @@ pub struct RevisionHead {
     pub review: Review,
     /// Its steps; none in `document`.
     pub steps: Vec<StepHead>,
+    /// What it asks to be leased, if it says.
+    pub envelope: Option<Declared>,
+    /// How many lines its Markdown has.
+    pub lines: u32,
 }
 
 /// Whether a revision can still be approved.
@@ -323,6 +387,9 @@ pub struct Revision {
     /// What a `build` plan says besides its steps. All of it stands in the Markdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<Brief>,
+    /// What it asks to be leased, if it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<Declared>,
 }
 
 impl Revision {
@@ -338,18 +405,9 @@ impl Revision {
             .field("markdown", &self.markdown)
             .number("steps", self.steps.len() as u64);
         let encoder = self.steps.iter().fold(encoder, |encoder, step| step.encode(encoder));
-        encoder.optional("envelope", None).digest()
+        let envelope = self.envelope.as_ref().map(Declared::canonical);
+        encoder.optional("envelope", envelope.as_deref()).digest()
     }
-}
-
-/// A comment on a revision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Comment {
-    /// The line of the Markdown it speaks of, from 1; none for the whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-    /// What should change.
-    pub text: String,
 }
 
 /// What a person decided: resolved once, bound to a digest.
@@ -442,9 +500,15 @@ pub enum PlanEvent {
     /// New content: the next revision.
     RevisionAdded {
         /// The contents.
-        revision: Revision,
+        revision: Box<Revision>,
         /// Their digest.
         digest: Digest,
+        /// Who wrote it.
+        #[serde(default)]
+        author: Author,
+        /// What became of the comments on the one before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        replies: Vec<Reply>,
     },
     /// A surface showed a revision in full.
     RevisionShown {
@@ -641,18 +705,35 @@ impl Plan {
         self.revisions.get((number as usize).checked_sub(1)?).copied()
     }
 
+    /// The revision against which this person reads the current one: what they last saw or decided on
+    /// before it; 0 if there is none.
+    #[must_use]
+    pub fn read_against(&self, person: &PersonId) -> u32 {
+        let current = self.current.as_ref().map_or(0, |head| head.number);
+        match self.seen.get(person) {
+            Some(seen) if seen.last == current => seen.before.unwrap_or(0),
+            Some(seen) => seen.last,
+            None => 0,
+        }
+    }
+
     /// What this person was last shown in full at this surface.
     #[must_use]
     pub fn shown_to(&self, person: &Person) -> Option<Digest> {
         self.shown.get(&person.id)?.get(&person.surface).copied()
     }
 
-    /// What an approval of it would lease, given the tools as they stand.
+    /// What an approval of it at this time would lease, given the tools as they stand: what it declares,
+    /// or else the file tools under the workspace root. Recorded calls need no lease but themselves.
     #[must_use]
-    pub fn envelope(&self, schemas: &BTreeMap<String, Digest>) -> Envelope {
-        match self.strategy {
-            Strategy::Document | Strategy::Build => crate::tools::document_envelope(schemas),
-            Strategy::Collect => Envelope::default(),
+    pub fn envelope(&self, schemas: &BTreeMap<String, Digest>, at: Time) -> Envelope {
+        let declared = self.current.as_ref().and_then(|head| head.envelope.as_ref());
+        match (declared, self.strategy) {
+            (Some(declared), _) => declared.lease(schemas, at),
+            (None, Strategy::Document | Strategy::Build) => {
+                crate::tools::document_envelope(schemas)
+            }
+            (None, Strategy::Collect) => Envelope::default(),
         }
     }
 }

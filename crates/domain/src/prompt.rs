@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     plan::{
-        Approval, Comment, Plan, PlanStatus, Progress, Revision, Strategy,
+        Approval, Plan, PlanStatus, Progress, Revision, Strategy,
+        review::Comment,
         step::{PlanStep, StepWork},
     },
     session::Session,
@@ -38,7 +39,7 @@ pub fn plan_paragraph(session: &Session, turn: &Turn) -> Option<String> {
     Some(match plan.strategy {
         Strategy::Document => format!(
             "Plan work is active; the plan is {status}. Load it with plan_get. When you have a new draft, call \
-             plan_set_content with all of it. Files cannot be changed before a person approves it."
+             plan_set_content with all of it. Until a person approves it, every change asks them."
         ),
         Strategy::Collect if undecided => format!(
             "Plan work is active; the plan is {status}; plan_get loads it. Propose steps as tool calls: they are \
@@ -92,13 +93,12 @@ pub fn step_opening(step: &PlanStep, results: &BTreeMap<u32, String>) -> String 
 #[must_use]
 pub fn changes_opening(number: u32, comments: &[Comment]) -> String {
     let mut text = format!(
-        "Changes were requested on revision {number} of the plan. Address each comment, then save the whole plan again with plan_set_content.\n"
+        "Changes were requested on revision {number} of the plan. Save it again, with a reply to each comment in \
+         replies: {{\"comment\": 1}} if you addressed it, {{\"comment\": 1, \"declined\": \"why\"}} if not.\n"
     );
     for comment in comments {
-        match comment.line {
-            Some(line) => text.push_str(&format!("- line {line}: {}\n", comment.text)),
-            None => text.push_str(&format!("- {}\n", comment.text)),
-        }
+        let Comment { number, text: words, .. } = comment;
+        text.push_str(&format!("- comment {number}, on {}: {words}\n", comment.place()));
     }
     text
 }

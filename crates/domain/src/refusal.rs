@@ -39,6 +39,18 @@ pub enum Refusal {
         /// The call that was named.
         call: String,
     },
+    /// Nothing waits for this permission.
+    #[error("no call with this digest waits for permission; /plan status shows what does")]
+    NoSuchAsk,
+    /// The time to decide is over.
+    #[error("the time to allow this call is over; it is denied")]
+    AskExpired,
+    /// There is no plan until whose end it could be allowed.
+    #[error("no plan executes here; allow the call once, or deny it")]
+    NoPlanToGrantTo,
+    /// Nothing says what else like it would be allowed.
+    #[error("the tool does not say what the call is aimed at; allow it once, or deny it")]
+    NoPattern,
     /// It may still be under way.
     #[error(
         "the call may still be under way until its deadline; say that it did not happen only after that"
@@ -76,6 +88,10 @@ impl Refusal {
             Self::QueueFull { .. } => "queue_full",
             Self::NothingRunning => "nothing_running",
             Self::NoSuchDoubt { .. } => "no_such_doubt",
+            Self::NoSuchAsk => "no_such_ask",
+            Self::AskExpired => "ask_expired",
+            Self::NoPlanToGrantTo => "no_plan_to_grant_to",
+            Self::NoPattern => "no_pattern",
             Self::DoubtTooFresh => "doubt_too_fresh",
             Self::LegacyKeyIsNotNew { .. } => "legacy_key_is_not_new",
             Self::MovedOn { .. } => "moved_on",

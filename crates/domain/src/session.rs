@@ -9,24 +9,25 @@
 //! - `facts-only-grow`: an event is never changed or taken back; late results are added.
 //! - `session-isolation`: a command on one session reads and writes that session alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::{Person, Standing},
-    command::{Asked, Decision, PersonCommand, SessionCommand, Verdict},
+    command::{Asked, Decision, Given, PersonCommand, SessionCommand, Verdict},
+    digest::Digest,
     effect::Touched,
     id::{CallId, PlanId, Seq},
     identity::SessionIdentity,
     limits,
     plan::{
         self, Ended, PauseReason, Plan, PlanEvent, PlanStatus, PlanWork, Progress, Word,
-        refusal::PlanRefusal, step::StepEnd,
+        authoring::Authoring, refusal::PlanRefusal, step::StepEnd,
     },
     refusal::Refusal,
     turn::{
-        self, Cause, Doubt, OpenCall, Queued, Turn, TurnEnd, TurnEvent, Usage, Work,
+        self, Ask, Cause, Doubt, OpenCall, Queued, Turn, TurnEnd, TurnEvent, Usage, Work,
         decide::moved_on,
     },
 };
@@ -57,6 +58,8 @@ pub struct Session {
     pub open: BTreeMap<CallId, OpenCall>,
     /// The calls whose outcome nobody knows.
     pub doubts: BTreeMap<CallId, Doubt>,
+    /// The call that waits for a person's permission.
+    pub ask: Option<Ask>,
     /// What the model cost, all in all.
     pub usage: Usage,
     /// Where the view that the model is given begins.
@@ -78,6 +81,8 @@ pub struct EndedPlan {
     pub touched: Vec<Touched>,
     /// How many more touched things there were than are listed.
     pub touched_more: u64,
+    /// Where in the stream its last revision stands.
+    pub revision: Option<Seq>,
 }
 
 /// Everything that can happen in a session.
@@ -139,6 +144,7 @@ impl Session {
             queue: Vec::new(),
             open: BTreeMap::new(),
             doubts: BTreeMap::new(),
+            ask: None,
             usage: Usage::default(),
             view_from: Seq(0),
         }
@@ -204,6 +210,7 @@ impl Session {
                 if writes || matches!(word, Word::Model { .. }) {
                     self.planned(*plan);
                 }
+                let revision = self.plan().and_then(|plan| plan.revisions.last().copied());
                 let title = self.plan().and_then(|plan| plan.current.as_ref());
                 self.last_ended = Some(EndedPlan {
                     plan: *plan,
@@ -212,6 +219,7 @@ impl Session {
                     word: word.clone(),
                     touched: touched.clone(),
                     touched_more: *touched_more,
+                    revision,
                 });
             }
             (_, _) => {}
@@ -263,11 +271,17 @@ fn decide_person(
             let paused = plan::decide::pause(&session.work)?;
             Ok(ending_plan(session, person, paused, OpenTurn::StopIfItExecutes))
         }
+        PersonCommand::EditPlan { base, markdown, fresh } => {
+            edit(session, person, *base, markdown, *fresh)
+        }
         PersonCommand::RecordShown { digest } => {
             Ok(of_plan(plan::decide::shown(&session.work, *digest, person)?))
         }
         PersonCommand::Decide(Decision::SettleDoubt { call, verdict }) => {
             settle(session, asked, person, *call, *verdict)
+        }
+        PersonCommand::Decide(Decision::Permit { digest, permit }) => {
+            turn::permission::decide(session, asked.at, person, *digest, permit)
         }
         PersonCommand::Decide(decision) => {
             let doubts = session.doubts.len();
@@ -279,6 +293,7 @@ fn decide_person(
                 | Decision::RequestChanges { .. }
                 | Decision::Resume
                 | Decision::SkipStep { .. }
+                | Decision::Permit { .. }
                 | Decision::SettleDoubt { .. } => of_plan(decided),
             })
         }
@@ -297,6 +312,34 @@ fn say(session: &Session, person: &Person, text: &str) -> Result<Vec<SessionEven
         return Err(Refusal::QueueFull { limit: limits::QUEUE_MAX });
     }
     Ok(vec![SessionEvent::MessageQueued { text: text.to_owned(), by: person.clone() }])
+}
+
+/// A person writes the document anew. What executes or waits for the plan that it replaces ends.
+fn edit(
+    session: &Session,
+    person: &Person,
+    base: Option<Digest>,
+    markdown: &str,
+    fresh: PlanId,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    if person.standing != Standing::Decides {
+        return Err(PlanRefusal::MayNotDecide.into());
+    }
+    let plan = plan::decide::active(&session.work)?;
+    let given = Given { fresh, profiles: BTreeSet::new() };
+    let writing = Authoring {
+        identity: &session.identity,
+        // A person's word is newer than any approval.
+        turn_started: session.version.following(),
+        given: &given,
+    };
+    let edited = plan::authoring::edit(plan, writing, base, markdown, person)?;
+    let replaces = edited.iter().any(|event| matches!(event, PlanEvent::PlanEnded { .. }));
+    if replaces {
+        Ok(ending_plan(session, person, edited, OpenTurn::StopIfItExecutes))
+    } else {
+        Ok(of_plan(edited))
+    }
 }
 
 /// What becomes of the open turn when a person ends or pauses plan work.
@@ -422,6 +465,8 @@ impl SessionEvent {
                 TurnEvent::ModelCallFailed { .. } => "model_call_failed",
                 TurnEvent::ModelCallOrphaned { .. } => "model_call_orphaned",
                 TurnEvent::CallStarted { .. } => "call_started",
+                TurnEvent::PermissionAsked { .. } => "permission_asked",
+                TurnEvent::PermissionDecided { .. } => "permission_decided",
                 TurnEvent::CallFinished { .. } => "call_finished",
                 TurnEvent::CallAnswered { .. } => "call_answered",
                 TurnEvent::CallOrphaned { .. } => "call_orphaned",

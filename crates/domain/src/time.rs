@@ -1,11 +1,23 @@
 //! Points in time, as microseconds since the Unix epoch. They only ever arrive inside commands.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// A point in time: microseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Time(pub i64);
+
+impl fmt::Display for Time {
+    /// As RFC 3339, in UTC.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(time) => time.fmt(formatter),
+            Err(_) => self.0.fmt(formatter),
+        }
+    }
+}
 
 impl Time {
     /// This time, moved by so many microseconds.

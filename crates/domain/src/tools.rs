@@ -134,6 +134,21 @@ impl PlanTool {
         SPECS[self as usize].clone()
     }
 
+    /// The same, with the replies that open comments need.
+    #[must_use]
+    pub fn spec_for(self, plan: Option<&Plan>) -> Arc<ToolSpec> {
+        let plain = self.spec();
+        let writes = matches!(self, Self::SetContent | Self::Finalize | Self::Submit);
+        if !writes || plan.is_none_or(|plan| plan.comments_open.is_empty()) {
+            return plain;
+        }
+        let mut spec = (*plain).clone();
+        spec.parameters["properties"]["replies"] = json!({"type": "array", "items": {
+            "type": "object", "required": ["comment"], "properties": {
+                "comment": {"type": "integer"}, "declined": {"type": "string"}}}});
+        Arc::new(spec)
+    }
+
     fn describe(self) -> ToolSpec {
         let (description, parameters) = match self {
             Self::Get => ("Load the plan.", json!({"type": "object"})),

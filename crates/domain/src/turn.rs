@@ -15,15 +15,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::Person,
-    command::Verdict,
+    command::{Permit, Verdict},
     digest::{Digest, Encoder},
-    effect::{Bracket, Effect, ToolFacts, Touched},
+    effect::{Aim, Bracket, Effect, ToolFacts, Touched},
     id::{CallId, PlanId, Seq, TurnId},
+    identity::SessionIdentity,
     time::Time,
 };
 
 pub mod decide;
 pub mod evolve;
+pub(crate) mod gate;
+pub(crate) mod permission;
+pub(crate) mod replay;
 
 /// Why a turn happens, and where in the stream that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,6 +202,8 @@ pub struct Call {
     pub state: CallState,
     /// The step of the plan that it is, if the turn replays.
     pub step: Option<u32>,
+    /// The schema for which a person allowed it, if one did.
+    pub permit: Option<Digest>,
 }
 
 /// Where a call stands.
@@ -206,6 +212,8 @@ pub struct Call {
 pub enum CallState {
     /// It should be made, for the so-manieth time.
     Pending(u32),
+    /// It waits for a person's permission.
+    Asking(u32),
     /// It is being made.
     Open(u32),
     /// It has its result.
@@ -275,13 +283,30 @@ pub struct Usage {
     pub input: u64,
     /// Written by the model.
     pub output: u64,
+    /// What that cost, in millionths of a dollar, where the price is known.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub cost_micros: u64,
+}
+
+fn is_nothing(cost: &u64) -> bool {
+    *cost == 0
 }
 
 impl Usage {
+    /// So many tokens, at a price that is not known yet.
+    #[must_use]
+    pub fn tokens(input: u64, output: u64) -> Self {
+        Self { input, output, cost_micros: 0 }
+    }
+
     /// The sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { input: self.input + other.input, output: self.output + other.output }
+        Self {
+            input: self.input + other.input,
+            output: self.output + other.output,
+            cost_micros: self.cost_micros + other.cost_micros,
+        }
     }
 }
 
@@ -394,6 +419,50 @@ pub struct Doubt {
     pub plan: Option<PlanId>,
     /// The step of that plan that it is.
     pub step: Option<u32>,
+}
+
+/// A call that waits for a person's permission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The call.
+    pub call: CallId,
+    /// The digest of all that is asked: what a decision names.
+    pub digest: Digest,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, byte for byte.
+    pub arguments: String,
+    /// The tool as it stands.
+    pub facts: ToolFacts,
+    /// What it is aimed at.
+    pub aim: Aim,
+    /// Why it asks, in words.
+    pub why: String,
+    /// When it is denied by itself.
+    pub expires: Time,
+    /// The plan whose execution waits for it.
+    pub plan: Option<PlanId>,
+}
+
+impl Ask {
+    /// The digest of a call that asks in a session of this version. A call that asks twice asks for
+    /// two decisions.
+    #[must_use]
+    pub fn digest_of(
+        identity: &SessionIdentity,
+        version: Seq,
+        call: &RequestedCall,
+        schema: Digest,
+    ) -> Digest {
+        Encoder::of("permission")
+            .field("session", &identity.to_string())
+            .number("version", version.0)
+            .bytes("call", call.id.0.as_bytes())
+            .field("tool", &call.tool)
+            .field("arguments", &call.arguments)
+            .bytes("schema", &schema.0)
+            .digest()
+    }
 }
 
 /// An effect that has started and not ended.
@@ -522,6 +591,36 @@ pub enum TurnEvent {
         /// The step of that plan that it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<u32>,
+    },
+    /// A call is not leased: it waits for a person.
+    PermissionAsked {
+        /// The call.
+        call: CallId,
+        /// The digest of all that is asked.
+        digest: Digest,
+        /// The tool as it stands.
+        facts: ToolFacts,
+        /// What it is aimed at.
+        aim: Aim,
+        /// Why it asks, in words.
+        why: String,
+        /// When it is denied by itself.
+        expires: Time,
+        /// The plan whose execution waits for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<PlanId>,
+    },
+    /// A call that waited was decided on.
+    PermissionDecided {
+        /// The call.
+        call: CallId,
+        /// The digest of what was asked.
+        digest: Digest,
+        /// The decision.
+        permit: Permit,
+        /// Who decided; nobody, if the time ran out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Person>,
     },
     /// A tool call ended: the bracket is closed.
     CallFinished {

@@ -53,6 +53,7 @@ pub(crate) fn waiting_column(waiting: Option<Waiting>) -> Option<&'static str> {
         Waiting::Decision => "decision",
         Waiting::Resume => "resume",
         Waiting::Doubt => "doubt",
+        Waiting::Permission => "permission",
     })
 }
 

@@ -83,10 +83,8 @@ impl Model for DemoModel {
             preview(word);
             tokio::time::sleep(self.pace).await;
         }
-        let usage = Usage {
-            input: 900 + 40 * request.messages.len() as u64,
-            output: 20 + text.len() as u64 / 4,
-        };
+        let read = 900 + 40 * request.messages.len() as u64;
+        let usage = Usage::tokens(read, 20 + text.len() as u64 / 4);
         let calls = calls.into_iter().enumerate().map(|(at, (tool, arguments))| WireCall {
             wire_id: format!("demo_{}_{at}", request.messages.len()),
             tool: tool.into(),
@@ -123,7 +121,11 @@ fn first_draft(rounds: usize) -> Answer {
 
 fn revision(rounds: usize) -> Answer {
     match rounds {
-        0 => ("", vec![("plan_set_content", json!({"plan_markdown": SECOND_PLAN}).to_string())]),
+        0 => {
+            let replies = json!([{"comment": 1}]);
+            let content = json!({"plan_markdown": SECOND_PLAN, "replies": replies});
+            ("", vec![("plan_set_content", content.to_string())])
+        }
         _ => ("Revision 2 keeps a copy before anything is shortened.", vec![]),
     }
 }

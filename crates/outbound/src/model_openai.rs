@@ -12,7 +12,9 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{FailureKind, ModelFailure},
 };
-use planwright_runtime::ports::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall};
+use planwright_runtime::ports::{
+    Message, Model, ModelAnswer, ModelRequest, OnPreview, Price, WireCall,
+};
 use reqwest::{Client, Response, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 
@@ -40,6 +42,8 @@ pub struct OpenAiSettings {
     pub api_key: Option<String>,
     /// How many tokens one request may hold.
     pub window_tokens: usize,
+    /// What it costs, if that is known.
+    pub price: Option<Price>,
 }
 
 /// A model behind the OpenAI-compatible chat protocol.
@@ -119,6 +123,10 @@ impl Model for OpenAiModel {
             }
         }
         assembly.finish()
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.settings.price
     }
 
     fn window_tokens(&self) -> usize {

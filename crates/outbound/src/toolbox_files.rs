@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use cap_std::{ambient_authority, fs::Dir};
 use planwright_domain::{
-    effect::{Effect, Repeat, Touched},
+    effect::{Aim, Effect, Repeat, Touched},
     tools::{FILE_TOOLS, ToolSpec},
     turn::{CallResult, CallStatus},
 };
@@ -82,6 +82,17 @@ impl FileToolbox {
 impl Toolbox for FileToolbox {
     fn tools(&self) -> Arc<Vec<Tool>> {
         self.tools.clone()
+    }
+
+    fn aim(&self, tool: &str, arguments: &str) -> Aim {
+        let path = match Request::parse(tool, arguments) {
+            Ok(Request::Write(Write { path, .. }) | Request::Edit(Edit { path, .. })) => path,
+            Ok(Request::List(_) | Request::Grep(_) | Request::Read(_)) | Err(_) => {
+                return Aim::default();
+            }
+        };
+        let path = relative(Some(&path)).map(|path| path.display().to_string());
+        Aim { paths: path.into_iter().collect(), ..Aim::default() }
     }
 
     fn check(&self, tool: &str, arguments: &str) -> Result<(), String> {

@@ -24,6 +24,7 @@ fn model(base_url: String, api_key: Option<&str>) -> OpenAiModel {
         model: "scripted".into(),
         api_key,
         window_tokens: 1_000,
+        price: None,
     })
     .unwrap()
 }
@@ -111,7 +112,7 @@ async fn every_shape_of_a_good_answer_gives_the_same_answer() {
         let ids: std::collections::BTreeSet<_> =
             answer.calls.iter().map(|call| call.wire_id.clone()).collect();
         assert_eq!(ids.len(), 2, "{shape:?}");
-        let usage = (shape != Shape::NoUsage).then_some(Usage { input: 100, output: 10 });
+        let usage = (shape != Shape::NoUsage).then_some(Usage::tokens(100, 10));
         assert_eq!(answer.usage, usage, "{shape:?}");
     }
 }

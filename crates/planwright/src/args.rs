@@ -216,6 +216,49 @@ pub enum PlanCommand {
         /// Do not start yet.
         #[arg(long)]
         hold: bool,
+        /// Go on with the steps after one that fails.
+        #[arg(long = "continue")]
+        go_on: bool,
+        /// Lease nothing: every change asks.
+        #[arg(long)]
+        ask: bool,
+        /// Lease this instead of what the plan declares: tools=a,b paths=src/ hosts=h spend=2 calls=9 expires=2h.
+        #[arg(long, value_name = "PART=VALUE")]
+        grant: Vec<String>,
+        /// What the execution must be told.
+        #[arg(long)]
+        note: Option<String>,
+    },
+    /// Decide on a call that waits: allow it once, or until the plan ends.
+    Allow {
+        /// The beginning of its digest, as shown.
+        id: String,
+        /// Until the plan ends, on the shown path or host.
+        #[arg(long)]
+        plan: bool,
+    },
+    /// Deny a call that waits.
+    Deny {
+        /// The beginning of its digest; without it, the one that waits.
+        id: Option<String>,
+    },
+    /// Instead of allowing a call: have the plan revised.
+    Replan {
+        /// What should change.
+        #[arg(required = true)]
+        text: Vec<String>,
+    },
+    /// Leave a step out; resume then goes on without it.
+    Skip {
+        /// Its number.
+        step: u32,
+    },
+    /// What was asked for, and what became of it.
+    Comments,
+    /// Write the document yourself, from a file or from standard input.
+    Edit {
+        /// The file; without it, standard input.
+        file: Option<PathBuf>,
     },
     /// Ask for a newer revision.
     Changes {
@@ -244,8 +287,7 @@ pub enum PlanCommand {
 
 impl PlanCommand {
     /// The same, as it is typed in a chat.
-    #[must_use]
-    pub fn line(&self) -> String {
+    pub fn line(&self) -> std::io::Result<String> {
         let words = match self {
             Self::On { strategy } => format!("on {strategy}"),
             Self::Off => "off".into(),
@@ -259,9 +301,31 @@ impl PlanCommand {
                 (None | Some(_), None | Some(_)) => "diff".into(),
             },
             Self::List => "list".into(),
-            Self::Approve { revision, hold } => {
-                let hold = if *hold { "hold" } else { "" };
-                format!("approve {} {hold}", revision.as_deref().unwrap_or_default())
+            Self::Approve { revision, hold, go_on, ask, grant, note } => {
+                let mut words = vec!["approve".to_owned()];
+                words.extend(revision.clone());
+                words.extend(hold.then(|| "hold".to_owned()));
+                words.extend(go_on.then(|| "continue".to_owned()));
+                words.extend(ask.then(|| "ask".to_owned()));
+                words.extend(grant.iter().cloned());
+                words.extend(note.as_ref().map(|note| format!("note {note}")));
+                words.join(" ")
+            }
+            Self::Allow { id, plan } => {
+                return Ok(format!("/allow {id} {}", if *plan { "plan" } else { "" }));
+            }
+            Self::Deny { id } => {
+                return Ok(format!("/deny {}", id.as_deref().unwrap_or_default()));
+            }
+            Self::Replan { text } => format!("replan {}", text.join(" ")),
+            Self::Skip { step } => format!("skip {step}"),
+            Self::Comments => "comments".into(),
+            Self::Edit { file } => {
+                let text = match file {
+                    Some(file) => std::fs::read_to_string(file)?,
+                    None => std::io::read_to_string(std::io::stdin())?,
+                };
+                format!("edit {text}")
             }
             Self::Changes { text } => format!("changes {}", text.join(" ")),
             Self::Reject { why } => format!("reject {}", why.join(" ")),
@@ -269,7 +333,7 @@ impl PlanCommand {
             Self::Stop => "stop".into(),
             Self::Settle { call, verdict } => format!("settle {call} {verdict}"),
         };
-        format!("/plan {words}")
+        Ok(format!("/plan {words}"))
     }
 }
 

@@ -78,6 +78,10 @@ pub struct ModelConfig {
     pub api_key: Option<String>,
     /// How many tokens one request may hold.
     pub window_tokens: Option<usize>,
+    /// What a million tokens cost that the model reads, in dollars.
+    pub price_in: Option<f64>,
+    /// What a million tokens cost that the model writes, in dollars.
+    pub price_out: Option<f64>,
 }
 
 /// The strategy that records calls.
@@ -123,11 +127,13 @@ pub struct EffectsConfig {
     pub tool_seconds: u32,
     /// How long after its recorded start an effect may still begin, in seconds.
     pub start_by_seconds: u32,
+    /// How long a call waits for a person's permission before it is denied, in hours.
+    pub permission_hours: u32,
 }
 
 impl Default for EffectsConfig {
     fn default() -> Self {
-        Self { model_seconds: 600, tool_seconds: 60, start_by_seconds: 30 }
+        Self { model_seconds: 600, tool_seconds: 60, start_by_seconds: 30, permission_hours: 24 }
     }
 }
 
@@ -144,6 +150,7 @@ impl Config {
             model_deadline_ms: ms(effects.model_seconds),
             tool_deadline_ms: ms(effects.tool_seconds),
             start_by_ms: ms(effects.start_by_seconds),
+            permission_ms: i64::from(effects.permission_hours) * 3_600_000,
             collect_reads: match self.collect.reads {
                 CollectReads::Record => Reads::Record,
                 CollectReads::Run => Reads::Run,

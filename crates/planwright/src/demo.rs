@@ -24,7 +24,7 @@ struct Scene {
     line: &'static str,
 }
 
-const SCENES: [Scene; 9] = [
+const SCENES: [Scene; 10] = [
     Scene {
         told: "This is a scripted model: no key, no network. Plan work is switched on by you, never by the model.",
         line: "/plan on",
@@ -45,7 +45,11 @@ const SCENES: [Scene; 9] = [
         told: "Now try to approve. You read revision 1, and revision 2 has replaced it:",
         line: "/plan approve",
     },
-    Scene { told: "Refused, as it should be. See what changed.", line: "/plan diff" },
+    Scene {
+        told: "Refused, as it should be. What became of your comment?",
+        line: "/plan comments",
+    },
+    Scene { told: "And what changed since you looked last?", line: "/plan diff" },
     Scene {
         told: "One step is new; the renumbered ones are not repainted. Read it in full.",
         line: "/plan show",

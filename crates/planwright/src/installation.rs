@@ -28,7 +28,7 @@ use planwright_outbound::{
 use planwright_runtime::{
     inbound::{Reply, Spoken},
     ports::{
-        AgentProfile, Model, Profiles, Recorded, SessionRow, Subscription, Toolbox,
+        AgentProfile, Model, Price, Profiles, Recorded, SessionRow, Subscription, Toolbox,
         default_profiles,
     },
     runtime::{Ports, Runtime, Settings},
@@ -258,6 +258,10 @@ pub fn model_settings(args: &Args, config: &ModelConfig) -> OpenAiSettings {
             .or_else(|| config.api_key.clone())
             .filter(|key| !key.is_empty()),
         window_tokens: args.window.or(config.window_tokens).unwrap_or(128_000),
+        price: config.price_in.zip(config.price_out).map(|(input, output)| Price {
+            input_micros: (input.max(0.0) * 1e6) as u64,
+            output_micros: (output.max(0.0) * 1e6) as u64,
+        }),
     }
 }
 

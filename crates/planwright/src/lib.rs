@@ -116,7 +116,7 @@ async fn talk(
             talk::say(backend, terminal, &message.join(" ")).await
         }
         Command::Chat { .. } => talk::converse(backend, terminal).await,
-        Command::Plan { command } => talk::say(backend, terminal, &command.line()).await,
+        Command::Plan { command } => talk::say(backend, terminal, &command.line()?).await,
         Command::Cluster { .. }
         | Command::Completions { .. }
         | Command::Config { .. }

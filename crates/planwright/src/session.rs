@@ -62,6 +62,7 @@ async fn list(backend: &dyn Backend, terminal: &mut Terminal) -> anyhow::Result<
             (None, Some(Waiting::Decision)) => "a plan waits for your decision".into(),
             (None, Some(Waiting::Resume)) => "an execution waits for you".into(),
             (None, Some(Waiting::Doubt)) => "a call is in doubt".into(),
+            (None, Some(Waiting::Permission)) => "a call waits for your permission".into(),
             (None, None) => "at rest".into(),
         };
         let mark = if is_active { "●" } else { "○" };

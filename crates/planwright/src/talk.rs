@@ -53,6 +53,7 @@ pub async fn say(
         | Reply::Revision(_)
         | Reply::Diff(_)
         | Reply::Plans(_)
+        | Reply::Comments(_)
         | Reply::Nothing(_)
         | Reply::Help => Exit::Fine,
     })
@@ -159,9 +160,11 @@ async fn unlock_for(
         Ok(Line::Command(ChatCommand::Act(act))) => match act {
             Act::Approve { .. }
             | Act::Changes(_)
+            | Act::Edit(_)
             | Act::Reject(_)
             | Act::Resume
             | Act::Skip(_)
+            | Act::Permit { .. }
             | Act::Settle { .. } => true,
             Act::PlanOn(_) | Act::PlanEnd(_) | Act::PlanStop | Act::Stop | Act::Reset => false,
         },

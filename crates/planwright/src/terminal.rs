@@ -10,7 +10,8 @@ use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 use planwright_domain::{
     chat::HELP,
-    diff::Change,
+    command::Permit,
+    diff::{Change, PartChange},
     id::{CallId, TurnId},
     identity::SessionIdentity,
     outcome::PlanCard,
@@ -22,7 +23,7 @@ use planwright_domain::{
 use planwright_runtime::{
     inbound::Reply,
     ports::{Preview, Recorded},
-    view::{DiffView, RevisionView, StatusView},
+    view::{AskView, CommentRow, DiffView, RevisionView, StatusView},
 };
 use serde_json::{Value, json};
 
@@ -233,6 +234,13 @@ impl Terminal {
                 let label = self.label(*call);
                 self.raw(&format!("{DIM}⚙ {label}{DIM:#} {BAD}✗{BAD:#} {}\n", visible(words)));
             }
+            TurnEvent::PermissionAsked { digest, .. } => {
+                let ask = view.ask.as_ref().filter(|ask| ask.digest == *digest);
+                ask.into_iter().for_each(|ask| self.ask(ask, &view.quick_commands));
+            }
+            TurnEvent::PermissionDecided { permit: Permit::Deny, by: None, .. } => {
+                self.raw(&format!("{WARN}⏱ nobody decided in time; the call is denied{WARN:#}\n"));
+            }
             TurnEvent::CallInDoubt { call, .. } => {
                 let (label, id) = (self.label(*call), call.to_string());
                 self.raw(&format!(
@@ -259,6 +267,7 @@ impl Terminal {
             | TurnEvent::TurnStarted { .. }
             | TurnEvent::ModelCallOrphaned { .. }
             | TurnEvent::CallStarted { .. }
+            | TurnEvent::PermissionDecided { .. }
             | TurnEvent::CallOrphaned { .. }
             | TurnEvent::DoubtSettled { .. }
             | TurnEvent::CallAnswered { .. } => {}
@@ -272,6 +281,25 @@ impl Terminal {
             self.raw(&format!("{}\n", visible(rest)));
         }
         self.streamed = 0;
+    }
+
+    /// A call that waits for permission, in full, in a box.
+    fn ask(&mut self, ask: &AskView, quick: &[String]) {
+        let mut text = format!(
+            "{WARN}╭{WARN:#} {BOLD}May {} run?{BOLD:#} {DIM}({}) {}{DIM:#}\n",
+            ask.tool,
+            ask.effect,
+            ask.digest.short()
+        );
+        let mut row = |words: &str| text.push_str(&format!("{WARN}│{WARN:#} {words}\n"));
+        row(&visible(&ask.why));
+        visible(&ask.arguments).lines().for_each(|line| row(&format!("  {line}")));
+        if let Some(pattern) = &ask.pattern {
+            row(&format!("{DIM}until the plan ends: {}{DIM:#}", visible(pattern)));
+        }
+        row(&format!("{DIM}denied by itself at {}{DIM:#}", ask.expires));
+        text.push_str(&format!("{WARN}╰{WARN:#} {DIM}{}{DIM:#}\n", quick.join(" · ")));
+        self.raw(&text);
     }
 
     /// A plan, in a box.
@@ -339,6 +367,8 @@ impl Terminal {
             Reply::Status(view) => self.status(view),
             Reply::Revision(view) => self.revision(view),
             Reply::Diff(view) => self.diff(view),
+            Reply::Comments(rows) if rows.is_empty() => self.raw("no comments on this plan\n"),
+            Reply::Comments(rows) => rows.iter().for_each(|row| self.comment(row)),
             Reply::Plans(rows) if rows.is_empty() => {
                 self.raw("no plans yet; begin with /plan on\n")
             }
@@ -371,6 +401,9 @@ impl Terminal {
         }
         if view.queued > 0 {
             self.raw(&format!("{} waiting\n", view.queued));
+        }
+        if let Some(ask) = &view.ask {
+            self.ask(ask, &view.quick_commands);
         }
         for doubt in &view.doubts {
             self.raw(&format!(
@@ -406,6 +439,27 @@ impl Terminal {
         self.raw(&text);
     }
 
+    /// One line of the ledger.
+    fn comment(&mut self, row: &CommentRow) {
+        let (style, mark) = match row.status() {
+            "open" => (WARN, "○"),
+            "declined" => (BAD, "✗"),
+            _ => (GOOD, "✓"),
+        };
+        let became = match (row.answered_in, &row.declined) {
+            (None, _) => "open".to_owned(),
+            (Some(revision), None) => format!("addressed in rev {revision}"),
+            (Some(revision), Some(why)) => format!("declined in rev {revision}: {}", visible(why)),
+        };
+        let (number, place) = (row.comment.number, row.comment.place());
+        self.raw(&format!(
+            "{style}{mark}{style:#} {number}. {} {DIM}(rev {}, {place}, by {}){DIM:#}\n     {became}\n",
+            visible(&row.comment.text),
+            row.revision,
+            row.by.0
+        ));
+    }
+
     fn diff(&mut self, view: &DiffView) {
         let changed: Vec<_> = view.rows.iter().map(|row| row.change != Change::Same).collect();
         let near = |at: usize| {
@@ -414,12 +468,22 @@ impl Terminal {
         };
         let count = |change| view.rows.iter().filter(|row| row.change == change).count();
         let mut text = format!(
-            "{BOLD}rev {} → {}{BOLD:#}  {} added · {} removed\n",
+            "{BOLD}rev {} → {}{BOLD:#}  +{} −{} lines {DIM}since {}{DIM:#}\n",
             view.from,
             view.to,
             count(Change::Added),
-            count(Change::Removed)
+            count(Change::Removed),
+            view.since
         );
+        for part in &view.parts {
+            let (style, mark) = match part.change {
+                PartChange::Same => continue,
+                PartChange::Added => (GOOD, "+ new    "),
+                PartChange::Removed => (BAD, "- gone   "),
+                PartChange::Changed => (WARN, "~ changed"),
+            };
+            text.push_str(&format!("  {style}{mark}{style:#} {}\n", visible(&part.title)));
+        }
         let mut hidden = 0;
         for (at, row) in view.rows.iter().enumerate() {
             if !near(at) {
@@ -484,6 +548,7 @@ fn reply_json(reply: &Reply) -> Value {
         Reply::Status(view) => json!({"type": "status", "status": view}),
         Reply::Revision(view) => json!({"type": "revision", "revision": view}),
         Reply::Diff(view) => json!({"type": "diff", "diff": view}),
+        Reply::Comments(rows) => json!({"type": "comments", "comments": rows}),
         Reply::Plans(rows) => json!({"type": "plans", "plans": rows}),
     }
 }

@@ -74,7 +74,7 @@ async fn the_demo_plays_itself_and_ends_with_what_was_written() {
     assert_eq!(code, Some(0), "{text}");
     for words in [
         "Nothing was approved",
-        "rev 1 → 2  1 added · 0 removed",
+        "rev 1 → 2  +1 −0 lines",
         "+ 2. Copy `notes/monday.md` to `backup/monday.md`.",
         "↻ the demo model is busy",
         "✓ wrote review.md (133 bytes)",

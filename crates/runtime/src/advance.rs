@@ -28,8 +28,8 @@ use uuid::Uuid;
 use crate::{
     failpoint, history,
     ports::{
-        AgentProfile, Answer, JournalError, Model, ModelAnswer, ModelRequest, Preview, Signal,
-        ToolRun,
+        AgentProfile, Answer, JournalError, Model, ModelAnswer, ModelRequest, Preview, Price,
+        Signal, ToolRun,
     },
     replay,
     runtime::{Ports, Runtime, fresh_id, report_id},
@@ -91,6 +91,13 @@ impl Runtime {
             Next::CallModel { turn, round, attempt, .. } => {
                 acted = true;
                 self.call_model(identity, life, turn, round, attempt).await?;
+            }
+            Next::AwaitPermission { until, .. } if until > self.ports.clock.now() => {
+                return Ok(Advanced { due: Due::At(until), acted, version });
+            }
+            Next::AwaitPermission { call, .. } => {
+                let id = report_id(call.0, "expire-ask", 0, 0);
+                self.ports.report(identity, id, SystemCommand::ExpireAsk { call }).await?;
             }
             Next::AwaitModel { turn, round, attempt, bracket } => {
                 if !self.is_orphan(life, &bracket) {
@@ -194,7 +201,7 @@ impl Runtime {
         let id = report_id(turn.0, "model", round, attempt);
         let command = match outcome {
             Ok(answer) => {
-                let answer = self.resolve(answer, &request);
+                let answer = self.resolve(answer, &request, model.price());
                 SystemCommand::RecordAnswer { turn, round, attempt, answer }
             }
             Err(failure) => SystemCommand::RecordModelFailure { turn, round, attempt, failure },
@@ -259,7 +266,7 @@ impl Runtime {
                 system.push_str(&paragraph);
             }
             let available = planwright_domain::tools::available(session, turn);
-            tools.extend(available.into_iter().map(planwright_domain::tools::PlanTool::spec));
+            tools.extend(available.into_iter().map(|tool| tool.spec_for(session.plan())));
         }
         Ok((ModelRequest { system, messages, tools }, bytes))
     }
@@ -289,7 +296,12 @@ impl Runtime {
     }
 
     /// Gives every call our id and says what kind of tool it names.
-    fn resolve(&self, answer: ModelAnswer, request: &ModelRequest) -> TurnAnswer {
+    fn resolve(
+        &self,
+        answer: ModelAnswer,
+        request: &ModelRequest,
+        price: Option<Price>,
+    ) -> TurnAnswer {
         let tools = self.ports.toolbox.tools();
         let calls = answer.calls.into_iter().enumerate().map(|(at, call)| {
             let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
@@ -316,11 +328,9 @@ impl Runtime {
                 kind,
             }
         });
-        TurnAnswer {
-            text: answer.text,
-            calls: calls.collect(),
-            usage: answer.usage.unwrap_or_default(),
-        }
+        let mut usage = answer.usage.unwrap_or_default();
+        usage.cost_micros = price.map_or(0, |price| price.of(usage));
+        TurnAnswer { text: answer.text, calls: calls.collect(), usage }
     }
 
     async fn run_calls(
@@ -341,11 +351,14 @@ impl Runtime {
             let name = requested(*call).map_or("", |asked| &asked.tool);
             let tool =
                 tools.iter().find(|tool| tool.spec.name == name).map(|tool| tool.facts.clone());
-            StartingCall { call: *call, attempt: *attempt, tool }
+            let arguments = requested(*call).map_or("", |asked| &asked.arguments);
+            let aim = self.ports.toolbox.aim(name, arguments);
+            StartingCall { call: *call, attempt: *attempt, tool, aim }
         });
         let bracket = self.bracket(life, self.settings.tool_deadline_ms);
         let begun = Instant::now();
-        let start = SystemCommand::StartCalls { calls: calls.collect(), bracket };
+        let ask_until = self.in_ms(self.settings.permission_ms);
+        let start = SystemCommand::StartCalls { calls: calls.collect(), bracket, ask_until };
         self.ports.report(identity, fresh_id(), start).await?;
         failpoint::hit("tool.after_start");
         let after = self.ports.journal.session(identity).await?;

@@ -14,7 +14,8 @@ use planwright_domain::{
     id::{CallId, PlanId, Seq},
     identity::SessionIdentity,
     plan::{
-        Approval, Comment, PlanEvent, Revision, Strategy, Word,
+        Approval, PlanEvent, Revision, Strategy, Word,
+        review::Comment,
         step::{PlanStep, StepEnd},
     },
     prompt,
@@ -151,7 +152,7 @@ impl History {
         event: PlanEvent,
     ) -> Result<(), CorruptJournal> {
         match event {
-            PlanEvent::RevisionAdded { revision, digest } => {
+            PlanEvent::RevisionAdded { revision, digest, .. } => {
                 if revision.digest(identity) != digest {
                     return Err(CorruptJournal::new(
                         seq,
@@ -162,7 +163,7 @@ impl History {
                 {
                     *words = format!("revision {}: {}", revision.number, revision.title);
                 }
-                self.revisions.insert(digest, Arc::new(revision));
+                self.revisions.insert(digest, Arc::from(revision));
             }
             PlanEvent::ChangesRequested { digest, comments, .. } => {
                 let number = self.revisions.get(&digest).map_or(0, |revision| revision.number);
@@ -268,6 +269,8 @@ impl History {
             | TurnEvent::ModelCallFailed { .. }
             | TurnEvent::ModelCallOrphaned { .. }
             | TurnEvent::CallStarted { step: None, .. }
+            | TurnEvent::PermissionAsked { .. }
+            | TurnEvent::PermissionDecided { .. }
             | TurnEvent::CallOrphaned { .. }
             | TurnEvent::TurnFinished { .. } => {}
         }

@@ -3,11 +3,11 @@
 use planwright_domain::{
     actor::Person,
     chat::{Act, ChatCommand, Line, Look, parse},
-    command::{Approving, Decision, PersonCommand, SessionCommand, Start},
+    command::{Approving, Decision, Permit, PersonCommand, SessionCommand, Start},
     digest::Digest,
     id::{CommandId, Seq},
     identity::SessionIdentity,
-    plan::{Comment, Strategy, refusal::PlanRefusal},
+    plan::{Strategy, refusal::PlanRefusal, review::Comment},
     refusal::Refusal,
     session::Session,
 };
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::{
     ports::{Answer, JournalError},
     runtime::Runtime,
-    view::{DiffView, PlanRow, RevisionView, StatusView},
+    view::{CommentRow, DiffView, PlanRow, RevisionView, StatusView},
 };
 
 /// A line, by whom, where, and under which id: the same id twice has one effect.
@@ -56,6 +56,8 @@ pub enum Reply {
     Diff(DiffView),
     /// The plans of the session.
     Plans(Vec<PlanRow>),
+    /// The comments on the plan, and what became of each.
+    Comments(Vec<CommentRow>),
     /// There is nothing of the kind.
     Nothing(String),
     /// The commands there are.
@@ -70,7 +72,9 @@ impl Runtime {
             Err(refusal) => return Ok(Reply::Unreadable(refusal.to_string())),
             Ok(Line::Message(text)) => PersonCommand::Say { text },
             Ok(Line::Command(ChatCommand::Help)) => return Ok(Reply::Help),
-            Ok(Line::Command(ChatCommand::Look(look))) => return self.look(identity, look).await,
+            Ok(Line::Command(ChatCommand::Look(look))) => {
+                return self.look(identity, &spoken.person, look).await;
+            }
             Ok(Line::Command(ChatCommand::Act(act))) => {
                 match self.command(identity, &spoken.person, act).await? {
                     Ok(command) => command,
@@ -86,7 +90,12 @@ impl Runtime {
         })
     }
 
-    async fn look(&self, identity: &SessionIdentity, look: Look) -> Result<Reply, JournalError> {
+    async fn look(
+        &self,
+        identity: &SessionIdentity,
+        person: &Person,
+        look: Look,
+    ) -> Result<Reply, JournalError> {
         let nothing = |words: &str| Reply::Nothing(words.into());
         Ok(match look {
             Look::Status => Reply::Status(Box::new(self.status(identity).await?)),
@@ -95,7 +104,8 @@ impl Runtime {
                 Some(view) => Reply::Revision(Box::new(view)),
                 None => nothing("there is no such revision; /plan list shows what there is"),
             },
-            Look::Diff(numbers) => match self.diff(identity, numbers).await? {
+            Look::Comments => Reply::Comments(self.comments(identity).await?),
+            Look::Diff(numbers) => match self.diff(identity, &person.id, numbers).await? {
                 Some(view) => Reply::Diff(view),
                 None => nothing(
                     "there are no two such revisions to compare; /plan list shows what there is",
@@ -134,13 +144,14 @@ impl Runtime {
         match act {
             Act::PlanOn(strategy) => Ok(Ok(self.plan_on(strategy))),
             Act::PlanEnd(ending) => Ok(Ok(PersonCommand::EndPlan(ending))),
-            Act::Approve { named, start, on_failure } => {
+            Act::Approve { named, start, on_failure, grant, note } => {
                 let digest = match self.named(identity, &session, person, named.as_deref()).await? {
                     Ok(digest) => digest,
                     Err(refusal) => return Ok(Err(refusal)),
                 };
                 let plain = Approving::of(digest, self.terms());
-                decide(Decision::Approve(Approving { start, on_failure, ..plain }))
+                let notes = note.into_iter().collect();
+                decide(Decision::Approve(Approving { notes, start, on_failure, grant, ..plain }))
             }
             Act::Changes(text) => match seen(&session, person) {
                 Ok(digest) => {
@@ -148,11 +159,34 @@ impl Runtime {
                 }
                 Err(refusal) => Ok(Err(refusal)),
             },
+            Act::Edit(markdown) => {
+                let has_revision = session.plan().is_some_and(|plan| plan.current.is_some());
+                let base = match seen(&session, person) {
+                    Ok(digest) => Some(digest),
+                    Err(refusal) if has_revision => return Ok(Err(refusal)),
+                    Err(_) => None,
+                };
+                Ok(Ok(PersonCommand::EditPlan { base, markdown, fresh: Uuid::now_v7().into() }))
+            }
             Act::Reject(why) => match seen(&session, person) {
                 Ok(digest) => decide(Decision::Reject { digest, why }),
                 Err(refusal) => Ok(Err(refusal)),
             },
             Act::Resume => decide(Decision::Resume),
+            Act::Permit { named, permit } => {
+                let named = named.as_deref();
+                let ask = session.ask.as_ref().filter(|ask| {
+                    // What allows must name what was shown.
+                    let unnamed = matches!(permit, Permit::Deny | Permit::Replan { .. });
+                    named.map_or(unnamed, |id| {
+                        id.len() >= 8 && ask.digest.to_string().starts_with(id)
+                    })
+                });
+                match ask {
+                    Some(ask) => decide(Decision::Permit { digest: ask.digest, permit }),
+                    None => Ok(Err(Refusal::NoSuchAsk)),
+                }
+            }
             Act::Skip(step) => decide(Decision::SkipStep { step }),
             Act::Settle { call, verdict } => {
                 let mut found =
@@ -197,14 +231,15 @@ fn seen(session: &Session, person: &Person) -> Result<Digest, Refusal> {
     }
 }
 
-/// `12: text` speaks of line 12.
+/// `12: text` speaks of line 12, `step 2: text` of step 2.
 fn comment(text: &str) -> Comment {
-    let line = text
-        .split_once(':')
-        .and_then(|(line, rest)| Some((line.trim().parse().ok()?, rest.trim())));
-    match line {
-        Some((line, rest)) => Comment { line: Some(line), text: rest.to_owned() },
-        None => Comment { line: None, text: text.to_owned() },
+    let Some((place, rest)) = text.split_once(':') else { return Comment::on_the_whole(text) };
+    let (place, rest) = (place.trim(), rest.trim());
+    let step = place.strip_prefix("step").and_then(|step| step.trim().parse().ok());
+    match (place.parse(), step) {
+        (Ok(line), _) => Comment::on_line(line, rest),
+        (Err(_), Some(step)) => Comment::on_step(step, rest),
+        (Err(_), None) => Comment::on_the_whole(text),
     }
 }
 
@@ -216,6 +251,7 @@ fn acknowledgement(command: &PersonCommand) -> &'static str {
         PersonCommand::Reset => "everything here has ended; a new view begins",
         PersonCommand::Stop => "stopped",
         PersonCommand::PausePlan => "the execution is paused; /plan resume goes on",
+        PersonCommand::EditPlan { .. } => "saved; this revision is yours",
         PersonCommand::RecordShown { .. } => "shown",
         PersonCommand::Decide(decision) => match decision {
             Decision::Approve(approving) => match approving.start {
@@ -225,6 +261,12 @@ fn acknowledgement(command: &PersonCommand) -> &'static str {
             Decision::RequestChanges { .. } => "changes requested; a newer revision is needed",
             Decision::Reject { .. } => "rejected; plan work has ended",
             Decision::Resume => "the execution goes on",
+            Decision::Permit { permit, .. } => match permit {
+                Permit::Once => "allowed, once",
+                Permit::UntilPlanEnds => "allowed, until the plan ends",
+                Permit::Deny => "denied",
+                Permit::Replan { .. } => "denied; the plan is to be revised",
+            },
             Decision::SkipStep { .. } => "skipped; /plan resume goes on without it",
             Decision::SettleDoubt { .. } => "settled",
         },

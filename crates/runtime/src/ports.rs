@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::{PersonId, Standing},
     digest::Digest,
-    effect::{Repeat, ToolFacts},
+    effect::{Aim, Repeat, ToolFacts},
     id::{CallId, CommandId, PlanId, Seq, TurnId},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     next::{Due, Waiting},
@@ -352,6 +352,25 @@ pub struct ModelAnswer {
     pub usage: Option<Usage>,
 }
 
+/// What a model costs, in millionths of a dollar for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Price {
+    /// For what it reads.
+    pub input_micros: u64,
+    /// For what it writes.
+    pub output_micros: u64,
+}
+
+impl Price {
+    /// What so many tokens cost, in millionths of a dollar.
+    #[must_use]
+    pub fn of(self, usage: Usage) -> u64 {
+        let cost = u128::from(self.input_micros) * u128::from(usage.input)
+            + u128::from(self.output_micros) * u128::from(usage.output);
+        u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+}
+
 /// Hears pieces of text as they arrive.
 pub type OnPreview<'a> = &'a (dyn for<'piece> Fn(&'piece str) + Send + Sync);
 
@@ -367,6 +386,11 @@ pub trait Model: Send + Sync {
 
     /// How many tokens one request may hold.
     fn window_tokens(&self) -> usize;
+
+    /// What it costs, if that is known.
+    fn price(&self) -> Option<Price> {
+        None
+    }
 
     /// Its name, for people.
     fn name(&self) -> String;
@@ -451,6 +475,12 @@ pub struct ToolRun {
 pub trait Toolbox: Send + Sync {
     /// All of them, as they stand now.
     fn tools(&self) -> Arc<Vec<Tool>>;
+
+    /// What a call with these arguments is aimed at, as far as the tool can say.
+    fn aim(&self, tool: &str, arguments: &str) -> Aim {
+        let _ = (tool, arguments);
+        Aim::default()
+    }
 
     /// Whether a tool can take these arguments; in words if not.
     fn check(&self, tool: &str, arguments: &str) -> Result<(), String>;

@@ -39,7 +39,7 @@ pub(crate) async fn arguments(
     }
     let seq = at(plan.revision_seq(approval.revision))?;
     let revision = match event(journal, identity, seq).await? {
-        Some(SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest }))
+        Some(SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest, .. }))
             if revision.digest(identity) == digest && digest == approval.revision_digest =>
         {
             revision

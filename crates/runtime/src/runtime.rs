@@ -38,6 +38,8 @@ pub struct Settings {
     pub answer_tokens: usize,
     /// What `collect` does with calls that only read.
     pub collect_reads: Reads,
+    /// How long a call waits for a person's permission before it is denied.
+    pub permission_ms: i64,
 }
 
 impl Default for Settings {
@@ -52,6 +54,7 @@ impl Default for Settings {
             start_by_ms: 30_000,
             answer_tokens: 4_096,
             collect_reads: Reads::Record,
+            permission_ms: 24 * 3_600_000,
         }
     }
 }
@@ -111,6 +114,8 @@ impl Runtime {
         let profiles = self.ports.profiles.iter();
         Terms {
             schemas: schemas(&*self.ports.toolbox),
+            priced: self.ports.model.price().is_some()
+                && profiles.clone().all(|(_, profile)| profile.model.price().is_some()),
             profiles: profiles
                 .map(|(name, profile)| (name.clone(), profile.facts.digest))
                 .collect(),
@@ -173,6 +178,7 @@ fn told(command: &SessionCommand) -> Option<&'static str> {
         PersonCommand::StartPlan { .. } => Some("plan_mode_enabled"),
         PersonCommand::EndPlan(_) => Some("plan_mode_disabled"),
         PersonCommand::Reset => Some("session_reset"),
+        PersonCommand::EditPlan { .. } => Some("plan_edited"),
         PersonCommand::Stop => Some("turn_stopped"),
         PersonCommand::PausePlan => Some("execution_paused"),
         PersonCommand::Decide(decision) => match decision {
@@ -181,6 +187,7 @@ fn told(command: &SessionCommand) -> Option<&'static str> {
             Decision::Reject { .. } => Some("plan_rejected"),
             Decision::Resume => Some("execution_resumed"),
             Decision::SkipStep { .. } => Some("step_skipped"),
+            Decision::Permit { .. } => Some("permission_decided"),
             Decision::SettleDoubt { .. } => Some("doubt_settled"),
         },
     }

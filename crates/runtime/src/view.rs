@@ -1,15 +1,18 @@
 //! What people are shown: read from the session and its journal, never decided here.
 
 use planwright_domain::{
-    diff::{self, DiffRow},
+    actor::PersonId,
+    diff::{self, DiffRow, Part},
     digest::Digest,
+    effect::Envelope,
     id::{CallId, PlanId, Seq},
     identity::SessionIdentity,
-    next::{Next, Waiting, next, waiting},
+    next::{Waiting, next, waiting},
     outcome::{PlanCard, quick_commands},
-    plan::{Ended, Plan, PlanEvent, Revision},
+    plan::{Ended, Plan, PlanEvent, Revision, review::Comment},
     session::{CorruptJournal, Session, SessionEvent},
-    turn::Usage,
+    time::Time,
+    turn::{Ask, Usage},
 };
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +44,9 @@ pub struct StatusView {
     pub queued: usize,
     /// The calls whose outcome nobody knows.
     pub doubts: Vec<DoubtView>,
+    /// The call that waits for permission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<AskView>,
     /// What the model cost.
     pub usage: Usage,
     /// What does not work as it should, in sentences.
@@ -57,6 +63,44 @@ pub struct DoubtView {
     pub tool: String,
     /// Its arguments, cut for display.
     pub arguments: String,
+}
+
+/// A call that waits for permission, in full.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskView {
+    /// The call.
+    pub call: CallId,
+    /// What a decision names.
+    pub digest: Digest,
+    /// The tool.
+    pub tool: String,
+    /// What it does to the world, by name.
+    pub effect: String,
+    /// The arguments, byte for byte.
+    pub arguments: String,
+    /// Why it asks.
+    pub why: String,
+    /// What allowing it until the plan ends would cover; none if it can only be allowed once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// When it is denied by itself.
+    pub expires: Time,
+}
+
+impl AskView {
+    fn of(ask: &Ask) -> Self {
+        let pattern = ask.plan.and_then(|_| ask.aim.pattern());
+        Self {
+            call: ask.call,
+            digest: ask.digest,
+            tool: ask.tool.clone(),
+            effect: ask.facts.effect.name().into(),
+            arguments: ask.arguments.clone(),
+            why: ask.why.clone(),
+            pattern: pattern.map(|pattern| format!("{} on {}", ask.tool, pattern.in_words())),
+            expires: ask.expires,
+        }
+    }
 }
 
 /// A revision, in full.
@@ -79,8 +123,41 @@ pub struct DiffView {
     pub from: u32,
     /// The later one.
     pub to: u32,
+    /// What the earlier one is to the reader.
+    pub since: String,
     /// The rows that lead from one to the other.
     pub rows: Vec<DiffRow>,
+    /// What became of each step or section.
+    pub parts: Vec<Part>,
+}
+
+/// A comment, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommentRow {
+    /// The comment.
+    pub comment: Comment,
+    /// The revision it speaks of.
+    pub revision: u32,
+    /// Who made it.
+    pub by: PersonId,
+    /// The revision that answered it; none while it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_in: Option<u32>,
+    /// Why it was declined; addressed, if it was answered and there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declined: Option<String>,
+}
+
+impl CommentRow {
+    /// What became of it, as programs read it.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        match (self.answered_in, &self.declined) {
+            (None, _) => "open",
+            (Some(_), None) => "addressed",
+            (Some(_), Some(_)) => "declined",
+        }
+    }
 }
 
 /// A plan in a list.
@@ -107,7 +184,7 @@ impl Runtime {
             plan: self.card(&session),
             waiting: waiting(&session),
             quick_commands: quick_commands(&session),
-            resting: matches!(next(&session), Next::Nothing | Next::WaitForPerson(_)),
+            resting: next(&session).is_rest(),
             turn_open: session.turn.is_some(),
             queued: session.queue.len(),
             doubts: session
@@ -119,6 +196,7 @@ impl Runtime {
                     arguments: doubt.arguments.clone(),
                 })
                 .collect(),
+            ask: session.ask.as_ref().map(AskView::of),
             usage: session.usage,
             degraded: self.trouble(),
         })
@@ -127,8 +205,13 @@ impl Runtime {
     /// The card of the session's plan, or of the one that ended last.
     #[must_use]
     pub fn card(&self, session: &Session) -> Option<PlanCard> {
-        let envelope = session.plan().map(|plan| plan.envelope(&schemas(&*self.ports.toolbox)));
+        let envelope = session.plan().map(|plan| self.would_lease(plan));
         PlanCard::of(session, &envelope.unwrap_or_default())
+    }
+
+    /// What an approval of this plan would lease now.
+    fn would_lease(&self, plan: &Plan) -> Envelope {
+        plan.envelope(&schemas(&*self.ports.toolbox), self.ports.clock.now())
     }
 
     /// A revision of the active plan, in full: the current one, or the one with this number.
@@ -144,33 +227,69 @@ impl Runtime {
         let found = of_plan(&*self.ports.journal, identity, plan, number).await?;
         Ok(found.map(|(revision, digest)| RevisionView {
             current: current == Some(number),
-            allows: plan.envelope(&schemas(&*self.ports.toolbox)).in_words(),
+            allows: self.would_lease(plan).in_words(),
             revision,
             digest,
         }))
     }
 
-    /// What changed between two revisions of the active plan; without numbers, the last change.
+    /// What changed between two revisions of the active plan; without numbers, what changed since this
+    /// person last saw or decided on it, or since the plan that it replaced.
     pub async fn diff(
         &self,
         identity: &SessionIdentity,
+        person: &PersonId,
         numbers: Option<(u32, u32)>,
     ) -> Result<Option<DiffView>, JournalError> {
         let session = self.session(identity).await?;
         let Some(plan) = session.plan() else { return Ok(None) };
         let current = plan.current.as_ref().map_or(0, |head| head.number);
-        let (from, to) = numbers.unwrap_or((current.saturating_sub(1), current));
+        let (from, to) = numbers.unwrap_or_else(|| (plan.read_against(person), current));
         let text = async |number| {
             let found = of_plan(&*self.ports.journal, identity, plan, number).await?;
             Ok::<_, JournalError>(found.map(|(revision, _)| revision.markdown))
         };
         let (before, after) = (text(from).await?, text(to).await?);
-        let before = if from == 0 { Some(String::new()) } else { before };
+        let replaced =
+            session.last_ended.as_ref().filter(|ended| plan.predecessor == Some(ended.plan));
+        let (before, since) = match (from, replaced.and_then(|ended| ended.revision), numbers) {
+            (0, Some(seq), None) => {
+                let revision = revision_at(&*self.ports.journal, identity, seq).await?.0;
+                (Some(revision.markdown), "the plan that it replaces".to_owned())
+            }
+            (0, _, _) => (Some(String::new()), "nothing: all of it is new".into()),
+            (from, _, None) => (before, format!("revision {from}, which you saw last")),
+            (from, _, Some(_)) => (before, format!("revision {from}")),
+        };
         Ok(before.zip(after).map(|(before, after)| DiffView {
             from,
             to,
+            since,
             rows: diff::rows(&before, &after),
+            parts: diff::parts(&before, &after),
         }))
+    }
+
+    /// The comments on the active plan, oldest first, and what became of each.
+    pub async fn comments(
+        &self,
+        identity: &SessionIdentity,
+    ) -> Result<Vec<CommentRow>, JournalError> {
+        let session = self.session(identity).await?;
+        let Some(plan) = session.plan() else { return Ok(Vec::new()) };
+        let Some(first) = plan.revisions.first() else { return Ok(Vec::new()) };
+        let (mut rows, mut number) = (Vec::new(), 0);
+        let mut after = Seq(first.0 - 1);
+        loop {
+            let page = self.ports.journal.events(identity, after, 512).await?;
+            let Some(last) = page.last() else { return Ok(rows) };
+            after = last.seq;
+            for recorded in page {
+                if let SessionEvent::Plan(event) = recorded.event {
+                    enter(&mut rows, &mut number, event);
+                }
+            }
+        }
     }
 
     /// The plans of a session, oldest first.
@@ -192,6 +311,41 @@ impl Runtime {
             row.status = plan.status.word().into();
         }
         Ok(rows)
+    }
+}
+
+/// Enters what an event says of comments into the ledger.
+fn enter(rows: &mut Vec<CommentRow>, number: &mut u32, event: PlanEvent) {
+    match event {
+        PlanEvent::RevisionAdded { revision, replies, .. } => {
+            *number = revision.number;
+            for reply in replies {
+                let row = rows.iter_mut().find(|row| row.comment.number == reply.comment);
+                row.into_iter().for_each(|row| {
+                    row.answered_in = Some(*number);
+                    row.declined.clone_from(&reply.declined);
+                });
+            }
+        }
+        PlanEvent::ChangesRequested { comments, by, .. } => {
+            rows.extend(comments.into_iter().map(|comment| CommentRow {
+                comment,
+                revision: *number,
+                by: by.id.clone(),
+                answered_in: None,
+                declined: None,
+            }));
+        }
+        PlanEvent::PlanStarted { .. }
+        | PlanEvent::DraftChanged { .. }
+        | PlanEvent::RevisionShown { .. }
+        | PlanEvent::PlanApproved { .. }
+        | PlanEvent::ExecutionStarted { .. }
+        | PlanEvent::StepQueued { .. }
+        | PlanEvent::StepEnded { .. }
+        | PlanEvent::ExecutionPaused { .. }
+        | PlanEvent::PlanFailed { .. }
+        | PlanEvent::PlanEnded { .. } => {}
     }
 }
 
@@ -231,12 +385,21 @@ async fn of_plan(
     number: u32,
 ) -> Result<Option<(Revision, Digest)>, JournalError> {
     let Some(seq) = plan.revision_seq(number) else { return Ok(None) };
+    revision_at(journal, identity, seq).await.map(Some)
+}
+
+/// The revision at this place in the stream, held against its digest.
+async fn revision_at(
+    journal: &dyn Journal,
+    identity: &SessionIdentity,
+    seq: Seq,
+) -> Result<(Revision, Digest), JournalError> {
     let found = journal.events(identity, Seq(seq.0 - 1), 1).await?.into_iter().next();
     match found.map(|recorded| recorded.event) {
-        Some(SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest }))
+        Some(SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest, .. }))
             if revision.digest(identity) == digest =>
         {
-            Ok(Some((revision, digest)))
+            Ok((*revision, digest))
         }
         _ => Err(CorruptJournal::new(seq, "a revision that does not match its digest").into()),
     }

@@ -11,7 +11,7 @@ use planwright_domain::{
     actor::{Person, Standing},
     id::Seq,
     identity::SessionIdentity,
-    next::{Next, next},
+    next::next,
     session::{Session, SessionEvent},
 };
 use planwright_outbound::{
@@ -27,7 +27,9 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},
-    ports::{AgentProfile, Broadcast, Journal, Lane, Model, Profiles, Recorded, default_profiles},
+    ports::{
+        AgentProfile, Broadcast, Journal, Lane, Model, Price, Profiles, Recorded, default_profiles,
+    },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
@@ -142,6 +144,7 @@ impl House {
             model: "scripted".into(),
             api_key: None,
             window_tokens,
+            price: Some(Price { input_micros: 1_000_000, output_micros: 2_000_000 }),
         };
         let data = home.path().join("data");
         let runtime = |journal: Arc<dyn Journal>, lane: Arc<dyn Lane>, broadcast| {
@@ -226,10 +229,7 @@ impl House {
 
     /// Waits until nothing is under way.
     pub async fn rests(&self, identity: &SessionIdentity) -> Arc<Session> {
-        self.until(identity, |session| {
-            matches!(next(session), Next::Nothing | Next::WaitForPerson(_))
-        })
-        .await
+        self.until(identity, |session| next(session).is_rest()).await
     }
 
     /// Waits until the session is so.

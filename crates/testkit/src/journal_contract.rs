@@ -359,7 +359,8 @@ pub async fn a_revision_can_be_read_again_at_its_place(place: &dyn Place) {
     let plan = session.plan().expect("a plan");
     let seq = plan.revision_seq(1).expect("a revision");
     let found = journal.events(&identity("talk-0001"), Seq(seq.0 - 1), 1).await.expect("events");
-    let SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest }) = &found[0].event else {
+    let SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest, .. }) = &found[0].event
+    else {
         panic!("{found:?}")
     };
     assert_eq!(Some(*digest), plan.current.as_ref().map(|head| head.digest));

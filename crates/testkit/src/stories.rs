@@ -34,7 +34,8 @@ macro_rules! stories {
             a_plan_is_written_read_approved_and_executed
             comments_and_notes_reach_the_model
             a_stale_approval_runs_nothing
-            a_write_without_an_approved_plan_is_refused_and_told
+            a_write_without_an_approved_plan_asks_and_runs_only_if_allowed
+            a_call_outside_the_envelope_waits_through_a_restart_and_is_allowed_until_the_plan_ends
             a_busy_server_is_asked_again
             an_answer_that_broke_off_is_asked_for_again
             a_stop_aborts_the_model_call_and_the_queue_goes_on
@@ -154,7 +155,10 @@ pub async fn comments_and_notes_reach_the_model(build: impl AsyncFn(Conduct) -> 
     let house = build(script(vec![
         plan("# One\n"),
         Said::text("one"),
-        plan("# Two\n"),
+        Said::call(
+            "plan_set_content",
+            &json!({"plan_markdown": "# Two\n", "replies": [{"comment": 1}]}),
+        ),
         Said::text("two"),
         report_done(),
         Said::text("done"),
@@ -167,7 +171,7 @@ pub async fn comments_and_notes_reach_the_model(build: impl AsyncFn(Conduct) -> 
     assert!(
         contents(&last_messages(&house), "user")
             .iter()
-            .any(|text| text.contains("- line 1: say what for"))
+            .any(|text| text.contains("- comment 1, on line 1: say what for"))
     );
     house.does(&talk(), "/plan show").await;
     let ready = house.runtime.session(&talk()).await.expect("a session");
@@ -209,15 +213,55 @@ pub async fn a_stale_approval_runs_nothing(build: impl AsyncFn(Conduct) -> House
     assert!(!kinds.contains(&"plan_approved") && !kinds.contains(&"execution_started"));
 }
 
-/// The gate, as the model meets it.
-pub async fn a_write_without_an_approved_plan_is_refused_and_told(
+/// Allowed, it runs once; denied, the model is told; nothing runs by itself.
+pub async fn a_write_without_an_approved_plan_asks_and_runs_only_if_allowed(
     build: impl AsyncFn(Conduct) -> House,
 ) {
-    let house = build(script(vec![write("sneaky.txt"), Said::text("I could not.")])).await;
-    house.does(&talk(), "write something").await;
-    assert!(!house.file("sneaky.txt").exists());
+    let house = build(script(vec![
+        write("asked.txt"),
+        write("asked.txt"),
+        Said::text("I wrote once and was denied once."),
+    ]))
+    .await;
+    let session = house.does(&talk(), "write something").await;
+    assert!(!house.file("asked.txt").exists());
+    let id = session.ask.as_ref().expect("it asks").digest.short();
+    assert!(matches!(house.says(&talk(), "/allow").await, Reply::Refused(_)), "an id is needed");
+    let session = house.does(&talk(), &format!("/allow {id}")).await;
+    assert!(house.file("asked.txt").exists());
+    let second = session.ask.as_ref().expect("it asks again").digest.short();
+    assert!(matches!(house.says(&talk(), &format!("/allow {id}")).await, Reply::Refused(_)));
+    house.does(&talk(), &format!("/deny {second}")).await;
     let told = contents(&last_messages(&house), "tool").pop().unwrap_or_default();
-    assert!(told.starts_with("policy_denied: write_file changes things"), "{told}");
+    assert_eq!(told, "a person denied this call");
+}
+
+/// The question is a row: it outlives the process, and its answer holds until the plan ends.
+pub async fn a_call_outside_the_envelope_waits_through_a_restart_and_is_allowed_until_the_plan_ends(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let mut house = build(script(vec![
+        plan("---\ntools: write_file\npaths: docs/\n---\n# Write\n"),
+        Said::text("There is the plan."),
+        write("docs/a.txt"),
+        write("src/a.txt"),
+        write("src/b.txt"),
+        report_done(),
+        Said::text("All done."),
+    ]))
+    .await;
+    house.does(&talk(), "/plan on").await;
+    house.does(&talk(), "write it").await;
+    house.does(&talk(), "/plan show").await;
+    let session = house.does(&talk(), "/plan approve").await;
+    assert!(house.file("docs/a.txt").exists() && !house.file("src/a.txt").exists());
+    let ask = session.ask.clone().expect("it asks");
+    assert_eq!(ask.why, "the approval does not lease src/a.txt");
+    house.dies_and_starts_again().await;
+    assert_eq!(house.rests(&talk()).await.ask, Some(ask.clone()));
+    let done = house.does(&talk(), &format!("/allow {} plan", ask.digest.short())).await;
+    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.word()), Some("Done"));
+    assert!(house.file("src/a.txt").exists() && house.file("src/b.txt").exists());
 }
 
 /// 429 and 503 pass.

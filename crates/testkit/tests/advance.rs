@@ -58,6 +58,7 @@ impl Bench {
             model: "m".into(),
             api_key: None,
             window_tokens: 100_000,
+            price: None,
         };
         let clock = Arc::new(ManualClock::at(Time(1_000_000)));
         let asked: Arc<dyn Model> = Arc::new(OpenAiModel::new(settings).unwrap());

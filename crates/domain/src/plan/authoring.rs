@@ -5,16 +5,20 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    actor::Person,
     command::Given,
     digest::Digest,
+    effect::Declared,
     id::{PlanId, Seq},
     identity::SessionIdentity,
     limits,
     plan::{
-        DraftChange, Ended, Plan, PlanEvent, PlanStatus, Revision, Word,
+        DraftChange, Ended, Plan, PlanEvent, PlanStatus, Revision, Strategy, Word,
         decide::{bounded, ending_of},
         draft::{self, Brief, Draft},
+        front_matter,
         refusal::PlanRefusal,
+        review::{self, Author, Reply},
         step::{PlanStep, StepEnd, StepHead, StepWork},
     },
     turn::{CallKind, RequestedCall},
@@ -37,14 +41,51 @@ pub(crate) fn set_content(
     authoring: Authoring<'_>,
     markdown: &str,
     title: Option<&str>,
+    replies: Vec<Reply>,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
+    let said = Said { author: Author::Model, replies: review::answered(plan, replies)? };
+    added(plan, authoring, document(markdown, title)?, said)
+}
+
+/// A person writes the document: a revision by them, in which their comments are addressed.
+pub(crate) fn edit(
+    plan: &Plan,
+    authoring: Authoring<'_>,
+    base: Option<Digest>,
+    markdown: &str,
+    by: &Person,
+) -> Result<Vec<PlanEvent>, PlanRefusal> {
+    if plan.strategy != Strategy::Document {
+        return Err(PlanRefusal::NotADocument { strategy: plan.strategy.name().into() });
+    }
+    if let Some(head) = plan.current.as_ref().filter(|head| Some(head.digest) != base) {
+        let (current, current_number) = (head.digest, head.number);
+        let seen = base.unwrap_or(current);
+        return Err(PlanRefusal::StaleDecision { seen, current, current_number });
+    }
+    let replies = plan.comments_open.iter();
+    let replies = replies.map(|comment| Reply { comment: *comment, declined: None }).collect();
+    let said = Said { author: Author::Person(by.clone()), replies };
+    let mut events = added(plan, authoring, document(markdown, None)?, said)?;
+    // Who wrote it has seen it.
+    if let Some(PlanEvent::RevisionAdded { digest, .. }) = events.last() {
+        let digest = *digest;
+        events.push(PlanEvent::RevisionShown { digest, to: by.clone() });
+    }
+    Ok(events)
+}
+
+/// A document, read.
+fn document(markdown: &str, title: Option<&str>) -> Result<Written, PlanRefusal> {
     if markdown.trim().is_empty() {
         return Err(PlanRefusal::EmptyPlan);
     }
     bounded("plan_markdown", markdown, limits::PLAN_MARKDOWN_BYTES_MAX)?;
     bounded("the title", title.unwrap_or_default(), limits::TITLE_BYTES_MAX)?;
     let title = title.map_or_else(|| title_of(markdown), str::to_owned);
-    added(plan, authoring, Written { title, markdown: markdown.into(), steps: vec![], brief: None })
+    let envelope = front_matter::declared(markdown)?;
+    let (markdown, steps, brief) = (markdown.into(), Vec::new(), None);
+    Ok(Written { title, markdown, steps, brief, envelope })
 }
 
 /// A call becomes a step instead of running.
@@ -63,6 +104,7 @@ pub(crate) fn finalize(
     plan: &Plan,
     authoring: Authoring<'_>,
     summary: &str,
+    replies: Vec<Reply>,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
     bounded("the summary", summary, limits::SUMMARY_BYTES_MAX)?;
     let steps = plan.draft.as_ref().map_or(&[][..], |draft| &draft.steps);
@@ -80,7 +122,9 @@ pub(crate) fn finalize(
             let markdown = draft::collected(&title, summary, steps);
             bounded("the plan", &markdown, limits::PLAN_MARKDOWN_BYTES_MAX)?;
             let steps = steps.to_vec();
-            added(plan, authoring, Written { title, markdown, steps, brief: None })
+            let said = Said { author: Author::Model, replies: review::answered(plan, replies)? };
+            let written = Written { title, markdown, steps, brief: None, envelope: None };
+            added(plan, authoring, written, said)
         }
     }
 }
@@ -175,7 +219,11 @@ pub(crate) fn remove_step(plan: &Plan, number: u32) -> Result<Vec<PlanEvent>, Pl
 }
 
 /// `plan_submit`: the draft becomes a revision, if nothing is missing.
-pub(crate) fn submit(plan: &Plan, authoring: Authoring<'_>) -> Result<Vec<PlanEvent>, PlanRefusal> {
+pub(crate) fn submit(
+    plan: &Plan,
+    authoring: Authoring<'_>,
+    replies: Vec<Reply>,
+) -> Result<Vec<PlanEvent>, PlanRefusal> {
     if let (None, Some(head)) = (&plan.draft, &plan.current) {
         return Err(PlanRefusal::NothingNew { number: head.number });
     }
@@ -188,7 +236,9 @@ pub(crate) fn submit(plan: &Plan, authoring: Authoring<'_>) -> Result<Vec<PlanEv
     bounded("the plan", &markdown, limits::PLAN_MARKDOWN_BYTES_MAX)?;
     let title = title_of(draft.title().unwrap_or_default());
     let Draft { brief, steps } = draft;
-    added(plan, authoring, Written { title, markdown, steps, brief: Some(brief) })
+    let (brief, envelope) = (Some(brief), None);
+    let said = Said { author: Author::Model, replies: review::answered(plan, replies)? };
+    added(plan, authoring, Written { title, markdown, steps, brief, envelope }, said)
 }
 
 /// The draft as it would be changed now: the open one, or a copy of the current revision's.
@@ -208,6 +258,13 @@ struct Written {
     markdown: String,
     steps: Vec<PlanStep>,
     brief: Option<Brief>,
+    envelope: Option<Declared>,
+}
+
+/// Who says it, and what they say to the comments.
+struct Said {
+    author: Author,
+    replies: Vec<Reply>,
 }
 
 /// The next revision, or a successor if the plan was already decided.
@@ -215,14 +272,15 @@ fn added(
     plan: &Plan,
     authoring: Authoring<'_>,
     written: Written,
+    said: Said,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
     writable(plan, authoring)?;
-    let Written { title, markdown, steps, brief } = written;
-    let strategy = plan.strategy;
+    let Written { title, markdown, steps, brief, envelope } = written;
+    let (strategy, Said { author, replies }) = (plan.strategy, said);
     let revision = |plan: PlanId, number: u32| {
-        let revision = Revision { plan, number, strategy, title, markdown, steps, brief };
+        let revision = Revision { plan, number, strategy, title, markdown, steps, brief, envelope };
         let digest = revision.digest(authoring.identity);
-        PlanEvent::RevisionAdded { revision, digest }
+        PlanEvent::RevisionAdded { revision: Box::new(revision), digest, author, replies }
     };
     match &plan.status {
         PlanStatus::Collecting | PlanStatus::Ready => {
@@ -305,9 +363,16 @@ fn changed(change: DraftChange) -> PlanEvent {
     PlanEvent::DraftChanged { change }
 }
 
+/// The document without its front matter.
+fn after_front_matter(markdown: &str) -> &str {
+    let rest = markdown.strip_prefix("---\n");
+    rest.and_then(|rest| rest.split_once("\n---\n")).map_or(markdown, |(_, body)| body)
+}
+
 /// The first heading, or the first line, cut to the longest title.
 fn title_of(markdown: &str) -> String {
-    let lines = || markdown.lines().map(str::trim).filter(|line| !line.is_empty());
+    let body = after_front_matter(markdown);
+    let lines = || body.lines().map(str::trim).filter(|line| !line.is_empty());
     let line =
         lines().find(|line| line.starts_with('#')).or_else(|| lines().next()).unwrap_or_default();
     let title = line.trim_start_matches('#').trim();

@@ -6,12 +6,14 @@ use crate::{
     actor::{Person, Standing},
     command::{Approving, Decision, Ending, Start, Terms},
     digest::Digest,
+    effect::{Declared, Envelope},
     id::PlanId,
     limits,
     plan::{
-        Approval, Comment, Ended, POLICY_VERSION, PauseReason, Plan, PlanEvent, PlanStatus,
-        PlanWork, Progress, Reads, Review, RevisionHead, Strategy, Word,
+        Approval, Ended, POLICY_VERSION, PauseReason, Plan, PlanEvent, PlanStatus, PlanWork,
+        Progress, Reads, Review, RevisionHead, Strategy, Word,
         refusal::PlanRefusal,
+        review,
         step::{HeadWork, StepEnd, StepHead},
     },
     time::Time,
@@ -95,13 +97,8 @@ pub(crate) fn decision(
         Decision::Approve(approving) => approve(plan, approving, by, at),
         Decision::RequestChanges { digest, comments } => {
             let head = decidable(plan, *digest)?;
-            bounded_comments(comments)?;
-            let digest = head.digest;
-            Ok(vec![PlanEvent::ChangesRequested {
-                digest,
-                comments: comments.clone(),
-                by: by.clone(),
-            }])
+            let (digest, comments) = (head.digest, review::numbered(plan, head, comments)?);
+            Ok(vec![PlanEvent::ChangesRequested { digest, comments, by: by.clone() }])
         }
         Decision::Reject { digest, why } => {
             decidable(plan, *digest)?;
@@ -111,7 +108,7 @@ pub(crate) fn decision(
         }
         Decision::Resume => resume(plan, doubts_open),
         Decision::SkipStep { step } => skip(plan, *step, by),
-        Decision::SettleDoubt { .. } => Ok(vec![]),
+        Decision::SettleDoubt { .. } | Decision::Permit { .. } => Ok(vec![]),
     }
 }
 
@@ -121,7 +118,7 @@ fn approve(
     by: &Person,
     at: Time,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
-    let Approving { digest, notes, start, on_failure, terms } = approving;
+    let Approving { digest, notes, start, on_failure, grant, terms } = approving;
     let head = approvable(plan, *digest, by)?;
     counted("the list of notes", notes.len())?;
     notes.iter().try_for_each(|note| bounded("a note", note, limits::COMMENT_BYTES_MAX))?;
@@ -129,7 +126,7 @@ fn approve(
         plan: plan.id,
         revision: head.number,
         revision_digest: head.digest,
-        envelope: plan.envelope(&terms.schemas),
+        envelope: leased(plan, grant.as_ref(), terms, at)?,
         notes: notes.clone(),
         profiles: profiles(head, terms)?,
         on_failure: *on_failure,
@@ -138,6 +135,28 @@ fn approve(
         at,
     };
     Ok(approved(plan, approval, *start))
+}
+
+/// What the approval leases: what the approver grants, else what the plan declares, else the default.
+fn leased(
+    plan: &Plan,
+    grant: Option<&Declared>,
+    terms: &Terms,
+    at: Time,
+) -> Result<Envelope, PlanRefusal> {
+    let declared = plan.current.as_ref().and_then(|head| head.envelope.as_ref());
+    let asked = grant.or(declared);
+    let named = asked.into_iter().flat_map(|declared| &declared.tools);
+    if let Some(tool) = named.into_iter().find(|tool| !terms.schemas.contains_key(*tool)) {
+        return Err(PlanRefusal::ToolUnknown { tool: tool.clone() });
+    }
+    if asked.is_some_and(|declared| declared.spend_micros_max.is_some()) && !terms.priced {
+        return Err(PlanRefusal::PriceUnknown);
+    }
+    Ok(match grant {
+        Some(grant) => grant.lease(&terms.schemas, at),
+        None => plan.envelope(&terms.schemas, at),
+    })
 }
 
 /// The current revision, if this person may approve it now.
@@ -202,6 +221,9 @@ fn approved(plan: &Plan, approval: Approval, start: Start) -> Vec<PlanEvent> {
 fn skip(plan: &Plan, step: u32, by: &Person) -> Result<Vec<PlanEvent>, PlanRefusal> {
     let status = || plan.status.word().to_owned();
     match &plan.status {
+        PlanStatus::Executing(_, Progress::Paused(PauseReason::AsksPermission { .. })) => {
+            return Err(PlanRefusal::PermissionPending);
+        }
         PlanStatus::Approved(_)
         | PlanStatus::Executing(_, Progress::Paused(_))
         | PlanStatus::Failed(_) => {}
@@ -220,6 +242,9 @@ fn skip(plan: &Plan, step: u32, by: &Person) -> Result<Vec<PlanEvent>, PlanRefus
 
 fn resume(plan: &Plan, doubts_open: usize) -> Result<Vec<PlanEvent>, PlanRefusal> {
     match &plan.status {
+        PlanStatus::Executing(_, Progress::Paused(PauseReason::AsksPermission { .. })) => {
+            Err(PlanRefusal::PermissionPending)
+        }
         PlanStatus::Approved(_)
         | PlanStatus::Executing(_, Progress::Paused(_))
         | PlanStatus::Failed(_)
@@ -330,16 +355,6 @@ fn decidable(plan: &Plan, digest: Digest) -> Result<&RevisionHead, PlanRefusal> 
 pub(crate) fn numbers<'a>(steps: impl Iterator<Item = &'a StepHead>) -> String {
     let numbers: Vec<_> = steps.map(|step| step.number.to_string()).collect();
     if numbers.is_empty() { "none".into() } else { numbers.join(", ") }
-}
-
-fn bounded_comments(comments: &[Comment]) -> Result<(), PlanRefusal> {
-    if comments.iter().all(|comment| comment.text.trim().is_empty()) {
-        return Err(PlanRefusal::NoComments);
-    }
-    counted("the list of comments", comments.len())?;
-    comments
-        .iter()
-        .try_for_each(|comment| bounded("a comment", &comment.text, limits::COMMENT_BYTES_MAX))
 }
 
 fn counted(what: &str, size: usize) -> Result<(), PlanRefusal> {

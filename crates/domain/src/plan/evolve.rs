@@ -1,14 +1,15 @@
 //! What a plan event means. Never judges: that was `decide`'s job, once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    actor::PersonId,
     command::Start,
     effect::Touched,
     id::Seq,
     limits,
     plan::{
-        DraftChange, Plan, PlanEvent, PlanStatus, PlanWork, Progress, Review, RevisionHead,
+        DraftChange, Plan, PlanEvent, PlanStatus, PlanWork, Progress, Review, RevisionHead, Seen,
         Strategy,
         draft::{Brief, Draft},
         step::{PlanStep, StepHead},
@@ -48,6 +49,12 @@ pub(crate) fn evolve(
                 numbered: 0,
                 outcomes: BTreeMap::new(),
                 carried: carried.clone(),
+                grants: Vec::new(),
+                calls_made: 0,
+                spent_micros: 0,
+                commented: 0,
+                comments_open: BTreeSet::new(),
+                seen: BTreeMap::new(),
             }
         }
         PlanEvent::DraftChanged { change } => {
@@ -55,16 +62,19 @@ pub(crate) fn evolve(
             draft(&mut plan, change);
             plan
         }
-        PlanEvent::RevisionAdded { revision, digest } => {
+        PlanEvent::RevisionAdded { revision, digest, .. } => {
             let head = RevisionHead {
                 number: revision.number,
                 digest: *digest,
                 title: revision.title.clone(),
                 review: Review::Open,
                 steps: revision.steps.iter().map(PlanStep::head).collect(),
+                envelope: revision.envelope.clone(),
+                lines: u32::try_from(revision.markdown.lines().count()).unwrap_or(u32::MAX),
             };
             let mut plan = active(work, seq)?;
             plan.revisions.push(seq);
+            plan.comments_open.clear();
             plan.numbered = head.steps.iter().map(|step: &StepHead| step.number).max().unwrap_or(0);
             let brief = revision.brief.clone();
             let basis = brief.map(|brief| Draft { brief, steps: revision.steps.clone() });
@@ -77,10 +87,16 @@ pub(crate) fn evolve(
                 plan.shown.clear();
             }
             plan.shown.entry(to.id.clone()).or_default().insert(to.surface.clone(), *digest);
+            see(&mut plan, &to.id);
             plan
         }
-        PlanEvent::ChangesRequested { .. } => {
+        PlanEvent::ChangesRequested { comments, by, .. } => {
             let mut plan = active(work, seq)?;
+            let numbers =
+                comments.iter().map(|comment| comment.number).filter(|number| *number > 0);
+            plan.comments_open.extend(numbers);
+            plan.commented = plan.comments_open.last().copied().unwrap_or(0).max(plan.commented);
+            see(&mut plan, &by.id);
             if let Some(head) = &mut plan.current {
                 head.review = Review::Withdrawn;
             }
@@ -99,7 +115,7 @@ pub(crate) fn evolve(
         PlanEvent::ExecutionStarted { number, .. } => {
             let plan = active(work, seq)?;
             let status = executing(&plan, seq, Progress::Running)?;
-            Plan { status, executions: *number, ..plan }
+            Plan { status, executions: *number, spent_micros: 0, ..plan }
         }
         PlanEvent::StepQueued { .. } => active(work, seq)?,
         PlanEvent::StepEnded { step, end, .. } => {
@@ -123,6 +139,25 @@ pub(crate) fn evolve(
         }
     };
     Ok(PlanWork::Active(Box::new(plan)))
+}
+
+/// A call of the running execution waits for a person, or waits no more.
+pub(crate) fn set_progress(plan: &mut Plan, progress: Progress) {
+    if let PlanStatus::Executing(_, now) = &mut plan.status {
+        *now = progress;
+    }
+}
+
+/// A person has seen or decided on the current revision.
+fn see(plan: &mut Plan, person: &PersonId) {
+    let Some(last) = plan.current.as_ref().map(|head| head.number) else { return };
+    if plan.seen.len() >= limits::SHOWN_MAX {
+        plan.seen.clear();
+    }
+    let seen = plan.seen.entry(person.clone()).or_insert(Seen { last, before: None });
+    if seen.last != last {
+        *seen = Seen { last, before: Some(seen.last) };
+    }
 }
 
 /// Changes the draft, which begins as a copy of what the current revision was made of.

@@ -111,6 +111,58 @@ pub enum PlanRefusal {
         /// The goal.
         goal: String,
     },
+    /// A comment on a line that is not there.
+    #[error("there is no line {line}; the revision has {lines}")]
+    NoSuchLine {
+        /// The line that was named.
+        line: u32,
+        /// How many there are.
+        lines: u32,
+    },
+    /// Comments that no reply speaks of.
+    #[error("every comment needs a reply, addressed or declined with a reason; left: {left}")]
+    CommentsUnanswered {
+        /// Their numbers.
+        left: String,
+    },
+    /// A reply to no open comment.
+    #[error("there is no open comment {comment}")]
+    NoSuchComment {
+        /// The number that was given.
+        comment: u32,
+    },
+    /// Text can be edited where text is what the plan is.
+    #[error(
+        "a {strategy} plan is made of steps; ask for changes to it instead of editing its text"
+    )]
+    NotADocument {
+        /// Its strategy.
+        strategy: String,
+    },
+    /// A part of an envelope that cannot be read.
+    #[error("{part:?} of the envelope {problem}")]
+    BadEnvelope {
+        /// Which part.
+        part: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// An envelope that names a tool that is not there.
+    #[error(
+        "there is no tool {tool:?} that could be leased; ask for a plan without it, or grant others"
+    )]
+    ToolUnknown {
+        /// The tool.
+        tool: String,
+    },
+    /// An envelope that limits what cannot be counted.
+    #[error(
+        "the price of the model is not set, so a limit on what is spent cannot be kept; set model.price_in and model.price_out"
+    )]
+    PriceUnknown,
+    /// A call of this plan waits for a person.
+    #[error("a call waits for a decision; allow or deny it first")]
+    PermissionPending,
     /// There is no such profile.
     #[error("there is no profile {profile:?}; there are {}", known.join(", "))]
     ProfileUnknown {
@@ -200,6 +252,14 @@ impl PlanRefusal {
             Self::EmptyText { .. } => "empty_text",
             Self::Gaps { .. } => "gaps",
             Self::GoalIsSet { .. } => "goal_is_set",
+            Self::NoSuchLine { .. } => "no_such_line",
+            Self::CommentsUnanswered { .. } => "comments_unanswered",
+            Self::NoSuchComment { .. } => "no_such_comment",
+            Self::NotADocument { .. } => "not_a_document",
+            Self::BadEnvelope { .. } => "bad_envelope",
+            Self::ToolUnknown { .. } => "tool_unknown",
+            Self::PriceUnknown => "price_unknown",
+            Self::PermissionPending => "permission_pending",
             Self::ProfileUnknown { .. } => "profile_unknown",
             Self::NoSuchStep { .. } => "no_such_step",
             Self::NothingNew { .. } => "nothing_new",

@@ -11,6 +11,7 @@ use crate::{
         decide::{self, Report},
         draft::Draft,
         refusal::PlanRefusal,
+        review::Reply,
         step::StepEnd,
     },
     session::Session,
@@ -50,18 +51,18 @@ pub(crate) fn use_plan_tool(
             Ok((Vec::new(), Told::Plans))
         }
         PlanTool::SetContent => {
-            let SetContent { plan_markdown, title } = parse(name, arguments)?;
-            let events = authoring::set_content(plan, writing, &plan_markdown, title.as_deref())?;
-            Ok(saved(events))
+            let SetContent { plan_markdown, title, replies } = parse(name, arguments)?;
+            let title = title.as_deref();
+            Ok(saved(authoring::set_content(plan, writing, &plan_markdown, title, replies)?))
         }
         PlanTool::Finalize => {
-            let Finalize { summary } = parse(name, arguments)?;
+            let Finalize { summary, replies } = parse(name, arguments)?;
             let summary = summary.unwrap_or_else(|| turn.said.clone());
-            Ok(saved(authoring::finalize(plan, writing, &summary)?))
+            Ok(saved(authoring::finalize(plan, writing, &summary, replies)?))
         }
         PlanTool::Submit => {
-            parse::<NoArguments>(name, arguments)?;
-            Ok(saved(authoring::submit(plan, writing)?))
+            let Submit { replies } = parse(name, arguments)?;
+            Ok(saved(authoring::submit(plan, writing, replies)?))
         }
         PlanTool::Create => {
             let Create { goal, title } = parse(name, arguments)?;
@@ -160,7 +161,7 @@ fn get(plan: &Plan) -> Told {
 /// What the model reads of content that was saved, or of a plan that came to nothing.
 fn saved(events: Vec<PlanEvent>) -> (Vec<PlanEvent>, Told) {
     let added = events.iter().find_map(|event| match event {
-        PlanEvent::RevisionAdded { revision, digest } => Some((revision, digest)),
+        PlanEvent::RevisionAdded { revision, digest, .. } => Some((revision, digest)),
         PlanEvent::PlanStarted { .. }
         | PlanEvent::DraftChanged { .. }
         | PlanEvent::RevisionShown { .. }
@@ -198,12 +199,23 @@ struct NoArguments {}
 struct SetContent {
     plan_markdown: String,
     title: Option<String>,
+    #[serde(default)]
+    replies: Vec<Reply>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Submit {
+    #[serde(default)]
+    replies: Vec<Reply>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Finalize {
     summary: Option<String>,
+    #[serde(default)]
+    replies: Vec<Reply>,
 }
 
 #[derive(Deserialize)]

@@ -1,23 +1,22 @@
-//! Which reports of the runtime move a turn, and the gate through which every effect passes.
+//! Which reports of the runtime move a turn.
 
 use crate::{
     actor::Person,
     command::{ModelCommand, StartingCall, SystemCommand},
-    effect::{Bracket, Effect, Repeat, ToolFacts},
-    id::{CallId, PlanId, Seq, TurnId},
+    effect::{Bracket, Repeat},
+    id::{CallId, Seq, TurnId},
     limits,
     next::{DueCall, Next, next},
-    plan::{
-        self, PauseReason, Plan, PlanEvent, PlanStatus, Progress,
-        step::{HeadWork, OnFailure, StepEnd},
-    },
+    plan::{self, PauseReason, Plan, PlanEvent, PlanStatus, Progress, step::HeadWork},
     refusal::Refusal,
     session::{Session, SessionEvent, withdrawn},
     time::Time,
     tools,
     turn::{
-        Answer, Arrival, Call, CallKind, CallResult, CallState, CallStatus, Cause, FailureKind,
-        ModelFailure, Profile, Step, Told, Turn, TurnEnd, TurnEvent, Work,
+        Answer, Arrival, Call, CallKind, CallResult, CallState, Cause, FailureKind, ModelFailure,
+        Profile, Step, Told, Turn, TurnEnd, TurnEvent,
+        gate::{Gate, gate, leasing_plan},
+        permission, replay,
     },
 };
 
@@ -54,7 +53,10 @@ pub(crate) fn decide_system(
             let (turn, round, attempt) = (*turn, *round, *attempt);
             Ok(vec![event(TurnEvent::ModelCallOrphaned { turn, round, attempt })])
         }
-        SystemCommand::StartCalls { calls, bracket } => start_calls(session, at, calls, *bracket),
+        SystemCommand::StartCalls { calls, bracket, ask_until } => {
+            start_calls(session, at, calls, *bracket, *ask_until)
+        }
+        SystemCommand::ExpireAsk { call } => permission::expire(session, at, *call),
         SystemCommand::RecordResult { call, attempt, result } => {
             record_result(session, *call, *attempt, result)
         }
@@ -185,6 +187,16 @@ fn start_model_call(
         };
         return Ok(ended(session, open, TurnEnd::Failed { failure }));
     }
+    if let Some(micros) = spent(session, open) {
+        let reason = PauseReason::OutOfBudget { micros };
+        let message = reason.in_words();
+        let failure = ModelFailure { kind: FailureKind::Limit, message, retry_after_micros: None };
+        let end = TurnEnd::Failed { failure };
+        return Ok(vec![
+            event(TurnEvent::TurnFinished { turn, end }),
+            SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }),
+        ]);
+    }
     let entered = session
         .queue
         .iter()
@@ -192,6 +204,13 @@ fn start_model_call(
         .map(|waiting| waiting.seq)
         .collect();
     Ok(vec![event(TurnEvent::ModelCallStarted { turn, round, attempt, bracket, entered })])
+}
+
+/// The money that was leased for this execution, if it is spent.
+fn spent(session: &Session, turn: &Turn) -> Option<u64> {
+    let plan = leasing_plan(session, turn)?;
+    let leased = plan.status.approval()?.envelope.spend_micros_max?;
+    (plan.spent_micros >= leased).then_some(leased)
 }
 
 fn answered(
@@ -266,39 +285,55 @@ fn start_calls(
     at: Time,
     calls: &[StartingCall],
     bracket: Bracket,
+    ask_until: Time,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let turn = session.turn.as_ref().ok_or_else(|| moved_on("the turn is over"))?;
     let due = |starting: &StartingCall| DueCall { call: starting.call, attempt: starting.attempt };
     if next(session) != Next::RunCalls(calls.iter().map(due).collect()) {
         return Err(moved_on("these calls are not due"));
     }
-    let started = calls.iter().map(|starting| start_call(session, turn, at, starting, bracket));
+    let started = calls.iter().map(|starting| {
+        let Some(asked) = turn.calls().iter().find(|asked| asked.requested.id == starting.call)
+        else {
+            return Vec::new();
+        };
+        start_call(
+            session,
+            turn,
+            asked,
+            starting,
+            gate(session, turn, at, asked, starting),
+            bracket,
+            ask_until,
+        )
+    });
     Ok(started.flatten().collect())
 }
 
 fn start_call(
     session: &Session,
     turn: &Turn,
-    at: Time,
+    asked: &Call,
     starting: &StartingCall,
+    verdict: Gate,
     bracket: Bracket,
+    ask_until: Time,
 ) -> Vec<SessionEvent> {
-    let StartingCall { call, attempt, tool } = starting;
-    let (call, attempt) = (*call, *attempt);
-    let Some(asked) = turn.calls().iter().find(|asked| asked.requested.id == call) else {
-        return Vec::new();
-    };
-    let (name, step) = (&asked.requested.tool, asked.step);
-    match gate(session, turn, at, asked, tool.as_ref()) {
+    let StartingCall { call, attempt, .. } = starting;
+    let (call, attempt, step) = (*call, *attempt, asked.step);
+    match verdict {
         Gate::Open(plan) => {
             vec![event(TurnEvent::CallStarted { call, attempt, bracket, plan, step })]
+        }
+        Gate::Ask { why, plan } => {
+            permission::asked(session, asked, starting, why, plan, ask_until)
         }
         Gate::Shut { kind, words } => {
             let told = Told::Refused { kind: kind.into(), words };
             vec![event(TurnEvent::CallAnswered { call, told })]
         }
         Gate::Changed => {
-            let tool = name.clone();
+            let tool = asked.requested.tool.clone();
             let mut events =
                 unrun(turn, "tool_changed", "not run: a tool is not the one that was approved");
             let end = turn.planned.map_or(TurnEnd::Answered, |plan| TurnEnd::Planned { plan });
@@ -307,99 +342,6 @@ fn start_call(
             events.push(SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }));
             events
         }
-    }
-}
-
-/// What the gate says to one call.
-enum Gate {
-    /// It may start, under the lease of this plan or because it only reads.
-    Open(Option<PlanId>),
-    /// It may not.
-    Shut { kind: &'static str, words: String },
-    /// It is leased, but the tool is not the one that was leased.
-    Changed,
-}
-
-/// Every effect passes here, inside the decision that starts it.
-fn gate(session: &Session, turn: &Turn, at: Time, asked: &Call, tool: Option<&ToolFacts>) -> Gate {
-    let name = &asked.requested.tool;
-    if asked.step.is_some() {
-        return replay_gate(session, turn, asked, tool);
-    }
-    let Some(facts) = tool else {
-        return Gate::Shut {
-            kind: "unknown_tool",
-            words: format!("there is no tool {name} any more"),
-        };
-    };
-    if !turn.may_use(name) {
-        let profile = turn.profile.as_ref().map_or("", |profile| &profile.name);
-        return Gate::Shut {
-            kind: "policy_denied",
-            words: format!("policy_denied: the profile {profile} may not use {name}"),
-        };
-    }
-    match facts.effect {
-        Effect::Internal | Effect::Read => return Gate::Open(None),
-        Effect::Write | Effect::External => {}
-    }
-    let Some(plan) = leasing_plan(session, turn) else {
-        return Gate::Shut {
-            kind: "policy_denied",
-            words: format!(
-                "policy_denied: {name} changes things, and that runs only inside an approved plan; \
-                 write a plan and let a person approve it"
-            ),
-        };
-    };
-    let approval = plan.status.approval();
-    let Some(approval) = approval.filter(|approval| approval.envelope.tools.contains_key(name))
-    else {
-        return Gate::Shut {
-            kind: "policy_denied",
-            words: format!("policy_denied: the approval does not lease {name}"),
-        };
-    };
-    if approval.envelope.expires_at.is_some_and(|end| end <= at) {
-        return Gate::Shut {
-            kind: "policy_denied",
-            words: "policy_denied: the lease has expired".into(),
-        };
-    }
-    if approval.envelope.tools.get(name) == Some(&facts.schema) {
-        Gate::Open(Some(plan.id))
-    } else {
-        Gate::Changed
-    }
-}
-
-/// A recorded call runs as it was approved, by the tool as it was approved, or not at all.
-fn replay_gate(session: &Session, turn: &Turn, asked: &Call, tool: Option<&ToolFacts>) -> Gate {
-    let recorded = match &asked.requested.kind {
-        CallKind::Tool(facts) => Some(facts),
-        CallKind::Plan | CallKind::Unusable { .. } => None,
-    };
-    match leasing_plan(session, turn) {
-        Some(plan) if tool.is_some() && tool == recorded => Gate::Open(Some(plan.id)),
-        Some(_) => Gate::Changed,
-        None => Gate::Shut {
-            kind: "policy_denied",
-            words: "policy_denied: the plan does not run any more".into(),
-        },
-    }
-}
-
-/// The plan whose lease this turn has: it executes that plan, the plan runs, and what was approved
-/// is what is current.
-fn leasing_plan<'a>(session: &'a Session, turn: &Turn) -> Option<&'a Plan> {
-    let plan = session.plan().filter(|plan| turn.executes() == Some(plan.id) && !turn.reported)?;
-    match (&plan.status, &plan.current) {
-        (PlanStatus::Executing(approval, Progress::Running), Some(head))
-            if approval.plan == plan.id && approval.revision_digest == head.digest =>
-        {
-            Some(plan)
-        }
-        _ => None,
     }
 }
 
@@ -420,7 +362,7 @@ fn record_result(
     if let Some((Some(plan), Some(step))) = of
         && session.plan().is_some_and(|active| active.id == plan)
     {
-        events.extend(step_ended(session, open.map(|open| open.turn), step, result));
+        events.extend(replay::step_ended(session, open.map(|open| open.turn), step, result));
     }
     if let Some(plan) = session.plan()
         && doubt.is_some()
@@ -431,72 +373,6 @@ fn record_result(
         events.push(SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }));
     }
     Ok(events)
-}
-
-/// A recorded call came out: the next one is due, or the execution has ended.
-fn step_ended(
-    session: &Session,
-    turn: Option<TurnId>,
-    step: u32,
-    result: &CallResult,
-) -> Vec<SessionEvent> {
-    let failed = |why: &str| format!("step {step} failed: {why}");
-    let (end, why) = match result.status {
-        CallStatus::Done => (StepEnd::Done, None),
-        CallStatus::Failed => {
-            let why = shown(&result.output);
-            (StepEnd::Failed { why: why.clone() }, Some(failed(&why)))
-        }
-    };
-    let mut events = vec![SessionEvent::Plan(plan::decide::step_ended(step, end))];
-    let replays = |open: &&Turn| Some(open.id) == turn && open.work == Work::Replays;
-    let (Some(turn), Some(plan)) = (session.turn.as_ref().filter(replays), session.plan()) else {
-        return events;
-    };
-    let on_failure = plan.status.approval().map(|approval| approval.on_failure);
-    let is_left = |call: &&Call| call.step != Some(step) && call.state != CallState::Answered;
-    let left = turn.calls().iter().any(|call| is_left(&call));
-    let failures = failures(plan, turn, step, why.as_deref());
-    let ends = match (&why, on_failure) {
-        (Some(_), Some(OnFailure::Stop) | None) => true,
-        (Some(_), Some(OnFailure::Continue)) | (None, _) => !left,
-    };
-    if !ends {
-        return events;
-    }
-    let rest = unrun(turn, "step_failed", "not run: an earlier step failed");
-    let own = turn.calls().iter().find(|call| call.step == Some(step));
-    let own = own.map(|call| call.requested.id);
-    events.extend(rest.into_iter().filter(|rest| own.is_none_or(|own| !answers(rest, own))));
-    let end = TurnEnd::Planned { plan: plan.id };
-    events.push(event(TurnEvent::TurnFinished { turn: turn.id, end }));
-    // The card lists what this call did to the world, too.
-    let mut after = plan.clone();
-    after.outcomes.insert(step, StepEnd::Done);
-    plan::evolve::touch(&mut after, &result.touched);
-    events.push(SessionEvent::Plan(if failures.is_empty() {
-        plan::decide::ending_of(&after, plan::Ended::Completed, plan::decide::steps_word(&after))
-    } else {
-        PlanEvent::PlanFailed { summary: failures.join("; ") }
-    }));
-    events
-}
-
-/// What failed in this execution, in words.
-fn failures(plan: &Plan, turn: &Turn, step: u32, why: Option<&str>) -> Vec<String> {
-    let of_turn = |number: &u32| turn.calls().iter().any(|call| call.step == Some(*number));
-    let earlier = plan.outcomes.iter().filter(|(number, _)| **number != step && of_turn(number));
-    let earlier = earlier.filter_map(|(number, end)| match end {
-        StepEnd::Failed { why } => Some(format!("step {number} failed: {why}")),
-        StepEnd::Done | StepEnd::Skipped { .. } | StepEnd::Carried { .. } => None,
-    });
-    earlier.chain(why.map(str::to_owned)).collect()
-}
-
-/// The beginning of an output, for a line of words.
-fn shown(output: &str) -> String {
-    const SHOWN_CHARS: usize = 300;
-    output.chars().take(SHOWN_CHARS).collect()
 }
 
 fn orphan_call(
@@ -542,9 +418,11 @@ fn ended(session: &Session, turn: &Turn, end: TurnEnd) -> Vec<SessionEvent> {
 }
 
 /// An answer for every call of the turn that has none.
-fn unrun(turn: &Turn, kind: &str, words: &str) -> Vec<SessionEvent> {
+pub(crate) fn unrun(turn: &Turn, kind: &str, words: &str) -> Vec<SessionEvent> {
     let told = |call: &Call| match call.state {
-        CallState::Pending(_) => Some(Told::Refused { kind: kind.into(), words: words.into() }),
+        CallState::Pending(_) | CallState::Asking(_) => {
+            Some(Told::Refused { kind: kind.into(), words: words.into() })
+        }
         CallState::Open(_) => Some(Told::LeftRunning),
         CallState::Answered => None,
     };
@@ -553,7 +431,7 @@ fn unrun(turn: &Turn, kind: &str, words: &str) -> Vec<SessionEvent> {
     unanswered.map(|(call, told)| event(TurnEvent::CallAnswered { call, told })).collect()
 }
 
-fn answers(answer: &SessionEvent, call: CallId) -> bool {
+pub(crate) fn answers(answer: &SessionEvent, call: CallId) -> bool {
     matches!(answer, SessionEvent::Turn(TurnEvent::CallAnswered { call: answered, .. }) if *answered == call)
 }
 
@@ -578,7 +456,7 @@ fn open_model_call(
         .ok_or_else(|| moved_on("this model call is not open"))
 }
 
-fn event(event: TurnEvent) -> SessionEvent {
+pub(crate) fn event(event: TurnEvent) -> SessionEvent {
     SessionEvent::Turn(event)
 }
 

@@ -1,14 +1,15 @@
 //! What a turn's event means. Never judges: that was `decide`'s job, once.
 
 use crate::{
+    command::Permit,
     effect::Touched,
     id::{CallId, PlanId, Seq},
     limits,
-    plan::{self, Plan, PlanWork, Strategy, step::HeadWork},
+    plan::{self, Grant, PauseReason, Plan, PlanWork, Progress, Strategy, step::HeadWork},
     session::{CorruptJournal, Session},
     turn::{
-        Answer, Arrival, Call, CallKind, CallState, Cause, Doubt, OpenCall, RequestedCall, Step,
-        Turn, TurnEvent, Work,
+        Answer, Arrival, Ask, Call, CallKind, CallState, Cause, Doubt, OpenCall, RequestedCall,
+        Step, Turn, TurnEvent, Work,
     },
 };
 
@@ -51,7 +52,9 @@ pub(crate) fn evolve(
                     requested: requested.clone(),
                     state: CallState::Pending(1),
                     step: None,
+                    permit: None,
                 };
+                spend(session, answer);
                 let turn = open(session, seq)?;
                 turn.said = said(answer);
                 turn.step = Step::Calls(answer.calls.iter().map(pending).collect());
@@ -84,6 +87,39 @@ pub(crate) fn evolve(
                 step: *step,
             };
             session.open.insert(*call, started);
+            if let Some(active) = leased(session, *plan) {
+                active.calls_made += 1;
+            }
+        }
+        TurnEvent::PermissionAsked { call, digest, facts, aim, why, expires, plan } => {
+            let asked = find(open(session, seq)?, *call);
+            let asked = asked.ok_or_else(|| CorruptJournal::new(seq, "an unknown call asks"))?;
+            if let CallState::Pending(attempt) = asked.state {
+                asked.state = CallState::Asking(attempt);
+            }
+            let (tool, arguments) =
+                (asked.requested.tool.clone(), asked.requested.arguments.clone());
+            if let Some(plan) = leased(session, *plan) {
+                let reason = PauseReason::AsksPermission { tool: tool.clone() };
+                plan::evolve::set_progress(plan, Progress::Paused(reason));
+            }
+            session.ask = Some(Ask {
+                call: *call,
+                digest: *digest,
+                tool,
+                arguments,
+                facts: facts.clone(),
+                aim: aim.clone(),
+                why: why.clone(),
+                expires: *expires,
+                plan: *plan,
+            });
+        }
+        TurnEvent::PermissionDecided { permit, .. } => {
+            let ask = session.ask.take();
+            let ask =
+                ask.ok_or_else(|| CorruptJournal::new(seq, "a decision that nobody asked for"))?;
+            permitted(session, &ask, permit);
         }
         TurnEvent::CallFinished { call, attempt, result } => {
             let open = session.open.remove(call);
@@ -118,7 +154,7 @@ pub(crate) fn evolve(
         TurnEvent::DoubtSettled { call, .. } => {
             session.doubts.remove(call);
         }
-        TurnEvent::TurnFinished { .. } => session.turn = None,
+        TurnEvent::TurnFinished { .. } => (session.turn, session.ask) = (None, None),
     }
     Ok(())
 }
@@ -152,6 +188,41 @@ fn close(session: &mut Session, id: CallId, fits: impl Fn(CallState) -> bool) {
     }
 }
 
+/// The call goes on as a person decided, and so does the execution that waited for it.
+fn permitted(session: &mut Session, ask: &Ask, permit: &Permit) {
+    if let Some(plan) = leased(session, ask.plan) {
+        plan::evolve::set_progress(plan, Progress::Running);
+        if let (Permit::UntilPlanEnds, Some(scope)) = (permit, ask.aim.pattern()) {
+            let (tool, schema) = (ask.tool.clone(), ask.facts.schema);
+            plan.grants.push(Grant { tool, schema, scope });
+        }
+    }
+    let Some(call) = session.turn.as_mut().and_then(|turn| find(turn, ask.call)) else { return };
+    if let CallState::Asking(attempt) = call.state {
+        call.state = CallState::Pending(attempt);
+    }
+    call.permit = match permit {
+        Permit::Once | Permit::UntilPlanEnds => Some(ask.facts.schema),
+        Permit::Deny | Permit::Replan { .. } => None,
+    };
+}
+
+/// The active plan, if it is this one.
+fn leased(session: &mut Session, plan: Option<PlanId>) -> Option<&mut Plan> {
+    match &mut session.work {
+        PlanWork::Active(active) if plan == Some(active.id) => Some(active),
+        PlanWork::Active(_) | PlanWork::Inactive => None,
+    }
+}
+
+/// Adds what an answer cost to the execution that it belongs to.
+fn spend(session: &mut Session, answer: &Answer) {
+    let plan = session.turn.as_ref().and_then(Turn::executes);
+    if let Some(plan) = leased(session, plan) {
+        plan.spent_micros += answer.usage.cost_micros;
+    }
+}
+
 /// What a turn with this cause is there for, and what is under way in it first.
 fn begun(session: &Session, cause: Cause) -> (Work, Step) {
     let plan = session.plan().filter(|plan| cause == Cause::Execution { plan: plan.id });
@@ -176,6 +247,7 @@ fn recorded(plan: &Plan) -> Vec<Call> {
             },
             state: CallState::Pending(1),
             step: Some(step.number),
+            permit: None,
         }),
         HeadWork::Task { .. } => None,
     };
@@ -195,9 +267,7 @@ fn said(answer: &Answer) -> String {
 }
 
 fn touch(session: &mut Session, plan: Option<PlanId>, touched: &[Touched]) {
-    if let PlanWork::Active(active) = &mut session.work
-        && plan == Some(active.id)
-    {
-        plan::evolve::touch(active, touched);
+    if let Some(plan) = leased(session, plan) {
+        plan::evolve::touch(plan, touched);
     }
 }

@@ -2,7 +2,8 @@
 
 use planwright_domain::{
     chat::{Act, ChatCommand, HELP, Line, Look, parse},
-    command::{Ending, Start, Verdict},
+    command::{Ending, Permit, Start, Verdict},
+    effect::Declared,
     plan::{Strategy, step::OnFailure},
 };
 
@@ -34,24 +35,68 @@ fn every_command_is_read() {
     assert_eq!(look("/plan list"), Look::List);
     assert_eq!(
         act("/plan approve"),
-        Act::Approve { named: None, start: Start::AtOnce, on_failure: OnFailure::Stop }
+        Act::Approve {
+            named: None,
+            start: Start::AtOnce,
+            on_failure: OnFailure::Stop,
+            grant: None,
+            note: None
+        }
     );
     assert_eq!(
         act("/plan approve 2 hold"),
-        Act::Approve { named: Some("2".into()), start: Start::Hold, on_failure: OnFailure::Stop }
+        Act::Approve {
+            named: Some("2".into()),
+            start: Start::Hold,
+            on_failure: OnFailure::Stop,
+            grant: None,
+            note: None
+        }
     );
     assert_eq!(
         act("/plan approve 2 continue"),
         Act::Approve {
             named: Some("2".into()),
             start: Start::AtOnce,
-            on_failure: OnFailure::Continue
+            on_failure: OnFailure::Continue,
+            grant: None,
+            note: None,
         }
     );
     assert_eq!(act("/plan skip 3"), Act::Skip(3));
+    let grant = Some(Declared {
+        tools: ["write_file".to_owned()].into(),
+        paths: ["src/".to_owned()].into(),
+        spend_micros_max: Some(2_500_000),
+        lasts_micros: Some(7_200_000_000),
+        ..Declared::default()
+    });
+    assert_eq!(
+        act("/plan approve tools=write_file paths=./src/ spend=$2.50 expires=2h note mind the cat"),
+        Act::Approve {
+            named: None,
+            start: Start::AtOnce,
+            on_failure: OnFailure::Stop,
+            grant,
+            note: Some("mind the cat".into())
+        }
+    );
+    let permit =
+        |named: Option<&str>, permit| Act::Permit { named: named.map(str::to_owned), permit };
+    assert_eq!(act("/allow 0a1b2c3d"), permit(Some("0a1b2c3d"), Permit::Once));
+    assert_eq!(act("/allow 0a1b2c3d plan"), permit(Some("0a1b2c3d"), Permit::UntilPlanEnds));
+    assert_eq!(act("/deny"), permit(None, Permit::Deny));
+    let text = "no mail".to_owned();
+    assert_eq!(act("/plan replan no mail"), permit(None, Permit::Replan { text }));
     assert_eq!(
         act("/plan approve hold"),
-        Act::Approve { named: None, start: Start::Hold, on_failure: OnFailure::Stop }
+        Act::Approve {
+            named: None,
+            start: Start::Hold,
+            on_failure: OnFailure::Stop,
+            grant: None,
+            note: None
+        }
     );
     assert_eq!(act("/plan changes 3: more  care"), Act::Changes("3: more  care".into()));
     assert_eq!(act("/plan reject"), Act::Reject(None));
@@ -96,6 +141,8 @@ fn every_line_of_the_help_begins_with_a_command_that_is_read() {
             "/plan changes" => "/plan changes x",
             "/plan settle" => "/plan settle x not",
             "/plan skip" => "/plan skip 1",
+            "/plan edit" => "/plan edit # x",
+            "/plan replan" => "/plan replan x",
             other => other,
         };
         assert!(parse(line).is_ok(), "{words}");

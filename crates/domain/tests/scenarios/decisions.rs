@@ -3,7 +3,7 @@
 use planwright_domain::{
     actor::{Person, Standing},
     command::{Approving, Decision, PersonCommand, SessionCommand, Start, Verdict},
-    plan::{Comment, PlanEvent, PlanStatus, Progress, refusal::PlanRefusal},
+    plan::{PlanEvent, PlanStatus, Progress, refusal::PlanRefusal, review::Comment},
     refusal::Refusal,
     session::SessionEvent,
 };
@@ -206,7 +206,10 @@ fn notes_reach_the_approval_and_never_widen_it() {
         Decision::Approve(Approving { notes: notes.clone(), ..Approving::of(digest, terms()) });
     world.person(PersonCommand::Decide(decision)).unwrap();
     let approval = world.plan().status.approval().unwrap();
-    assert_eq!((&approval.notes, &approval.envelope), (&notes, &world.plan().envelope(&schemas())));
+    assert_eq!(
+        (&approval.notes, &approval.envelope),
+        (&notes, &world.plan().envelope(&schemas(), world.now))
+    );
 }
 
 #[test]
@@ -216,7 +219,7 @@ fn a_request_for_changes_carries_its_comments_and_queues_a_turn() {
         SessionEvent::Plan(PlanEvent::ChangesRequested { comments, .. }) => Some(comments.clone()),
         _ => None,
     });
-    assert_eq!(asked, Some(vec![Comment { line: Some(3), text: "back up first".into() }]));
+    assert_eq!(asked, Some(vec![Comment { number: 1, ..Comment::on_line(3, "back up first") }]));
     assert_eq!(
         world.turn_starts().session.turn.unwrap().executes(),
         None,
@@ -235,7 +238,7 @@ fn a_request_for_changes_needs_words_and_has_limits() {
             .kind()
             .to_owned()
     };
-    let comment = |text: &str| Comment { line: None, text: text.into() };
+    let comment = |text: &str| Comment::on_the_whole(text);
     assert_eq!(ask(vec![]), "no_comments");
     assert_eq!(ask(vec![comment("  ")]), "no_comments");
     assert_eq!(ask(vec![comment(&"x".repeat(8 * 1024 + 1))]), "too_long");

@@ -3,7 +3,7 @@
 use planwright_domain::{
     command::{Approving, Decision, PersonCommand, SystemCommand, Terms, Verdict},
     digest::Digest,
-    effect::Touched,
+    effect::{Aim, Touched},
     next::{Next, Waiting, next},
     plan::{PauseReason, PlanStatus, Progress},
     session::SessionEvent,
@@ -23,19 +23,6 @@ fn refusals(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn a_write_outside_an_approved_plan_is_refused_in_words() {
-    for world in [a_session(), collecting(), ready(), withdrawn(), held(), paused(), failed()] {
-        let status = world.status();
-        let world = world.says("x").turn_starts().answers("", vec![write("a.txt")]);
-        let before = world.events.len();
-        let world = world.calls_start();
-        assert!(world.session.open.is_empty(), "{status}");
-        assert_eq!(refusals(&world).last().map(String::as_str), Some("policy_denied"), "{status}");
-        assert_eq!(world.events.len(), before + 1);
-    }
-}
-
-#[test]
 fn a_write_inside_an_executing_approved_plan_runs_under_its_lease() {
     let world = running().answers("", vec![write("a.txt")]).calls_start();
     assert_eq!(world.session.open.values().next().unwrap().plan, Some(world.plan().id));
@@ -47,7 +34,7 @@ fn a_write_inside_an_executing_approved_plan_runs_under_its_lease() {
 fn a_turn_that_began_before_the_approval_has_no_lease() {
     let world =
         ready().says("x").turn_starts().answers("", vec![write("a.txt")]).approved().calls_start();
-    assert_eq!((refusals(&world), world.session.open.len()), (vec!["policy_denied".to_owned()], 0));
+    assert_eq!((world.session.ask.is_some(), world.session.open.len()), (true, 0));
 }
 
 #[test]
@@ -56,18 +43,18 @@ fn after_a_supersede_the_remaining_calls_of_the_answer_have_no_lease() {
         .answers("", vec![set_content(SECOND), write("a.txt")])
         .plan_tools_run()
         .calls_start();
-    assert_eq!((refusals(&world), world.session.open.len()), (vec!["policy_denied".to_owned()], 0));
+    assert_eq!((world.session.ask.is_some(), world.session.open.len()), (true, 0));
 }
 
 #[test]
 fn after_the_report_the_remaining_calls_of_the_answer_have_no_lease() {
     let world =
         running().answers("", vec![report("done"), write("a.txt")]).plan_tools_run().calls_start();
-    assert_eq!((refusals(&world), world.session.open.len()), (vec!["policy_denied".to_owned()], 0));
+    assert_eq!((world.session.ask.is_some(), world.session.open.len()), (true, 0));
 }
 
 #[test]
-fn a_tool_that_is_not_leased_is_refused_inside_an_execution() {
+fn a_tool_that_is_not_leased_asks_inside_an_execution() {
     let mut world = ready().shown();
     let mut schemas = schemas();
     schemas.remove("write_file");
@@ -75,7 +62,7 @@ fn a_tool_that_is_not_leased_is_refused_inside_an_execution() {
     let approving = Approving::of(digest, Terms { schemas, ..terms() });
     world.person(PersonCommand::Decide(Decision::Approve(approving))).unwrap();
     let world = world.turn_starts().answers("", vec![write("a.txt")]).calls_start();
-    assert_eq!((refusals(&world), world.session.open.len()), (vec!["policy_denied".to_owned()], 0));
+    assert_eq!((world.session.ask.is_some(), world.session.open.len()), (true, 0));
 }
 
 #[test]
@@ -98,9 +85,9 @@ fn a_tool_that_is_gone_is_refused() {
         call: due.call,
         attempt: due.attempt,
         tool: None,
+        aim: Aim::default(),
     }];
-    let bracket = world.bracket();
-    world.system(SystemCommand::StartCalls { calls, bracket }).unwrap();
+    world.system(world.start_calls(calls)).unwrap();
     assert_eq!(refusals(&world), ["unknown_tool"]);
 }
 
@@ -133,13 +120,13 @@ fn reads_of_one_answer_run_together_and_the_rest_one_by_one_in_order() {
 fn nothing_but_the_calls_that_are_due_can_start() {
     let mut world = running().answers("", vec![write("a"), write("b")]);
     let second = world.session.turn.as_ref().unwrap().calls()[1].requested.id;
-    let bracket = world.bracket();
-    let calls =
-        vec![planwright_domain::command::StartingCall { call: second, attempt: 1, tool: None }];
-    assert_eq!(
-        world.system(SystemCommand::StartCalls { calls, bracket }).unwrap_err().kind(),
-        "moved_on"
-    );
+    let calls = vec![planwright_domain::command::StartingCall {
+        call: second,
+        attempt: 1,
+        tool: None,
+        aim: Aim::default(),
+    }];
+    assert_eq!(world.system(world.start_calls(calls)).unwrap_err().kind(), "moved_on");
 }
 
 #[test]
@@ -260,13 +247,10 @@ fn no_effect_starts_after_the_acknowledgement_of_a_stop() {
                 call: due.call,
                 attempt: due.attempt,
                 tool: None,
+                aim: Aim::default(),
             };
         let calls = due.into_iter().map(starting).collect();
-        let bracket = world.bracket();
-        assert_eq!(
-            world.system(SystemCommand::StartCalls { calls, bracket }).unwrap_err().kind(),
-            "moved_on"
-        );
+        assert_eq!(world.system(world.start_calls(calls)).unwrap_err().kind(), "moved_on");
     }
 }
 

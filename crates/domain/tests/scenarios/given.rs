@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use planwright_domain::{
     actor::{Person, Standing},
     command::{
-        Approving, Asked, Decision, Ending, Given, ModelCommand, PersonCommand, SessionCommand,
-        Start, StartingCall, SystemCommand, Terms, Verdict,
+        Approving, Asked, Decision, Ending, Given, ModelCommand, Permit, PersonCommand,
+        SessionCommand, Start, StartingCall, SystemCommand, Terms, Verdict,
     },
     digest::Digest,
-    effect::{Bracket, Effect, Repeat, ToolFacts, Touched},
+    effect::{Aim, Bracket, Effect, Repeat, ToolFacts, Touched},
     id::{CallId, Incarnation, PlanId, TurnId},
     identity::SessionIdentity,
     next::{DueCall, Next, next},
     plan::{
-        Comment, Plan, PlanEvent, Reads, Strategy,
+        Plan, PlanEvent, Reads, Strategy,
+        review::Comment,
         step::{PlanStep, StepEnd, StepWork},
     },
     refusal::Refusal,
@@ -44,6 +45,7 @@ pub(crate) fn schema() -> Digest {
 pub(crate) fn schemas() -> BTreeMap<String, Digest> {
     planwright_domain::tools::FILE_TOOLS
         .into_iter()
+        .chain(["web_fetch", "send_mail"])
         .map(|name| (name.to_owned(), schema()))
         .collect()
 }
@@ -51,7 +53,7 @@ pub(crate) fn schemas() -> BTreeMap<String, Digest> {
 /// Tools and profiles as they stand in every scenario.
 pub(crate) fn terms() -> Terms {
     let profile = |name: &str| (name.to_owned(), a_profile(name).digest);
-    Terms { schemas: schemas(), profiles: ["coder", "writer"].map(profile).into() }
+    Terms { schemas: schemas(), profiles: ["coder", "writer"].map(profile).into(), priced: true }
 }
 
 /// A profile; the writer may only read and write files.
@@ -103,6 +105,32 @@ pub(crate) fn tool(name: &'static str, arguments: serde_json::Value) -> Asks {
 
 pub(crate) fn finalize() -> Asks {
     tool("plan_finalize", serde_json::json!({"summary": "Write two files"}))
+}
+
+/// How long a call waits for a person in every scenario.
+pub(crate) const ASK_MICROS: i64 = 3_600_000_000;
+
+/// What a call is aimed at, as its tool would say.
+pub(crate) fn aim_of(tool: &str, arguments: &str) -> Aim {
+    let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+    let texts = |key: &str| arguments[key].as_str().map(str::to_owned).into_iter().collect();
+    match tool {
+        "write_file" | "edit_file" => Aim { paths: texts("path"), ..Aim::default() },
+        "web_fetch" => Aim { hosts: texts("host"), ..Aim::default() },
+        _ => Aim::default(),
+    }
+}
+
+/// A call that reaches outside.
+pub(crate) fn fetch(host: &str) -> Asks {
+    let facts = ToolFacts { effect: Effect::External, repeat: Repeat::AskFirst, schema: schema() };
+    Asks("web_fetch", serde_json::json!({"host": host}).to_string(), CallKind::Tool(facts))
+}
+
+/// A call of a tool that does not say what it is aimed at.
+pub(crate) fn mail() -> Asks {
+    let facts = ToolFacts { effect: Effect::External, repeat: Repeat::AskFirst, schema: schema() };
+    Asks("send_mail", "{}".into(), CallKind::Tool(facts))
 }
 
 /// A call of a tool, before it has an id.
@@ -290,11 +318,33 @@ impl World {
                 &asked.iter().find(|call| call.requested.id == due.call).unwrap().requested.kind;
             let CallKind::Tool(facts) = kind else { panic!("not a tool: {kind:?}") };
             let tool = Some(ToolFacts { schema, ..facts.clone() });
-            StartingCall { call: due.call, attempt: due.attempt, tool }
+            let arguments =
+                &asked.iter().find(|call| call.requested.id == due.call).unwrap().requested;
+            let aim = aim_of(&arguments.tool, &arguments.arguments);
+            StartingCall { call: due.call, attempt: due.attempt, tool, aim }
         };
         let calls = self.due_calls().into_iter().map(starting).collect();
-        let bracket = self.bracket();
-        self.system(SystemCommand::StartCalls { calls, bracket }).unwrap();
+        self.system(self.start_calls(calls)).unwrap();
+        self
+    }
+
+    pub(crate) fn start_calls(&self, calls: Vec<StartingCall>) -> SystemCommand {
+        let ask_until = self.now.plus_micros(ASK_MICROS);
+        SystemCommand::StartCalls { calls, bracket: self.bracket(), ask_until }
+    }
+
+    /// The digest of the call that waits for permission.
+    pub(crate) fn asks(&self) -> Digest {
+        self.session.ask.as_ref().expect("a call waits").digest
+    }
+
+    pub(crate) fn permit(&mut self, permit: Permit) -> Result<Vec<SessionEvent>, Refusal> {
+        let digest = self.asks();
+        self.person(PersonCommand::Decide(Decision::Permit { digest, permit }))
+    }
+
+    pub(crate) fn permitted(mut self, permit: Permit) -> Self {
+        self.permit(permit).unwrap();
         self
     }
 
@@ -359,7 +409,7 @@ impl World {
     }
 
     pub(crate) fn changes_command(&self, digest: Digest) -> PersonCommand {
-        let comments = vec![Comment { line: Some(3), text: "back up first".into() }];
+        let comments = vec![Comment::on_line(3, "back up first")];
         PersonCommand::Decide(Decision::RequestChanges { digest, comments })
     }
 
@@ -429,7 +479,12 @@ pub(crate) fn in_doubt() -> World {
 pub(crate) fn new_content(world: World) -> World {
     let world =
         if world.session.turn.is_some() { world } else { world.says("rework it").turn_starts() };
-    world.answers("", vec![set_content(SECOND)]).plan_tools_run()
+    let replies: Vec<_> =
+        world.session.plan().into_iter().flat_map(|plan| &plan.comments_open).collect();
+    let replies: Vec<_> =
+        replies.iter().map(|number| serde_json::json!({"comment": number})).collect();
+    let content = serde_json::json!({"plan_markdown": SECOND, "replies": replies});
+    world.answers("", vec![tool("plan_set_content", content)]).plan_tools_run()
 }
 
 // Plans whose steps are recorded calls, and plans that are built.

@@ -128,6 +128,7 @@ fn the_same_revision_in_two_sessions_has_two_digests() {
         markdown: "m".into(),
         steps: vec![],
         brief: None,
+        envelope: None,
     };
     let digest = |text: &str| revision.digest(&SessionIdentity::parse(text).unwrap());
     assert_ne!(digest("cli:talk-0001"), digest("web:talk-0001"));
@@ -145,6 +146,7 @@ fn every_field_of_a_revision_is_in_its_digest() {
         markdown: "c".into(),
         steps: vec![],
         brief: None,
+        envelope: None,
     };
     let original = revision.digest(&identity);
     let changed = [
@@ -153,6 +155,7 @@ fn every_field_of_a_revision_is_in_its_digest() {
         Revision { strategy: planwright_domain::plan::Strategy::Build, ..revision.clone() },
         Revision { title: "a".into(), markdown: "bc".into(), ..revision.clone() },
         Revision { markdown: "c\n".into(), ..revision.clone() },
+        Revision { envelope: Some(Default::default()), ..revision.clone() },
         Revision { steps: vec![a_task(1, "coder")], ..revision.clone() },
         Revision { steps: vec![a_task(2, "coder")], ..revision.clone() },
         Revision { steps: vec![a_task(1, "writer")], ..revision.clone() },

@@ -156,7 +156,7 @@ fn new_content_gives_a_ready_plan_its_next_revision() {
 
 #[test]
 fn new_content_opens_a_withdrawn_plan_for_approval_again() {
-    let world = withdrawn().turn_starts().answers("", vec![set_content(SECOND)]).plan_tools_run();
+    let world = new_content(withdrawn().turn_starts());
     assert_eq!(world.plan().current.as_ref().unwrap().review, Review::Open);
     assert_eq!(outcome(world.shown(), approve), "executing");
 }

@@ -10,11 +10,14 @@
 mod chat;
 mod decisions;
 mod effects;
+mod envelope;
 mod given;
 mod identities;
 mod invariants;
+mod ledger;
 mod lifecycle;
 mod outcomes;
+mod permission;
 mod review;
 mod seed_000;
 mod seed_001;

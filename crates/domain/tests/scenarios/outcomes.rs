@@ -35,7 +35,7 @@ fn a_plan_that_is_ready_is_a_card_that_says_what_approval_allows() {
             text: "there".into()
         }
     );
-    let envelope = world.plan().envelope(&schemas());
+    let envelope = world.plan().envelope(&schemas(), world.now);
     let response = OutgoingResponse::of(&outcome, &world.session, &envelope);
     let card = PlanCard {
         plan_id: world.plan().id,

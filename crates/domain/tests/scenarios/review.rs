@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     diff::{Change, rows},
-    plan::Comment,
+    plan::review::Comment,
     prompt::{changes_opening, execution_opening},
     session::SessionEvent,
 };
@@ -45,14 +45,14 @@ fn a_number_that_is_no_ordinal_counts() {
 #[test]
 fn comments_reach_the_model_with_their_lines() {
     let comments = [
-        Comment { line: Some(3), text: "back up first".into() },
-        Comment { line: None, text: "shorter".into() },
+        Comment { number: 1, ..Comment::on_line(3, "back up first") },
+        Comment { number: 2, ..Comment::on_the_whole("shorter") },
     ];
-    insta::assert_snapshot!(changes_opening(2, &comments), @r"
-    Changes were requested on revision 2 of the plan. Address each comment, then save the whole plan again with plan_set_content.
-    - line 3: back up first
-    - shorter
-    ");
+    insta::assert_snapshot!(changes_opening(2, &comments), @r#"
+    Changes were requested on revision 2 of the plan. Save it again, with a reply to each comment in replies: {"comment": 1} if you addressed it, {"comment": 1, "declined": "why"} if not.
+    - comment 1, on line 3: back up first
+    - comment 2, on the whole: shorter
+    "#);
 }
 
 #[test]

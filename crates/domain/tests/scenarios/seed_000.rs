@@ -132,7 +132,7 @@ fn every_request_of_active_plan_work_says_how_to_load_the_plan() {
         let world = world.turn_starts();
         assert!(paragraph(&world).unwrap().contains("plan_get"), "{}", world.status());
     }
-    insta::assert_snapshot!(paragraph(&ready().says("x").turn_starts()).unwrap(), @"Plan work is active; the plan is Ready. Load it with plan_get. When you have a new draft, call plan_set_content with all of it. Files cannot be changed before a person approves it.");
+    insta::assert_snapshot!(paragraph(&ready().says("x").turn_starts()).unwrap(), @"Plan work is active; the plan is Ready. Load it with plan_get. When you have a new draft, call plan_set_content with all of it. Until a person approves it, every change asks them.");
     insta::assert_snapshot!(paragraph(&running()).unwrap(), @"You are executing an approved plan; plan_get loads it. Do only what it says, then call plan_report. New content needs a new approval.");
 }
 

@@ -29,7 +29,7 @@ fn revision(world: &World) -> planwright_domain::plan::Revision {
         SessionEvent::Plan(PlanEvent::RevisionAdded { revision, .. }) => Some(revision.clone()),
         _ => None,
     };
-    world.events.iter().rev().find_map(added).expect("a revision")
+    *world.events.iter().rev().find_map(added).expect("a revision")
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl Assembly {
             return Err(in_stream(&error));
         }
         if let Some(ChunkUsage { prompt_tokens, completion_tokens }) = chunk.usage {
-            self.usage = Some(Usage { input: prompt_tokens, output: completion_tokens });
+            self.usage = Some(Usage::tokens(prompt_tokens, completion_tokens));
         }
         let Some(choice) = chunk.choices.into_iter().next() else { return Ok(None) };
         if choice.finish_reason.is_some() {

@@ -1,13 +1,13 @@
 //! What the API says, in the form that is published: `camelCase`, with `sessionId` on everything.
 
 use planwright_domain::{
-    diff::{Change, DiffRow},
+    diff::{Change, DiffRow, Part, PartChange},
     digest::Digest,
     identity::SessionIdentity,
     next::Waiting,
     outcome::{PlanCard, StepRow},
 };
-use planwright_runtime::view::{DiffView, PlanRow, RevisionView, StatusView};
+use planwright_runtime::view::{AskView, CommentRow, DiffView, PlanRow, RevisionView, StatusView};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -34,7 +34,7 @@ pub struct SessionDto {
     pub active: bool,
     /// The plan, or the one that ended last.
     pub plan: Option<PlanDto>,
-    /// What it waits for: `decision`, `resume` or `doubt`.
+    /// What it waits for: `decision`, `resume`, `doubt` or `permission`.
     pub waiting: Option<String>,
     /// Whether nothing is under way.
     pub resting: bool,
@@ -44,10 +44,50 @@ pub struct SessionDto {
     pub queued: u64,
     /// The calls whose outcome nobody knows.
     pub doubts: Vec<DoubtDto>,
+    /// The call that waits for permission.
+    #[serde(default)]
+    pub ask: Option<AskDto>,
     /// Tokens that the model has read.
     pub input_tokens: u64,
     /// Tokens that the model has written.
     pub output_tokens: u64,
+}
+
+/// A call that waits for permission, in full.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AskDto {
+    /// The call.
+    pub call: Uuid,
+    /// What `If-Match` must name.
+    pub digest: String,
+    /// The tool.
+    pub tool: String,
+    /// What it does to the world: `write` or `external`.
+    pub effect: String,
+    /// The arguments, byte for byte.
+    pub arguments: String,
+    /// Why it asks.
+    pub why: String,
+    /// What allowing it until the plan ends would cover; none if it can only be allowed once.
+    pub pattern: Option<String>,
+    /// When it is denied by itself.
+    pub expires: String,
+}
+
+impl From<AskView> for AskDto {
+    fn from(ask: AskView) -> Self {
+        Self {
+            call: ask.call.0,
+            digest: ask.digest.to_string(),
+            tool: ask.tool,
+            effect: ask.effect,
+            arguments: ask.arguments,
+            why: ask.why,
+            pattern: ask.pattern,
+            expires: time(ask.expires),
+        }
+    }
 }
 
 /// A call whose outcome nobody knows.
@@ -113,7 +153,7 @@ pub struct SessionRowDto {
     pub version: u64,
     /// When something last happened.
     pub updated: String,
-    /// What it waits for: `decision`, `resume` or `doubt`.
+    /// What it waits for: `decision`, `resume`, `doubt` or `permission`.
     pub waiting: Option<String>,
     /// Why nobody acts on it any more, if it was parked.
     pub parked: Option<String>,
@@ -151,8 +191,65 @@ pub struct DiffDto {
     pub from: u32,
     /// The later one.
     pub to: u32,
+    /// What the earlier one is to the reader.
+    pub since: String,
     /// The rows that lead from one to the other.
     pub rows: Vec<DiffRowDto>,
+    /// What became of each step or section.
+    pub parts: Vec<PartDto>,
+}
+
+/// What became of one step or section.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PartDto {
+    /// Its first line.
+    pub title: String,
+    /// `same`, `added`, `removed` or `changed`.
+    pub change: String,
+    /// The rows of it.
+    pub rows: Vec<DiffRowDto>,
+}
+
+/// A comment, and what became of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommentRowDto {
+    /// Its number.
+    pub number: u32,
+    /// The revision it speaks of.
+    pub revision: u32,
+    /// The line it speaks of.
+    pub line: Option<u32>,
+    /// The step it speaks of.
+    pub step: Option<u32>,
+    /// What should change.
+    pub text: String,
+    /// Who made it.
+    pub by: String,
+    /// `open`, `addressed` or `declined`.
+    pub status: String,
+    /// The revision that answered it.
+    pub answered_in: Option<u32>,
+    /// Why it was declined.
+    pub declined: Option<String>,
+}
+
+impl From<CommentRow> for CommentRowDto {
+    fn from(row: CommentRow) -> Self {
+        let status = row.status().to_owned();
+        Self {
+            number: row.comment.number,
+            revision: row.revision,
+            line: row.comment.line,
+            step: row.comment.step,
+            text: row.comment.text,
+            by: row.by.0,
+            status,
+            answered_in: row.answered_in,
+            declined: row.declined,
+        }
+    }
 }
 
 /// One row of a diff.
@@ -183,14 +280,14 @@ fn waiting_name(waiting: Waiting) -> String {
         Waiting::Decision => "decision",
         Waiting::Resume => "resume",
         Waiting::Doubt => "doubt",
+        Waiting::Permission => "permission",
     }
     .into()
 }
 
 /// A time as it is published.
 pub(crate) fn time(at: planwright_domain::time::Time) -> String {
-    jiff::Timestamp::from_microsecond(at.0)
-        .map_or_else(|_| at.0.to_string(), |time| time.to_string())
+    at.to_string()
 }
 
 impl From<StatusView> for SessionDto {
@@ -213,6 +310,7 @@ impl From<StatusView> for SessionDto {
                     arguments: doubt.arguments,
                 })
                 .collect(),
+            ask: view.ask.map(AskDto::from),
             input_tokens: view.usage.input,
             output_tokens: view.usage.output,
         }
@@ -280,8 +378,24 @@ impl DiffDto {
             };
             DiffRowDto { change: change.into(), text: row.text }
         };
-        let rows = view.rows.into_iter().map(row).collect();
-        Self { session_id: identity.to_string(), from: view.from, to: view.to, rows }
+        let part = |part: Part| {
+            let change = match part.change {
+                PartChange::Same => "same",
+                PartChange::Added => "added",
+                PartChange::Removed => "removed",
+                PartChange::Changed => "changed",
+            };
+            let rows = part.rows.into_iter().map(row).collect();
+            PartDto { title: part.title, change: change.into(), rows }
+        };
+        Self {
+            session_id: identity.to_string(),
+            from: view.from,
+            to: view.to,
+            since: view.since,
+            rows: view.rows.into_iter().map(row).collect(),
+            parts: view.parts.into_iter().map(part).collect(),
+        }
     }
 }
 

@@ -95,6 +95,8 @@ fn subject(event: &SessionEvent) -> Option<String> {
             | TurnEvent::ModelCallOrphaned { turn, .. }
             | TurnEvent::TurnFinished { turn, .. } => Some(turn.to_string()),
             TurnEvent::CallStarted { call, .. }
+            | TurnEvent::PermissionAsked { call, .. }
+            | TurnEvent::PermissionDecided { call, .. }
             | TurnEvent::CallFinished { call, .. }
             | TurnEvent::CallAnswered { call, .. }
             | TurnEvent::CallOrphaned { call, .. }

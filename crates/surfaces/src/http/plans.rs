@@ -9,8 +9,9 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use planwright_domain::{
-    command::{Approving, Decision, Ending, PersonCommand, Start, Verdict},
-    plan::{Comment, Strategy, step::OnFailure},
+    command::{Approving, Decision, Ending, Permit, PersonCommand, Start, Verdict},
+    effect::Declared,
+    plan::{Strategy, review::Comment, step::OnFailure},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -19,7 +20,7 @@ use uuid::Uuid;
 use super::{
     App,
     body::{Body, if_match},
-    dto::{Accepted, DiffDto, PlanDto, PlanRowDto, RevisionDto, SessionDto},
+    dto::{Accepted, CommentRowDto, DiffDto, PlanDto, PlanRowDto, RevisionDto, SessionDto},
     params::{AsRead, InPath, Once},
     problem::{Problem, Problems},
     sessions::{ask, bad_query},
@@ -71,6 +72,68 @@ pub struct NewApproval {
     /// What happens to the rest when a recorded call fails.
     #[serde(default)]
     pub on_failure: OnFailureName,
+    /// What is leased instead of what the plan declares; empty leases nothing, and every change asks.
+    #[serde(default)]
+    pub grant: Option<GrantDto>,
+}
+
+/// What an approval leases.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct GrantDto {
+    /// The tools.
+    #[schema(max_items = 200)]
+    pub tools: Vec<String>,
+    /// The paths, and what lies in those that end with a slash; `./` is the whole workspace.
+    #[schema(max_items = 200)]
+    pub paths: Vec<String>,
+    /// The hosts; `*.name` is all under a name.
+    #[schema(max_items = 200)]
+    pub hosts: Vec<String>,
+    /// The most it may cost, in millionths of a dollar.
+    pub spend_micros: Option<u64>,
+    /// The most calls it may make that change something.
+    pub calls: Option<u32>,
+    /// How long the lease lasts, in seconds.
+    pub seconds: Option<u32>,
+}
+
+impl From<GrantDto> for Declared {
+    fn from(grant: GrantDto) -> Self {
+        Self {
+            tools: grant.tools.into_iter().collect(),
+            paths: grant.paths.into_iter().collect(),
+            hosts: grant.hosts.into_iter().collect(),
+            spend_micros_max: grant.spend_micros,
+            calls_max: grant.calls,
+            lasts_micros: grant.seconds.map(|seconds| i64::from(seconds) * 1_000_000),
+        }
+    }
+}
+
+/// A decision on a call that waits for permission.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPermit {
+    /// The decision.
+    pub permit: PermitName,
+    /// What should change, if the plan is to be revised.
+    #[serde(default)]
+    pub text: String,
+}
+
+/// What may be said to a call that waits for permission.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PermitName {
+    /// This call, once.
+    Once,
+    /// This tool, on what the call is aimed at, until the plan ends.
+    UntilPlanEnds,
+    /// Not this call.
+    Deny,
+    /// Not this call: the plan is to be revised.
+    Replan,
 }
 
 /// What happens to the rest when a recorded call fails.
@@ -114,10 +177,20 @@ pub struct NewChanges {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommentDto {
-    /// The line it speaks of, from 1; none for the whole.
+    /// The line it speaks of, from 1.
     pub line: Option<u32>,
+    /// The step it speaks of; neither for the whole.
+    pub step: Option<u32>,
     /// What should change.
     pub text: String,
+}
+
+/// A document that a person wrote.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewContent {
+    /// The whole document.
+    pub markdown: String,
 }
 
 /// A rejection.
@@ -253,6 +326,26 @@ pub(crate) async fn resume_plan(
     ask(&app, &caller, &id, &headers, PersonCommand::Decide(Decision::Resume)).await
 }
 
+/// Decides on the call that `If-Match` names. 412: it does not wait, or not any more.
+#[utoipa::path(post, path = "/api/sessions/{id}/permission", params(InPath, AsRead, Once), request_body = NewPermit, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn permit_call(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewPermit>,
+) -> Result<Json<Accepted>, Problem> {
+    let digest = if_match(&headers)?;
+    let permit = match new.permit {
+        PermitName::Once => Permit::Once,
+        PermitName::UntilPlanEnds => Permit::UntilPlanEnds,
+        PermitName::Deny => Permit::Deny,
+        PermitName::Replan => Permit::Replan { text: new.text },
+    };
+    let decision = Decision::Permit { digest, permit };
+    ask(&app, &caller, &id, &headers, PersonCommand::Decide(decision)).await
+}
+
 /// Leaves a step out; the execution goes on when it is resumed.
 #[utoipa::path(post, path = "/api/sessions/{id}/plan/skip", params(InPath, Once), request_body = NewSkip, responses((status = 200, body = Accepted), Problems))]
 pub(crate) async fn skip_step(
@@ -311,7 +404,7 @@ pub(crate) async fn get_revision(
     Ok(response)
 }
 
-/// What changed between two revisions of the active plan; without numbers, the last change.
+/// What changed between two revisions of the active plan; without numbers, what changed since the caller last saw or decided on it.
 #[utoipa::path(get, path = "/api/sessions/{id}/plan/diff", params(InPath, Between), responses((status = 200, body = DiffDto), Problems))]
 pub(crate) async fn get_diff(
     State(app): State<Arc<App>>,
@@ -321,7 +414,7 @@ pub(crate) async fn get_diff(
 ) -> Result<Json<DiffDto>, Problem> {
     let identity = caller.session(&id)?;
     let Query(between) = query.map_err(bad_query)?;
-    let view = app.runtime.diff(&identity, between.from.zip(between.to)).await?;
+    let view = app.runtime.diff(&identity, &caller.person.id, between.from.zip(between.to)).await?;
     view.map(|view| Json(DiffDto::of(&identity, view)))
         .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "no_such_revision", NOTHING))
 }
@@ -350,9 +443,35 @@ pub(crate) async fn approve(
     let digest = if_match(&headers)?;
     let start = if new.hold { Start::Hold } else { Start::AtOnce };
     let (notes, on_failure) = (new.notes, new.on_failure.into());
+    let grant = new.grant.map(Declared::from);
     let plain = Approving::of(digest, app.runtime.terms());
-    let decision = Decision::Approve(Approving { notes, start, on_failure, ..plain });
+    let decision = Decision::Approve(Approving { notes, start, on_failure, grant, ..plain });
     ask(&app, &caller, &id, &headers, PersonCommand::Decide(decision)).await
+}
+
+/// The comments on the plan, oldest first, and what became of each.
+#[utoipa::path(get, path = "/api/sessions/{id}/plan/comments", params(InPath), responses((status = 200, body = [CommentRowDto]), Problems))]
+pub(crate) async fn list_comments(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<CommentRowDto>>, Problem> {
+    let rows = app.runtime.comments(&caller.session(&id)?).await?;
+    Ok(Json(rows.into_iter().map(CommentRowDto::from).collect()))
+}
+
+/// Writes the document anew: a revision by the caller. `If-Match` names what was edited. 412: it was replaced.
+#[utoipa::path(put, path = "/api/sessions/{id}/plan/content", params(InPath, AsRead, Once), request_body = NewContent, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn edit_plan(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewContent>,
+) -> Result<Json<Accepted>, Problem> {
+    let base = Some(if_match(&headers)?);
+    let (markdown, fresh) = (new.markdown, Uuid::now_v7().into());
+    ask(&app, &caller, &id, &headers, PersonCommand::EditPlan { base, markdown, fresh }).await
 }
 
 /// Asks for a newer revision. 412: what was read was replaced.
@@ -368,7 +487,7 @@ pub(crate) async fn request_changes(
     let comments = new
         .comments
         .into_iter()
-        .map(|comment| Comment { line: comment.line, text: comment.text })
+        .map(|CommentDto { line, step, text }| Comment { number: 0, line, step, text })
         .collect();
     ask(
         &app,

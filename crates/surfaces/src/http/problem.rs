@@ -84,6 +84,11 @@ impl From<Refusal> for Problem {
                 | PlanRefusal::EmptyPlan
                 | PlanRefusal::BadArguments { .. }
                 | PlanRefusal::EmptyText { .. }
+                | PlanRefusal::NoSuchLine { .. }
+                | PlanRefusal::NotADocument { .. }
+                | PlanRefusal::BadEnvelope { .. }
+                | PlanRefusal::ToolUnknown { .. }
+                | PlanRefusal::PriceUnknown
                 | PlanRefusal::ProfileUnknown { .. } => StatusCode::UNPROCESSABLE_ENTITY,
                 PlanRefusal::WorkInactive
                 | PlanRefusal::WorkAlreadyActive
@@ -97,6 +102,9 @@ impl From<Refusal> for Problem {
                 | PlanRefusal::Gaps { .. }
                 | PlanRefusal::GoalIsSet { .. }
                 | PlanRefusal::NothingNew { .. }
+                | PlanRefusal::PermissionPending
+                | PlanRefusal::CommentsUnanswered { .. }
+                | PlanRefusal::NoSuchComment { .. }
                 | PlanRefusal::NotThisStep { .. }
                 | PlanRefusal::CannotSkip { .. }
                 | PlanRefusal::NoSuchStep { .. }
@@ -106,6 +114,9 @@ impl From<Refusal> for Problem {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Refusal::QueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::NoSuchAsk => StatusCode::PRECONDITION_FAILED,
+            Refusal::NoPattern => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::AskExpired | Refusal::NoPlanToGrantTo => StatusCode::CONFLICT,
             Refusal::LegacyKeyIsNotNew { .. } | Refusal::NoSuchDoubt { .. } => {
                 StatusCode::NOT_FOUND
             }

@@ -6,14 +6,14 @@ use fastrand::Rng;
 use planwright_domain::{
     actor::{Person, Standing},
     command::{
-        Approving, Decision, Ending, Given, ModelCommand, PersonCommand, SessionCommand, Start,
-        StartingCall, SystemCommand, Terms, Verdict,
+        Approving, Decision, Ending, Given, ModelCommand, Permit, PersonCommand, SessionCommand,
+        Start, StartingCall, SystemCommand, Terms, Verdict,
     },
     digest::Digest,
-    effect::{Bracket, Effect, Repeat, ToolFacts, Touched},
+    effect::{Aim, Bracket, Declared, Effect, Repeat, ToolFacts, Touched},
     id::{CallId, Incarnation, TurnId},
     next::{DueCall, Next, next},
-    plan::{Comment, PlanStatus, Progress, Reads, Review, Strategy, step::OnFailure},
+    plan::{PlanStatus, Progress, Reads, Review, Strategy, review::Comment, step::OnFailure},
     session::Session,
     time::Time,
     tools::FILE_TOOLS,
@@ -29,7 +29,7 @@ pub const STATUSES: [&str; 8] =
     ["inactive", "collecting", "ready", "withdrawn", "approved", "running", "paused", "failed"];
 
 /// The commands that are counted.
-pub const COMMANDS: [&str; 21] = [
+pub const COMMANDS: [&str; 23] = [
     "on",
     "say",
     "shown",
@@ -42,6 +42,8 @@ pub const COMMANDS: [&str; 21] = [
     "resume",
     "settle",
     "skip",
+    "permit",
+    "edit",
     "stop",
     "plan-stop",
     "done",
@@ -118,14 +120,16 @@ impl Generator {
             self.seen.get(rng.usize(0..self.seen.len().max(1))).copied().unwrap_or(self.schema);
         let stale = if stale == current { Digest::of(b"never seen") } else { stale };
         let on_failure = if rng.bool() { OnFailure::Stop } else { OnFailure::Continue };
+        let grant = granted(rng);
         let approve = |digest, start, schemas| {
             let profiles = BTreeMap::from([("coder".to_owned(), coder().digest)]);
-            let plain = Approving::of(digest, Terms { schemas, profiles });
+            let plain = Approving::of(digest, Terms { schemas, profiles, priced: true });
             let notes = vec!["mind the gap".into()];
             PersonCommand::Decide(Decision::Approve(Approving {
                 notes,
                 start,
                 on_failure,
+                grant: grant.clone(),
                 ..plain
             }))
         };
@@ -157,7 +161,7 @@ impl Generator {
                 return ("approve-guest", SessionCommand::Person(guest, command));
             }
             (_, 41..=46) => {
-                let comments = vec![Comment { line: None, text: "shorter".into() }];
+                let comments = vec![Comment::on_the_whole("shorter")];
                 let digest = if rng.u8(..) < 200 { current } else { stale };
                 ("changes", PersonCommand::Decide(Decision::RequestChanges { digest, comments }))
             }
@@ -165,15 +169,21 @@ impl Generator {
                 ("reject", PersonCommand::Decide(Decision::Reject { digest: current, why: None }))
             }
             (_, 50..=54) => ("resume", PersonCommand::Decide(Decision::Resume)),
-            (_, 55..=61) => {
+            (_, 55..=59) => {
                 let verdict = if rng.bool() { Verdict::Happened } else { Verdict::DidNotHappen };
                 ("settle", PersonCommand::Decide(Decision::SettleDoubt { call: doubt, verdict }))
             }
+            (_, 60..=61) => ("permit", permit(rng, session, self.schema)),
             (_, 62..=63) => {
                 ("skip", PersonCommand::Decide(Decision::SkipStep { step: rng.u32(1..4) }))
             }
             (_, 64..=65) => ("stop", PersonCommand::Stop),
-            (_, 66..=69) => ("plan-stop", PersonCommand::PausePlan),
+            (_, 66..=68) => ("plan-stop", PersonCommand::PausePlan),
+            (_, 69) => {
+                let base = Some(current);
+                let (markdown, fresh) = (format!("# Mine {}\n", rng.u32(..)), fresh(rng).into());
+                ("edit", PersonCommand::EditPlan { base, markdown, fresh })
+            }
             (_, 70..=72) => ("done", PersonCommand::EndPlan(Ending::Done)),
             (_, 73..=75) => ("off", PersonCommand::EndPlan(Ending::Off)),
             (_, _) => ("reset", PersonCommand::Reset),
@@ -233,7 +243,15 @@ impl Generator {
             Next::RunCalls(due) => {
                 let calls = due.iter().map(|due| self.starting(rng, session, *due)).collect();
                 self.started.extend(due.iter().map(|due| (due.call, due.attempt)));
-                system(SystemCommand::StartCalls { calls, bracket: bracket(rng) })
+                let ask_until = Time(1_000_000 * rng.i64(1..100));
+                system(SystemCommand::StartCalls { calls, bracket: bracket(rng), ask_until })
+            }
+            Next::AwaitPermission { call, .. } if rng.u8(..) < 60 => {
+                system(SystemCommand::ExpireAsk { call })
+            }
+            Next::AwaitPermission { .. } => {
+                let ada = Person::new("ada", "cli", Standing::Decides);
+                ("permit", SessionCommand::Person(ada, permit(rng, session, self.schema)))
             }
             Next::AwaitCalls(open) => {
                 let open = open[rng.usize(0..open.len())];
@@ -283,7 +301,10 @@ impl Generator {
             1 => facts.map(|facts| ToolFacts { schema: Digest::of(b"another"), ..facts }),
             _ => facts,
         };
-        StartingCall { call: due.call, attempt: due.attempt, tool }
+        let paths = ["a.txt", "src/a.txt", "../a.txt"].map(str::to_owned);
+        let paths = paths.into_iter().filter(|_| rng.u8(0..3) == 0).collect();
+        let aim = Aim { paths, ..Aim::default() };
+        StartingCall { call: due.call, attempt: due.attempt, tool, aim }
     }
 
     fn answer(&self, rng: &mut Rng, session: &Session) -> Answer {
@@ -322,7 +343,8 @@ impl Generator {
                     ("write_file", "{}".to_owned(), facts(Effect::Write, Repeat::AskFirst))
                 }
                 _ if self.strategy == Strategy::Collect => {
-                    ("plan_finalize", "{}".to_owned(), CallKind::Plan)
+                    let replies = replies(rng, session);
+                    ("plan_finalize", format!("{{\"summary\":\"s\"{replies}}}"), CallKind::Plan)
                 }
                 58..=60 if self.strategy == Strategy::Build => {
                     ("plan_remove_step", format!("{{\"step\":{}}}", rng.u32(1..4)), CallKind::Plan)
@@ -332,10 +354,19 @@ impl Generator {
                     format!("{{\"step\":{},\"title\":\"t{}\"}}", rng.u32(1..4), rng.u8(0..3)),
                     CallKind::Plan,
                 ),
+                65..=69 if self.strategy == Strategy::Build => {
+                    let replies = replies(rng, session);
+                    let replies = replies.trim_start_matches(',');
+                    ("plan_submit", format!("{{{replies}}}"), CallKind::Plan)
+                }
                 _ if self.strategy == Strategy::Build => building(rng),
                 _ => (
                     "plan_set_content",
-                    format!("{{\"plan_markdown\":\"# Plan {}\"}}", rng.u32(..)),
+                    format!(
+                        "{{\"plan_markdown\":\"# Plan {}\"{}}}",
+                        rng.u32(..),
+                        replies(rng, session)
+                    ),
                     CallKind::Plan,
                 ),
             };
@@ -350,10 +381,45 @@ impl Generator {
         let mut calls: Vec<_> = calls.collect();
         let writes = session.plan().is_some_and(|plan| plan.strategy == Strategy::Build);
         if writes && !executes && rng.u8(0..10) < 4 {
-            calls.extend(whole(rng));
+            calls.extend(whole(rng, session));
         }
-        Answer { text: text.into(), calls, usage: Usage { input: 1, output: 1 } }
+        Answer {
+            text: text.into(),
+            calls,
+            usage: Usage { input: 1, output: 1, cost_micros: 100_000 },
+        }
     }
+}
+
+/// What an approver grants instead, now and then.
+fn granted(rng: &mut Rng) -> Option<Declared> {
+    let paths = if rng.bool() { "src/" } else { "./" };
+    let some = Declared {
+        tools: ["write_file".to_owned()].into(),
+        paths: [paths.to_owned()].into(),
+        calls_max: Some(rng.u32(0..3)),
+        spend_micros_max: Some(rng.u64(0..1_000_000)),
+        lasts_micros: Some(rng.i64(1..50) * 1_000_000),
+        ..Declared::default()
+    };
+    match rng.u8(0..10) {
+        0 => Some(Declared::default()),
+        1 | 2 => Some(some),
+        _ => None,
+    }
+}
+
+/// A decision on the call that waits, or on one that does not.
+fn permit(rng: &mut Rng, session: &Session, other: Digest) -> PersonCommand {
+    let digest = session.ask.as_ref().map_or(other, |ask| ask.digest);
+    let digest = if rng.u8(..) < 240 { digest } else { other };
+    let permit = match rng.u8(0..8) {
+        0..=2 => Permit::Once,
+        3 | 4 => Permit::UntilPlanEnds,
+        5 => Permit::Replan { text: "otherwise".into() },
+        _ => Permit::Deny,
+    };
+    PersonCommand::Decide(Decision::Permit { digest, permit })
 }
 
 fn coder() -> Profile {
@@ -369,6 +435,17 @@ const STEP: (&str, &str) =
     ("plan_add_step", "{\"title\":\"t\",\"instructions\":\"i\",\"profile\":\"coder\"}");
 const SUBMIT: (&str, &str) = ("plan_submit", "{}");
 
+/// Replies to the open comments, now and then to none.
+fn replies(rng: &mut Rng, session: &Session) -> String {
+    let open = session.plan().into_iter().flat_map(|plan| &plan.comments_open);
+    let reply = |number: &u32| format!("{{\"comment\":{number}}}");
+    let replies: Vec<_> = open.map(reply).collect();
+    if replies.is_empty() || rng.u8(..) < 20 {
+        return String::new();
+    }
+    format!(",\"replies\":[{}]", replies.join(","))
+}
+
 /// One call that builds.
 fn building(rng: &mut Rng) -> (&'static str, String, CallKind) {
     let (tool, arguments) = [GOAL, METADATA, STEP, SUBMIT][rng.usize(0..4)];
@@ -376,7 +453,9 @@ fn building(rng: &mut Rng) -> (&'static str, String, CallKind) {
 }
 
 /// The calls that build a whole plan.
-fn whole(rng: &mut Rng) -> Vec<RequestedCall> {
+fn whole(rng: &mut Rng, session: &Session) -> Vec<RequestedCall> {
+    let replies = replies(rng, session);
+    let submit = format!("{{{}}}", replies.trim_start_matches(','));
     let call = |(tool, arguments): (&str, &str)| RequestedCall {
         id: fresh(rng).into(),
         wire_id: "w".into(),
@@ -384,7 +463,7 @@ fn whole(rng: &mut Rng) -> Vec<RequestedCall> {
         arguments: arguments.into(),
         kind: CallKind::Plan,
     };
-    [GOAL, METADATA, STEP, STEP, SUBMIT].map(call).into()
+    [GOAL, METADATA, STEP, STEP, ("plan_submit", &submit)].map(call).into()
 }
 
 fn fresh(rng: &mut Rng) -> Uuid {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planwright_domain::{
     actor::Standing,
-    command::{Approving, Decision, PersonCommand, SessionCommand, SystemCommand},
+    command::{Approving, Decision, Permit, PersonCommand, SessionCommand, SystemCommand},
     digest::Digest,
     effect::Effect,
     id::{CallId, PlanId},
@@ -24,6 +24,8 @@ pub(super) struct Watcher {
     started: BTreeSet<(CallId, u32)>,
     harmless: BTreeSet<CallId>,
     settled: BTreeSet<(PlanId, u32)>,
+    permitted: BTreeMap<CallId, Permit>,
+    decided: BTreeSet<(CallId, Digest)>,
     plan: Option<PlanId>,
     version: u64,
 }
@@ -43,7 +45,15 @@ impl Watcher {
                     | PlanEvent::ExecutionStarted { .. }
                     | PlanEvent::ChangesRequested { .. }
             ),
-            SessionEvent::Turn(event) => matches!(event, TurnEvent::DoubtSettled { .. }),
+            SessionEvent::Turn(event) => matches!(
+                event,
+                TurnEvent::DoubtSettled { .. }
+                    | TurnEvent::PermissionDecided { by: Some(_), .. }
+                    | TurnEvent::PermissionDecided {
+                        permit: Permit::Once | Permit::UntilPlanEnds,
+                        ..
+                    }
+            ),
             SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. } => false,
@@ -176,6 +186,9 @@ impl Watcher {
         if effect == Effect::Read {
             return Ok(());
         }
+        if let Some(Permit::Once | Permit::UntilPlanEnds) = self.permitted.get(&call) {
+            return Ok(());
+        }
         let executes = session.turn.as_ref().and_then(|turn| turn.executes());
         let plan = session
             .plan()
@@ -183,6 +196,18 @@ impl Watcher {
             .ok_or("a write without a lease")?;
         if plan.status.name() != "executing" || !self.approved.contains_key(&plan.id) {
             return Err("a write outside a running approved plan".into());
+        }
+        let envelope = plan.status.approval().map(|approval| &approval.envelope);
+        let leases = envelope.is_some_and(|envelope| !envelope.tools.is_empty());
+        if !leases && plan.grants.is_empty() {
+            return Err("a write that nothing leases".into());
+        }
+        if envelope
+            .and_then(|envelope| envelope.calls_max)
+            .is_some_and(|max| plan.calls_made >= max)
+            && plan.grants.is_empty()
+        {
+            return Err("a write beyond the calls that were leased".into());
         }
         Ok(())
     }
@@ -193,6 +218,12 @@ impl Watcher {
                 self.plan = Some(*plan);
                 if self.plans.insert(*plan, None).is_some() {
                     return Err("single-active-plan: a plan started twice".into());
+                }
+            }
+            SessionEvent::Turn(TurnEvent::PermissionDecided { call, digest, permit, .. }) => {
+                self.permitted.insert(*call, permit.clone());
+                if !self.decided.insert((*call, *digest)) {
+                    return Err("one-decision: a call was decided on twice".into());
                 }
             }
             SessionEvent::Plan(PlanEvent::StepEnded { step, end, .. }) if end.is_settled() => {

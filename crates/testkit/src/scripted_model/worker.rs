@@ -27,12 +27,32 @@ pub fn worker(plan_bytes: usize, files: usize) -> Conduct {
         if executing {
             return Said::text("Done, as planned.");
         }
-        if planning && told.rounds == 0 && !told.last_said.starts_with("just talk") {
+        let left = left_unanswered(told);
+        let writes = told.rounds == 0 && !told.last_said.starts_with("just talk");
+        if planning && (writes || !left.is_empty()) {
             let markdown = plan(plan_bytes, told.earlier);
-            return Said::call("plan_set_content", &json!({"plan_markdown": markdown}));
+            let replies: Vec<_> = left.iter().map(|number| json!({"comment": number})).collect();
+            let content = if replies.is_empty() {
+                json!({"plan_markdown": markdown})
+            } else {
+                json!({"plan_markdown": markdown, "replies": replies})
+            };
+            return Said::call("plan_set_content", &content);
         }
         Said::text("I have written what there is to say.")
     })
+}
+
+/// The comments that were just said to be unanswered, or were just made.
+fn left_unanswered(told: &Told) -> Vec<u32> {
+    let last = told.body["messages"].as_array().and_then(|messages| messages.last());
+    let text = last.and_then(|message| message["content"].as_str()).unwrap_or_default();
+    if let Some((_, left)) = text.rsplit_once("every comment needs a reply") {
+        let numbers = left.rsplit_once("left: ").map_or("", |(_, numbers)| numbers);
+        return numbers.split(", ").filter_map(|number| number.trim().parse().ok()).collect();
+    }
+    let made = text.lines().filter_map(|line| line.strip_prefix("- comment ")?.split_once(','));
+    made.filter_map(|(number, _)| number.parse().ok()).collect()
 }
 
 /// A plan of about so many bytes, different for each number.

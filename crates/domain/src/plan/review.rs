@@ -1,0 +1,136 @@
+//! Review: comments with numbers, and a ledger in which each is addressed or declined.
+//!
+//! A comment that was made stays open until a newer revision answers it. The folded plan holds the
+//! numbers of those that are open; the words stay in the journal.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    actor::Person,
+    limits,
+    plan::{Plan, RevisionHead, decide::bounded, refusal::PlanRefusal},
+};
+
+/// A comment on a revision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comment {
+    /// Its number in its plan, from 1; given when it is recorded.
+    #[serde(default, skip_serializing_if = "is_unnumbered")]
+    pub number: u32,
+    /// The line of the Markdown it speaks of, from 1; none for the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The step it speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// What should change.
+    pub text: String,
+}
+
+fn is_unnumbered(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Comment {
+    /// A comment on the whole of a revision.
+    #[must_use]
+    pub fn on_the_whole(text: &str) -> Self {
+        Self { number: 0, line: None, step: None, text: text.to_owned() }
+    }
+
+    /// A comment on one line.
+    #[must_use]
+    pub fn on_line(line: u32, text: &str) -> Self {
+        Self { line: Some(line), ..Self::on_the_whole(text) }
+    }
+
+    /// A comment on one step.
+    #[must_use]
+    pub fn on_step(step: u32, text: &str) -> Self {
+        Self { step: Some(step), ..Self::on_the_whole(text) }
+    }
+
+    /// What it speaks of, in words.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match (self.line, self.step) {
+            (Some(line), _) => format!("line {line}"),
+            (None, Some(step)) => format!("step {step}"),
+            (None, None) => "the whole".into(),
+        }
+    }
+}
+
+/// What became of a comment in a newer revision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The comment, by number.
+    pub comment: u32,
+    /// Why it was declined; addressed, if there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declined: Option<String>,
+}
+
+/// Who wrote a revision.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Author {
+    /// The model.
+    #[default]
+    Model,
+    /// A person.
+    Person(Person),
+}
+
+/// The comments with their numbers, if they say something about what is there.
+pub(crate) fn numbered(
+    plan: &Plan,
+    head: &RevisionHead,
+    comments: &[Comment],
+) -> Result<Vec<Comment>, PlanRefusal> {
+    if comments.iter().all(|comment| comment.text.trim().is_empty()) {
+        return Err(PlanRefusal::NoComments);
+    }
+    let (size, limit) = (comments.len(), limits::COMMENTS_MAX);
+    if size > limit {
+        return Err(PlanRefusal::TooLong { what: "the list of comments".into(), size, limit });
+    }
+    let numbers = plan.commented + 1..;
+    numbers
+        .zip(comments)
+        .map(|(number, comment)| {
+            bounded("a comment", &comment.text, limits::COMMENT_BYTES_MAX)?;
+            if let Some(line) = comment.line.filter(|line| *line == 0 || *line > head.lines) {
+                return Err(PlanRefusal::NoSuchLine { line, lines: head.lines });
+            }
+            if let Some(step) = comment.step
+                && !head.steps.iter().any(|there| there.number == step)
+            {
+                let open = crate::plan::decide::numbers(head.steps.iter());
+                return Err(PlanRefusal::NoSuchStep { step, open });
+            }
+            Ok(Comment { number, ..comment.clone() })
+        })
+        .collect()
+}
+
+/// The replies, if every open comment has one.
+pub(crate) fn answered(plan: &Plan, replies: Vec<Reply>) -> Result<Vec<Reply>, PlanRefusal> {
+    let unknown = replies.iter().find(|reply| !plan.comments_open.contains(&reply.comment));
+    if let Some(reply) = unknown {
+        return Err(PlanRefusal::NoSuchComment { comment: reply.comment });
+    }
+    for reason in replies.iter().filter_map(|reply| reply.declined.as_ref()) {
+        if reason.trim().is_empty() {
+            return Err(PlanRefusal::EmptyText { what: "the reason to decline a comment".into() });
+        }
+        bounded("a reason", reason, limits::COMMENT_BYTES_MAX)?;
+    }
+    let has_reply = |number: &&u32| replies.iter().any(|reply| reply.comment == **number);
+    let left: Vec<_> = plan.comments_open.iter().filter(|number| !has_reply(number)).collect();
+    if left.is_empty() {
+        return Ok(replies);
+    }
+    let left = left.into_iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    Err(PlanRefusal::CommentsUnanswered { left })
+}
