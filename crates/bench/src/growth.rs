@@ -110,6 +110,7 @@ fn said(event: &SessionEvent) -> usize {
         SessionEvent::Plan(_)
         | SessionEvent::Turn(_)
         | SessionEvent::CauseWithdrawn { .. }
-        | SessionEvent::ViewReset { .. } => 0,
+        | SessionEvent::ViewReset { .. }
+        | SessionEvent::Logged { .. } => 0,
     }
 }

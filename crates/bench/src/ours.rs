@@ -104,6 +104,7 @@ impl Ours {
             model,
             toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), data)?),
             clock: Arc::new(SystemClock),
+            policy: Arc::default(),
         };
         let runtime = Arc::new(Runtime::new(ports, Settings::default()));
         let stopping = watch::Sender::new(false);

@@ -3,7 +3,10 @@
 //! A model's commands are a type of their own, and that type has no decision in it: there is no
 //! value with which a model could approve, reject, resume or settle anything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +16,7 @@ use crate::{
     effect::{Aim, Bracket, Declared, ToolFacts},
     id::{CallId, CommandId, PlanId, Seq, TurnId},
     plan::{Reads, Strategy, review::Comment, step::OnFailure},
+    policy::Policy,
     time::Time,
     turn::{Answer, CallResult, ModelFailure, Profile},
 };
@@ -26,12 +30,20 @@ pub struct Asked<C> {
     pub at: Time,
     /// What is asked, and by whom.
     pub command: C,
+    /// The policy that holds now.
+    pub policy: Arc<Policy>,
 }
 
 impl<C> Asked<C> {
     /// A command with its id and its time.
     pub fn new(id: impl Into<CommandId>, at: Time, command: C) -> Self {
-        Self { id: id.into(), at, command }
+        Self { id: id.into(), at, command, policy: Arc::default() }
+    }
+
+    /// The same, under this policy.
+    #[must_use]
+    pub fn under(self, policy: Arc<Policy>) -> Self {
+        Self { policy, ..self }
     }
 }
 
@@ -310,6 +322,8 @@ pub enum SystemCommand {
         /// Until when a call that is not leased waits for a person.
         ask_until: Time,
     },
+    /// A revision has waited so long that a person is reminded, or that it can no longer be approved.
+    RingDecision,
     /// Nobody decided on a call in time.
     ExpireAsk {
         /// The call.

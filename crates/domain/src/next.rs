@@ -52,6 +52,11 @@ pub enum Next {
         /// The call.
         call: CallId,
     },
+    /// A revision waits for a decision; then a person is reminded, or it expires.
+    AwaitDecision {
+        /// When.
+        at: Time,
+    },
     /// This call waits for a person's permission, until then.
     AwaitPermission {
         /// The call.
@@ -141,7 +146,18 @@ impl Next {
     /// Whether nothing is under way: the session is at rest, or only a person can move it.
     #[must_use]
     pub fn is_rest(&self) -> bool {
-        matches!(self, Self::Nothing | Self::WaitForPerson(_) | Self::AwaitPermission { .. })
+        match self {
+            Self::Nothing
+            | Self::WaitForPerson(_)
+            | Self::AwaitDecision { .. }
+            | Self::AwaitPermission { .. } => true,
+            Self::StartTurn(_)
+            | Self::CallModel { .. }
+            | Self::AwaitModel { .. }
+            | Self::UsePlanTool { .. }
+            | Self::RunCalls(_)
+            | Self::AwaitCalls(_) => false,
+        }
     }
 
     /// When someone must act on it.
@@ -152,6 +168,7 @@ impl Next {
             Self::StartTurn(_) | Self::UsePlanTool { .. } | Self::RunCalls(_) => Due::Now,
             Self::CallModel { not_before, .. } => not_before.map_or(Due::Now, Due::At),
             Self::AwaitPermission { until, .. } => Due::At(*until),
+            Self::AwaitDecision { at } => Due::At(*at),
             Self::AwaitModel { bracket, .. } => Due::At(bracket.deadline),
             Self::AwaitCalls(calls) => {
                 let first = calls.iter().map(|call| call.bracket.deadline).min();
@@ -186,8 +203,16 @@ fn between_turns(session: &Session) -> Next {
     match first(&session.queue) {
         _ if !session.open.is_empty() => started(session),
         Some(queued) => Next::StartTurn(queued.seq),
-        None => waiting(session).map_or(Next::Nothing, Next::WaitForPerson),
+        None => match (waiting(session), rings(session)) {
+            (Some(Waiting::Decision), Some(at)) => Next::AwaitDecision { at },
+            (waits, _) => waits.map_or(Next::Nothing, Next::WaitForPerson),
+        },
     }
+}
+
+/// When a person is reminded of the plan that waits, or it expires.
+fn rings(session: &Session) -> Option<Time> {
+    session.plan()?.waits?.next()
 }
 
 /// The cause whose turn it is: commit order.

@@ -6,7 +6,7 @@ use crate::{
     digest::Digest,
     effect::Envelope,
     id::PlanId,
-    plan::{Plan, PlanStatus, Progress, step::StepHead},
+    plan::{Plan, PlanStatus, Progress, Review, step::StepHead},
     session::Session,
     turn::{FailureKind, TurnEnd},
 };
@@ -168,7 +168,14 @@ impl PlanCard {
                     Some("the model reported failure; /plan resume tries again".into())
                 }
                 PlanStatus::Ready if !plan.awaits_decision() => {
-                    Some("changes were requested; a newer revision is needed".into())
+                    Some(match head.map(|head| head.review) {
+                        Some(Review::Expired) => {
+                            "nobody decided in time; a newer revision is needed".into()
+                        }
+                        Some(Review::Open | Review::Withdrawn) | None => {
+                            "changes were requested; a newer revision is needed".into()
+                        }
+                    })
                 }
                 PlanStatus::Collecting
                 | PlanStatus::Ready

@@ -24,6 +24,7 @@ use crate::{
         review::{Author, Comment, Reply},
         step::{OnFailure, PlanStep, StepEnd, StepHead},
     },
+    policy::Waits,
     time::Time,
 };
 
@@ -131,6 +132,8 @@ pub struct Plan {
     pub comments_open: BTreeSet<u32>,
     /// The revisions that each person saw or decided on last.
     pub seen: BTreeMap<PersonId, Seen>,
+    /// What happens while the current revision waits for a decision.
+    pub waits: Option<Waits>,
 }
 
 /// The revisions that a person saw or decided on last, by number.
@@ -366,6 +369,8 @@ pub enum Review {
     Open,
     /// Changes were requested; only a newer revision can be approved.
     Withdrawn,
+    /// Nobody decided in time; only a newer revision can be approved.
+    Expired,
 }
 
 /// The immutable contents of a plan at one point.
@@ -429,6 +434,9 @@ pub struct Approval {
     /// What happens to the rest when a recorded call fails.
     #[serde(default)]
     pub on_failure: OnFailure,
+    /// The digest of the rules on who may decide, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Digest>,
     /// The version of the policy under which it was decided.
     pub policy: u32,
     /// Who decided, and where.
@@ -468,7 +476,7 @@ impl Approval {
         let profiles = self.profiles.iter().fold(encoder, |encoder, (name, digest)| {
             encoder.field("profile", name).bytes("digest", &digest.0)
         });
-        profiles.digest()
+        profiles.optional("rules", self.rules.map(|rules| rules.to_string()).as_deref()).digest()
     }
 }
 
@@ -509,6 +517,21 @@ pub enum PlanEvent {
         /// What became of the comments on the one before.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         replies: Vec<Reply>,
+        /// What happens while it waits for a decision.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waits: Option<Waits>,
+    },
+    /// A person was reminded that a revision waits.
+    DecisionReminded {
+        /// Of this one.
+        digest: Digest,
+        /// When next.
+        next: Time,
+    },
+    /// Nobody decided on a revision in time.
+    DecisionExpired {
+        /// On this one.
+        digest: Digest,
     },
     /// A surface showed a revision in full.
     RevisionShown {

@@ -14,13 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    actor::{Person, Standing},
+    actor::Person,
     command::{Asked, Decision, Given, PersonCommand, SessionCommand, Verdict},
     digest::Digest,
     effect::Touched,
     id::{CallId, PlanId, Seq},
     identity::SessionIdentity,
     limits,
+    log::{self, Entry},
     plan::{
         self, Ended, PauseReason, Plan, PlanEvent, PlanStatus, PlanWork, Progress, Word,
         authoring::Authoring, refusal::PlanRefusal, step::StepEnd,
@@ -64,6 +65,8 @@ pub struct Session {
     pub usage: Usage,
     /// Where the view that the model is given begins.
     pub view_from: Seq,
+    /// The head of the decision log.
+    pub log: Digest,
 }
 
 /// A plan that ended.
@@ -112,6 +115,11 @@ pub enum SessionEvent {
         /// Who asked.
         by: Person,
     },
+    /// The decision log stands so; what was decided before cannot be another.
+    Logged {
+        /// The head of its chain.
+        head: Digest,
+    },
 }
 
 /// The journal holds what cannot have happened. Only a developer can mend this.
@@ -135,8 +143,10 @@ impl Session {
     /// A session in which nothing has happened.
     #[must_use]
     pub fn new(identity: SessionIdentity) -> Self {
+        let log = log::beginning(&identity);
         Self {
             identity,
+            log,
             version: Seq(0),
             work: PlanWork::Inactive,
             last_ended: None,
@@ -168,6 +178,9 @@ impl Session {
     pub fn evolve(mut self, event: &SessionEvent) -> Result<Self, CorruptJournal> {
         let seq = self.version.following();
         self.version = seq;
+        if let Some(entry) = Entry::of(event) {
+            self.log = log::head_after(self.log, seq, &entry);
+        }
         match event {
             SessionEvent::Plan(event) => self.evolve_plan(seq, event)?,
             SessionEvent::Turn(event) => turn::evolve::evolve(&mut self, seq, event)?,
@@ -178,6 +191,13 @@ impl Session {
                 self.queue.retain(|waiting| waiting.seq != *queued);
             }
             SessionEvent::ViewReset { .. } => self.view_from = seq,
+            SessionEvent::Logged { head } if *head == self.log => {}
+            SessionEvent::Logged { .. } => {
+                return Err(CorruptJournal::new(
+                    seq,
+                    "a decision that is not the one that was logged",
+                ));
+            }
         }
         Ok(self)
     }
@@ -240,11 +260,18 @@ pub fn decide(
     session: &Session,
     asked: &Asked<SessionCommand>,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    match &asked.command {
+    let mut events = match &asked.command {
         SessionCommand::Person(person, command) => decide_person(session, asked, person, command),
         SessionCommand::Model(turn, command) => turn::decide::decide_model(session, *turn, command),
         SessionCommand::System(command) => turn::decide::decide_system(session, asked.at, command),
+    }?;
+    for event in &mut events {
+        if let SessionEvent::Plan(PlanEvent::RevisionAdded { waits, .. }) = event {
+            *waits = asked.policy.waits(asked.at);
+        }
     }
+    events.extend(log::anchor(session, &events).map(|head| SessionEvent::Logged { head }));
+    Ok(events)
 }
 
 fn decide_person(
@@ -272,6 +299,7 @@ fn decide_person(
             Ok(ending_plan(session, person, paused, OpenTurn::StopIfItExecutes))
         }
         PersonCommand::EditPlan { base, markdown, fresh } => {
+            plan::decide::may_decide(person, &asked.policy)?;
             edit(session, person, *base, markdown, *fresh)
         }
         PersonCommand::RecordShown { digest } => {
@@ -281,12 +309,19 @@ fn decide_person(
             settle(session, asked, person, *call, *verdict)
         }
         PersonCommand::Decide(Decision::Permit { digest, permit }) => {
+            plan::decide::may_decide(person, &asked.policy)?;
             turn::permission::decide(session, asked.at, person, *digest, permit)
         }
         PersonCommand::Decide(decision) => {
             let doubts = session.doubts.len();
-            let decided =
-                plan::decide::decision(&session.work, doubts, person, asked.at, decision)?;
+            let decided = plan::decide::decision(
+                &session.work,
+                doubts,
+                person,
+                asked.at,
+                &asked.policy,
+                decision,
+            )?;
             Ok(match decision {
                 Decision::Reject { .. } => ending_plan(session, person, decided, OpenTurn::Stop),
                 Decision::Approve(_)
@@ -322,9 +357,6 @@ fn edit(
     markdown: &str,
     fresh: PlanId,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    if person.standing != Standing::Decides {
-        return Err(PlanRefusal::MayNotDecide.into());
-    }
     let plan = plan::decide::active(&session.work)?;
     let given = Given { fresh, profiles: BTreeSet::new() };
     let writing = Authoring {
@@ -405,9 +437,7 @@ fn settle(
     call: CallId,
     verdict: Verdict,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    if person.standing != Standing::Decides {
-        return Err(PlanRefusal::MayNotDecide.into());
-    }
+    plan::decide::may_decide(person, &asked.policy)?;
     let doubt =
         session.doubts.get(&call).ok_or_else(|| Refusal::NoSuchDoubt { call: call.to_string() })?;
     if verdict == Verdict::DidNotHappen && asked.at < doubt.deadline {
@@ -449,6 +479,8 @@ impl SessionEvent {
                 PlanEvent::DraftChanged { .. } => "draft_changed",
                 PlanEvent::RevisionAdded { .. } => "revision_added",
                 PlanEvent::RevisionShown { .. } => "revision_shown",
+                PlanEvent::DecisionReminded { .. } => "decision_reminded",
+                PlanEvent::DecisionExpired { .. } => "decision_expired",
                 PlanEvent::ChangesRequested { .. } => "changes_requested",
                 PlanEvent::PlanApproved { .. } => "plan_approved",
                 PlanEvent::ExecutionStarted { .. } => "execution_started",
@@ -478,6 +510,7 @@ impl SessionEvent {
             Self::MessageQueued { .. } => "message_queued",
             Self::CauseWithdrawn { .. } => "cause_withdrawn",
             Self::ViewReset { .. } => "view_reset",
+            Self::Logged { .. } => "logged",
         }
     }
 }

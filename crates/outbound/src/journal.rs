@@ -30,7 +30,8 @@ pub(crate) fn is_progress(events: &[SessionEvent]) -> bool {
         SessionEvent::Plan(_)
         | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }
-        | SessionEvent::ViewReset { .. } => false,
+        | SessionEvent::ViewReset { .. }
+        | SessionEvent::Logged { .. } => false,
     })
 }
 

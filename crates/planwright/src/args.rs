@@ -92,6 +92,12 @@ pub enum Command {
         #[command(subcommand)]
         command: ClusterCommand,
     },
+    /// The decision log: who decided what, where, on which digest; hash-chained.
+    Audit {
+        /// What to do.
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
     /// Write everything out, from the data directory or, with --database, from a cluster.
     Export {
         /// The file to write; it must not be there yet.
@@ -282,6 +288,30 @@ pub enum PlanCommand {
         /// What you found.
         #[arg(value_parser = ["happened", "not"])]
         verdict: String,
+    },
+}
+
+/// What to do with the decision log.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Write it out: one JSON object a line.
+    Export {
+        /// The file to make.
+        file: PathBuf,
+        /// Of one session alone, as channel:key.
+        #[arg(long = "of", value_name = "SESSION")]
+        of: Option<String>,
+        /// Of the cluster with this database.
+        #[arg(long, value_name = "URL")]
+        database: Option<String>,
+    },
+    /// Check a file that was written out; nothing else is needed.
+    Verify {
+        /// The file.
+        file: PathBuf,
+        /// The digest that was told when it was written out.
+        #[arg(long, value_name = "DIGEST")]
+        digest: Option<String>,
     },
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use planwright_domain::plan::Reads;
+use planwright_domain::{plan::Reads, policy::Policy};
 use planwright_runtime::runtime::Settings;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,6 +28,8 @@ pub struct Config {
     pub effects: EffectsConfig,
     /// The strategy that records calls.
     pub collect: CollectConfig,
+    /// Who may decide, and when.
+    pub approval: ApprovalConfig,
     /// Agent profiles, by name: who does a step of a plan. One called `default` is always there.
     pub profiles: BTreeMap<String, ProfileConfig>,
     /// What a node of a cluster is connected to.
@@ -82,6 +84,34 @@ pub struct ModelConfig {
     pub price_in: Option<f64>,
     /// What a million tokens cost that the model writes, in dollars.
     pub price_out: Option<f64>,
+}
+
+/// Who may decide, and when.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalConfig {
+    /// The people who may decide; everyone with the passphrase, if none are named.
+    pub people: BTreeSet<String>,
+    /// Where they may: `cli`, `web`, `api`; everywhere, if none are named.
+    pub surfaces: BTreeSet<String>,
+    /// How often a person is reminded of a plan that waits, in hours; never, if not set.
+    pub remind_hours: Option<u32>,
+    /// How long a revision waits for a decision, in hours; for ever, if not set.
+    pub expires_hours: Option<u32>,
+}
+
+impl ApprovalConfig {
+    /// The policy of the domain.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        let micros = |hours: u32| i64::from(hours.max(1)) * 3_600_000_000;
+        Policy {
+            people: self.people.clone(),
+            surfaces: self.surfaces.clone(),
+            remind_micros: self.remind_hours.map(micros),
+            expires_micros: self.expires_hours.map(micros),
+        }
+    }
 }
 
 /// The strategy that records calls.

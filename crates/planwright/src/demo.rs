@@ -80,6 +80,7 @@ pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
         &home.path().join("data"),
         &workspace,
         agents,
+        Arc::default(),
         Settings::default(),
         None,
     )

@@ -14,6 +14,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity},
+    policy::Policy,
 };
 use planwright_outbound::{
     access_file::FileAccess,
@@ -76,9 +77,9 @@ impl Installation {
         wrap: Option<WrapToolbox>,
     ) -> anyhow::Result<Self> {
         let agents = agents(args, config)?;
-        let settings = config.settings();
+        let (settings, policy) = (config.settings(), Arc::new(config.approval.policy()));
         let mut opened =
-            Self::wire(&data_path(args)?, &args.workspace, agents, settings, wrap).await?;
+            Self::wire(&data_path(args)?, &args.workspace, agents, policy, settings, wrap).await?;
         if let Some(passphrase) = first_line(args)? {
             opened.unlock_with(&passphrase)?;
         }
@@ -91,6 +92,7 @@ impl Installation {
         data: &Path,
         workspace: &Path,
         (model, profiles): (Arc<dyn Model>, Profiles),
+        policy: Arc<Policy>,
         settings: Settings,
         wrap: Option<WrapToolbox>,
     ) -> anyhow::Result<Self> {
@@ -106,6 +108,7 @@ impl Installation {
             profiles,
             toolbox,
             clock: Arc::new(SystemClock),
+            policy,
         };
         let runtime = Arc::new(Runtime::new(ports, settings));
         let person = Person::new(&user(), &surface(), Standing::Speaks);

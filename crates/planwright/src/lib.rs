@@ -21,7 +21,7 @@ pub mod terminal;
 pub mod transfer;
 pub mod up;
 
-use args::{Args, Command};
+use args::{Args, AuditCommand, Command};
 use backend::Backend;
 use config::Config;
 use exit::Exit;
@@ -70,6 +70,12 @@ async fn act(
         Command::Node { bind, cluster } => {
             let config = Config::load(args.config.as_deref(), &data)?;
             node::run(args, &config, *bind, cluster, terminal, wrap).await
+        }
+        Command::Audit { command: AuditCommand::Export { file, of, database } } => {
+            transfer::audit(args, database.as_deref(), of.as_deref(), file, terminal).await
+        }
+        Command::Audit { command: AuditCommand::Verify { file, digest } } => {
+            transfer::verify(file, digest.as_deref(), terminal)
         }
         Command::Export { file, database } => {
             transfer::export(args, database.as_deref(), file, terminal).await
@@ -122,6 +128,7 @@ async fn talk(
         | Command::Config { .. }
         | Command::Demo { .. }
         | Command::Doctor
+        | Command::Audit { .. }
         | Command::Export { .. }
         | Command::Import { .. }
         | Command::Node { .. }

@@ -68,6 +68,7 @@ pub async fn run(
         profiles,
         toolbox,
         clock: Arc::new(SystemClock),
+        policy: Arc::new(config.approval.policy()),
     };
     let runtime = Arc::new(Runtime::new(ports, config.settings()));
     let access = Arc::new(PostgresAccess::new(journal.pool()));

@@ -187,6 +187,14 @@ impl Terminal {
             SessionEvent::Plan(PlanEvent::PlanFailed { summary }) => {
                 self.raw(&format!("{BAD}✗ the execution failed:{BAD:#} {}\n", visible(summary)));
             }
+            SessionEvent::Plan(PlanEvent::DecisionReminded { .. }) => {
+                self.raw(&format!("{WARN}⏰ a plan waits for your decision{WARN:#}: /plan show\n"));
+            }
+            SessionEvent::Plan(PlanEvent::DecisionExpired { .. }) => {
+                self.raw(&format!(
+                    "{WARN}⏱ nobody decided in time; a newer revision is needed{WARN:#}\n"
+                ));
+            }
             SessionEvent::Plan(PlanEvent::StepEnded { step, end, .. }) => {
                 let (style, mark) = if end.is_settled() { (GOOD, "✓") } else { (BAD, "✗") };
                 self.raw(&format!("{style}{mark}{style:#} step {step} {}\n", end.word()));
@@ -194,7 +202,8 @@ impl Terminal {
             SessionEvent::CauseWithdrawn { why, .. } => self.raw(&format!("{DIM}· {why}{DIM:#}\n")),
             SessionEvent::Plan(_)
             | SessionEvent::MessageQueued { .. }
-            | SessionEvent::ViewReset { .. } => {}
+            | SessionEvent::ViewReset { .. }
+            | SessionEvent::Logged { .. } => {}
         }
     }
 

@@ -9,11 +9,13 @@ use std::{
 };
 
 use anyhow::Context as _;
+use planwright_domain::identity::SessionIdentity;
 use planwright_outbound::{
     data_directory::DataDirectory, journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal,
 };
 use planwright_runtime::{
     archive::{self, Totals},
+    audit::{self, Summary},
     ports::Archive,
 };
 use serde_json::json;
@@ -54,11 +56,7 @@ pub async fn export(
     terminal: &mut Terminal,
 ) -> anyhow::Result<Exit> {
     let opened = open(args, database).await?;
-    let made =
-        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).with_context(
-            || format!("{} cannot be made; name a file that is not there yet", file.display()),
-        )?;
-    let mut out = BufWriter::new(made);
+    let mut out = BufWriter::new(make(file)?);
     let totals = archive::export(&*opened.journal, &mut out).await?;
     out.flush()?;
     out.get_ref().sync_all()?;
@@ -83,6 +81,54 @@ pub async fn import(
     archive::import(&*opened.journal, read()?, totals).await?;
     say(terminal, "brought in, and written out again with the same digest", &totals);
     Ok(Exit::Fine)
+}
+
+/// `planwright audit export`: the decision log, written out.
+pub async fn audit(
+    args: &Args,
+    database: Option<&str>,
+    of: Option<&str>,
+    file: &Path,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Exit> {
+    let only = of.map(SessionIdentity::parse).transpose()?;
+    let opened = open(args, database).await?;
+    let mut out = BufWriter::new(make(file)?);
+    let summary = audit::export(&*opened.journal, only.as_ref(), &mut out).await?;
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    say_log(terminal, "written", &summary);
+    Ok(Exit::Fine)
+}
+
+/// `planwright audit verify`: offline, from the file alone.
+pub fn verify(file: &Path, told: Option<&str>, terminal: &mut Terminal) -> anyhow::Result<Exit> {
+    let opened = File::open(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let summary = audit::verify(BufReader::new(opened))?;
+    if told.is_some_and(|told| told != summary.digest.to_string()) {
+        anyhow::bail!(
+            "the log is whole, and is not the one with that digest: it has {}",
+            summary.digest
+        );
+    }
+    say_log(terminal, "as they were written", &summary);
+    Ok(Exit::Fine)
+}
+
+fn say_log(terminal: &mut Terminal, what: &str, summary: &Summary) {
+    let Summary { sessions, entries, digest } = summary;
+    terminal.row(
+        &format!("{entries} decisions of {sessions} sessions {what}: {digest}"),
+        || json!({"type": "audit", "sessions": sessions, "entries": entries, "digest": digest}),
+    );
+}
+
+/// A new file that only its owner can read.
+fn make(file: &Path) -> anyhow::Result<File> {
+    let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    made.with_context(|| {
+        format!("{} cannot be made; name a file that is not there yet", file.display())
+    })
 }
 
 fn say(terminal: &mut Terminal, what: &str, totals: &Totals) {

@@ -244,3 +244,44 @@ async fn an_installation_is_written_out_and_brought_in_elsewhere() {
     let (code, text) = Home::new().await.says(&["import", &archive]).await;
     assert!(code == Some(1) && text.contains("nothing was brought in"), "{text}");
 }
+
+#[tokio::test]
+async fn the_decision_log_is_written_out_and_any_changed_dropped_or_moved_line_shows() {
+    let home = Home::new().await;
+    home.says(&["plan", "on"]).await;
+    home.says(&["chat", "write", "it"]).await;
+    home.decide(&["plan", "show"]).await;
+    home.decide(&["plan", "approve"]).await;
+    let file = home.path("log.jsonl");
+    let (code, told) = home.says(&["audit", "export", file.to_str().unwrap()]).await;
+    assert_eq!(code, Some(0), "{told}");
+    let digest = told.trim().rsplit(' ').next().unwrap().to_owned();
+    let words = ["audit", "verify", file.to_str().unwrap(), "--digest", &digest];
+    assert_eq!(home.says(&words).await.0, Some(0));
+    let log = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<_> = log.lines().collect();
+    assert!(lines.len() > 4 && log.contains("plan_approved"), "{log}");
+    let mut changed: Vec<Vec<String>> = Vec::new();
+    for at in 0..lines.len() {
+        let own = || lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        let mut dropped = own();
+        dropped.remove(at);
+        changed.push(dropped);
+        let mut other = own();
+        other[at] = other[at].replace("approved", "rejected").replace("shown", "hidden");
+        if other != own() {
+            changed.push(other);
+        }
+        if at + 1 < lines.len() {
+            let mut moved = own();
+            moved.swap(at, at + 1);
+            changed.push(moved);
+        }
+    }
+    for (at, lines) in changed.iter().enumerate() {
+        let file = home.path(&format!("changed-{at}.jsonl"));
+        std::fs::write(&file, lines.join("\n") + "\n").unwrap();
+        let (code, told) = home.says(&["audit", "verify", file.to_str().unwrap()]).await;
+        assert_eq!(code, Some(1), "{told}: {lines:?}");
+    }
+}

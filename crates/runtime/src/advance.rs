@@ -92,6 +92,12 @@ impl Runtime {
                 acted = true;
                 self.call_model(identity, life, turn, round, attempt).await?;
             }
+            Next::AwaitDecision { at } if at > self.ports.clock.now() => {
+                return Ok(Advanced { due: Due::At(at), acted, version });
+            }
+            Next::AwaitDecision { .. } => {
+                self.ports.report(identity, fresh_id(), SystemCommand::RingDecision).await?;
+            }
             Next::AwaitPermission { until, .. } if until > self.ports.clock.now() => {
                 return Ok(Advanced { due: Due::At(until), acted, version });
             }

@@ -255,6 +255,7 @@ fn read(number: u64, text: &str) -> Result<Line, ArchiveError> {
         .map_err(|error| ArchiveError::Line { line: number, what: error.to_string() })
 }
 
-fn chained(before: Digest, line: &str) -> Digest {
+/// The digest of all lines so far and this one.
+pub(crate) fn chained(before: Digest, line: &str) -> Digest {
     Digest::of(&[&before.0, line.as_bytes()].concat())
 }

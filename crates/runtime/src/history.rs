@@ -138,7 +138,7 @@ impl History {
             SessionEvent::CauseWithdrawn { queued, .. } => {
                 self.waiting.remove(&queued);
             }
-            SessionEvent::ViewReset { .. } => {}
+            SessionEvent::ViewReset { .. } | SessionEvent::Logged { .. } => {}
             SessionEvent::Plan(event) => self.apply_plan(identity, seq, event)?,
             SessionEvent::Turn(event) => self.apply_turn(seq, event)?,
         }
@@ -206,6 +206,8 @@ impl History {
                 self.notes.push(format!("[The execution of the approved plan failed: {summary}]"));
             }
             PlanEvent::DraftChanged { .. }
+            | PlanEvent::DecisionReminded { .. }
+            | PlanEvent::DecisionExpired { .. }
             | PlanEvent::RevisionShown { .. }
             | PlanEvent::ExecutionPaused { .. }
             | PlanEvent::PlanFailed { .. } => {}

@@ -5,6 +5,7 @@
 
 pub mod advance;
 pub mod archive;
+pub mod audit;
 pub mod dispatch;
 pub mod failpoint;
 pub mod history;

@@ -8,6 +8,7 @@ use planwright_domain::{
     identity::SessionIdentity,
     next::{Due, next},
     plan::Reads,
+    policy::Policy,
     session::Session,
     time::Time,
 };
@@ -88,6 +89,8 @@ pub struct Ports {
     pub toolbox: Arc<dyn Toolbox>,
     /// The time of day.
     pub clock: Arc<dyn Clock>,
+    /// Who may decide, and when.
+    pub policy: Arc<Policy>,
 }
 
 impl Runtime {
@@ -147,7 +150,7 @@ impl Ports {
         command: SessionCommand,
     ) -> Result<Answer, JournalError> {
         let told = told(&command);
-        let asked = Asked::new(id, self.clock.now(), command);
+        let asked = Asked::new(id, self.clock.now(), command).under(self.policy.clone());
         let (answer, due) = decided(&*self.journal, identity, asked).await?;
         if let Answer::Accepted { before, version } = answer
             && before < version

@@ -339,6 +339,8 @@ fn enter(rows: &mut Vec<CommentRow>, number: &mut u32, event: PlanEvent) {
         PlanEvent::PlanStarted { .. }
         | PlanEvent::DraftChanged { .. }
         | PlanEvent::RevisionShown { .. }
+        | PlanEvent::DecisionReminded { .. }
+        | PlanEvent::DecisionExpired { .. }
         | PlanEvent::PlanApproved { .. }
         | PlanEvent::ExecutionStarted { .. }
         | PlanEvent::StepQueued { .. }
@@ -369,6 +371,8 @@ fn list(rows: &mut Vec<PlanRow>, event: PlanEvent) {
         | PlanEvent::StepQueued { .. }
         | PlanEvent::StepEnded { .. }
         | PlanEvent::RevisionShown { .. }
+        | PlanEvent::DecisionReminded { .. }
+        | PlanEvent::DecisionExpired { .. }
         | PlanEvent::ChangesRequested { .. }
         | PlanEvent::PlanApproved { .. }
         | PlanEvent::ExecutionStarted { .. }

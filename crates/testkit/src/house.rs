@@ -159,6 +159,7 @@ impl House {
                     FileToolbox::open(&home.path().join("workspace"), &data).expect("a workspace"),
                 ),
                 clock: Arc::new(SystemClock),
+                policy: Arc::default(),
             };
             Arc::new(Runtime::new(ports, Settings::default()))
         };

@@ -4,13 +4,14 @@
 //! favours what leads on, so that late statuses are reached, and mixes in what must be refused:
 //! stale digests, people who may not decide, reports about things that are no longer the case.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use fastrand::Rng;
 use planwright_domain::{
-    command::Asked,
+    command::{Asked, PersonCommand, SessionCommand},
     identity::SessionIdentity,
     plan::Strategy,
+    policy::Policy,
     session::{Session, SessionEvent, decide},
     time::Time,
 };
@@ -51,19 +52,32 @@ pub fn play(seed: u64, hits: &mut Hits) -> Result<Played, String> {
     let strategies = [Strategy::Document, Strategy::Collect, Strategy::Build];
     let mut generator = Generator::new(strategies[(seed % 3) as usize]);
     let mut played = Played::default();
+    let seconds = |rng: &mut Rng| rng.bool().then(|| rng.i64(1..30) * 1_000_000);
+    let policy = Policy {
+        people: if rng.u8(0..4) == 0 { ["ada".to_owned()].into() } else { [].into() },
+        surfaces: if rng.u8(0..4) == 0 { ["cli".to_owned()].into() } else { [].into() },
+        remind_micros: seconds(&mut rng),
+        expires_micros: seconds(&mut rng),
+    };
+    let policy = Arc::new(policy);
     for at in 0..length {
         let (name, command) = generator.next(&mut rng, &session);
         let status = generate::status(&session);
         *hits.entry((status, name)).or_default() += 1;
         played.commands += 1;
         let now = Time(1_000_000 + at as i64 * 1_000_000);
-        let asked = Asked::new(Uuid::from_u128(rng.u128(..)), now, command);
+        let asked = Asked::new(Uuid::from_u128(rng.u128(..)), now, command).under(policy.clone());
         let decided = decide(&session, &asked);
         let broke =
             |what: String| format!("seed {seed}, command {at} ({name} in {status}): {what}");
         let Ok(news) = decided else {
             continue;
         };
+        if let SessionCommand::Person(person, PersonCommand::Decide(_)) = &asked.command
+            && !policy.admits(person)
+        {
+            return Err(broke("someone decided whom the policy does not admit".into()));
+        }
         watcher.before(&session, &asked.command, &news).map_err(broke)?;
         session = news
             .iter()

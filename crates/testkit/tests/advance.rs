@@ -70,6 +70,7 @@ impl Bench {
             model: asked,
             toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), &data).unwrap()),
             clock: clock.clone(),
+            policy: Arc::default(),
         };
         Self { runtime: Runtime::new(ports, Settings::default()), clock, model, _home: home }
     }

@@ -280,7 +280,8 @@ fn added(
     let revision = |plan: PlanId, number: u32| {
         let revision = Revision { plan, number, strategy, title, markdown, steps, brief, envelope };
         let digest = revision.digest(authoring.identity);
-        PlanEvent::RevisionAdded { revision: Box::new(revision), digest, author, replies }
+        let revision = Box::new(revision);
+        PlanEvent::RevisionAdded { revision, digest, author, replies, waits: None }
     };
     match &plan.status {
         PlanStatus::Collecting | PlanStatus::Ready => {

@@ -16,6 +16,7 @@ use crate::{
         review,
         step::{HeadWork, StepEnd, StepHead},
     },
+    policy::Policy,
     time::Time,
 };
 
@@ -32,6 +33,31 @@ pub(crate) fn start(
             let (predecessor, carried) = (None, Vec::new());
             Ok(vec![PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried }])
         }
+    }
+}
+
+/// Whether this person may decide, from where they stand, under this policy.
+pub(crate) fn may_decide(by: &Person, policy: &Policy) -> Result<(), PlanRefusal> {
+    match by.standing {
+        Standing::Speaks => Err(PlanRefusal::MayNotDecide),
+        Standing::Decides if policy.admits(by) => Ok(()),
+        Standing::Decides => Err(PlanRefusal::NotAnApprover {
+            person: by.id.0.clone(),
+            surface: by.surface.0.clone(),
+        }),
+    }
+}
+
+/// A revision has waited long: a person is reminded, or it can no longer be approved.
+pub(crate) fn ring(work: &PlanWork, at: Time) -> Option<PlanEvent> {
+    let plan = active(work).ok().filter(|plan| plan.awaits_decision())?;
+    let (digest, waits) = (plan.current.as_ref()?.digest, plan.waits?);
+    match (waits.expires_at, waits.remind_at, waits.remind_micros) {
+        (Some(end), _, _) if end <= at => Some(PlanEvent::DecisionExpired { digest }),
+        (_, Some(time), Some(every)) if time <= at => {
+            Some(PlanEvent::DecisionReminded { digest, next: at.plus_micros(every.max(1)) })
+        }
+        (Some(_) | None, Some(_) | None, Some(_) | None) => None,
     }
 }
 
@@ -87,14 +113,13 @@ pub(crate) fn decision(
     doubts_open: usize,
     by: &Person,
     at: Time,
+    policy: &Policy,
     decision: &Decision,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
-    if by.standing != Standing::Decides {
-        return Err(PlanRefusal::MayNotDecide);
-    }
+    may_decide(by, policy)?;
     let plan = active(work)?;
     match decision {
-        Decision::Approve(approving) => approve(plan, approving, by, at),
+        Decision::Approve(approving) => approve(plan, approving, by, at, policy),
         Decision::RequestChanges { digest, comments } => {
             let head = decidable(plan, *digest)?;
             let (digest, comments) = (head.digest, review::numbered(plan, head, comments)?);
@@ -117,6 +142,7 @@ fn approve(
     approving: &Approving,
     by: &Person,
     at: Time,
+    policy: &Policy,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
     let Approving { digest, notes, start, on_failure, grant, terms } = approving;
     let head = approvable(plan, *digest, by)?;
@@ -130,6 +156,7 @@ fn approve(
         notes: notes.clone(),
         profiles: profiles(head, terms)?,
         on_failure: *on_failure,
+        rules: policy.digest(),
         policy: POLICY_VERSION,
         by: by.clone(),
         at,
@@ -166,8 +193,12 @@ fn approvable<'a>(
     by: &Person,
 ) -> Result<&'a RevisionHead, PlanRefusal> {
     let head = decidable(plan, digest)?;
-    if head.review == Review::Withdrawn {
-        return Err(PlanRefusal::RevisionWithdrawn { number: head.number });
+    match head.review {
+        Review::Open => {}
+        Review::Withdrawn => {
+            return Err(PlanRefusal::RevisionWithdrawn { number: head.number });
+        }
+        Review::Expired => return Err(PlanRefusal::RevisionExpired { number: head.number }),
     }
     if plan.shown_to(by) != Some(digest) {
         return Err(PlanRefusal::NotShown { number: head.number });

@@ -55,6 +55,7 @@ pub(crate) fn evolve(
                 commented: 0,
                 comments_open: BTreeSet::new(),
                 seen: BTreeMap::new(),
+                waits: None,
             }
         }
         PlanEvent::DraftChanged { change } => {
@@ -62,7 +63,7 @@ pub(crate) fn evolve(
             draft(&mut plan, change);
             plan
         }
-        PlanEvent::RevisionAdded { revision, digest, .. } => {
+        PlanEvent::RevisionAdded { revision, digest, waits, .. } => {
             let head = RevisionHead {
                 number: revision.number,
                 digest: *digest,
@@ -75,6 +76,7 @@ pub(crate) fn evolve(
             let mut plan = active(work, seq)?;
             plan.revisions.push(seq);
             plan.comments_open.clear();
+            plan.waits = *waits;
             plan.numbered = head.steps.iter().map(|step: &StepHead| step.number).max().unwrap_or(0);
             let brief = revision.brief.clone();
             let basis = brief.map(|brief| Draft { brief, steps: revision.steps.clone() });
@@ -97,8 +99,24 @@ pub(crate) fn evolve(
             plan.comments_open.extend(numbers);
             plan.commented = plan.comments_open.last().copied().unwrap_or(0).max(plan.commented);
             see(&mut plan, &by.id);
+            plan.waits = None;
             if let Some(head) = &mut plan.current {
                 head.review = Review::Withdrawn;
+            }
+            plan
+        }
+        PlanEvent::DecisionReminded { next, .. } => {
+            let mut plan = active(work, seq)?;
+            if let Some(waits) = &mut plan.waits {
+                waits.remind_at = Some(*next);
+            }
+            plan
+        }
+        PlanEvent::DecisionExpired { .. } => {
+            let mut plan = active(work, seq)?;
+            plan.waits = None;
+            if let Some(head) = &mut plan.current {
+                head.review = Review::Expired;
             }
             plan
         }
@@ -110,7 +128,7 @@ pub(crate) fn evolve(
                 ));
             }
             let status = PlanStatus::Approved(approval.clone());
-            Plan { status, approved_seq: Some(seq), draft: None, ..active(work, seq)? }
+            Plan { status, approved_seq: Some(seq), draft: None, waits: None, ..active(work, seq)? }
         }
         PlanEvent::ExecutionStarted { number, .. } => {
             let plan = active(work, seq)?;

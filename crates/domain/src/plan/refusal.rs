@@ -49,6 +49,24 @@ pub enum PlanRefusal {
         /// The withdrawn revision.
         number: u32,
     },
+    /// It waited too long.
+    #[error(
+        "nobody decided on revision {number} in time; a newer revision is needed before it can be approved"
+    )]
+    RevisionExpired {
+        /// The revision.
+        number: u32,
+    },
+    /// The policy names others.
+    #[error(
+        "{person} at {surface} may not decide here: the operator's policy names other people or places"
+    )]
+    NotAnApprover {
+        /// Who asked.
+        person: String,
+        /// Where.
+        surface: String,
+    },
     /// It was decided before.
     #[error("revision {revision} is already approved, by {by} at {surface}")]
     AlreadyDecided {
@@ -242,6 +260,8 @@ impl PlanRefusal {
             Self::StaleDecision { .. } => "stale_decision",
             Self::NotShown { .. } => "not_shown",
             Self::RevisionWithdrawn { .. } => "revision_withdrawn",
+            Self::RevisionExpired { .. } => "revision_expired",
+            Self::NotAnApprover { .. } => "not_an_approver",
             Self::AlreadyDecided { .. } => "already_decided",
             Self::NothingToResume { .. } => "nothing_to_resume",
             Self::DoubtsOpen { .. } => "doubts_open",

@@ -166,6 +166,8 @@ fn saved(events: Vec<PlanEvent>) -> (Vec<PlanEvent>, Told) {
         | PlanEvent::DraftChanged { .. }
         | PlanEvent::RevisionShown { .. }
         | PlanEvent::ChangesRequested { .. }
+        | PlanEvent::DecisionReminded { .. }
+        | PlanEvent::DecisionExpired { .. }
         | PlanEvent::PlanApproved { .. }
         | PlanEvent::ExecutionStarted { .. }
         | PlanEvent::StepQueued { .. }

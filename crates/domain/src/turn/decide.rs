@@ -56,6 +56,9 @@ pub(crate) fn decide_system(
         SystemCommand::StartCalls { calls, bracket, ask_until } => {
             start_calls(session, at, calls, *bracket, *ask_until)
         }
+        SystemCommand::RingDecision => plan::decide::ring(&session.work, at)
+            .map(|rung| vec![SessionEvent::Plan(rung)])
+            .ok_or_else(|| moved_on("no revision has waited so long")),
         SystemCommand::ExpireAsk { call } => permission::expire(session, at, *call),
         SystemCommand::RecordResult { call, attempt, result } => {
             record_result(session, *call, *attempt, result)

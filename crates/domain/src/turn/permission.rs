@@ -1,7 +1,7 @@
 //! A call that waits for a person: asked, decided once, or denied when nobody did in time.
 
 use crate::{
-    actor::{Person, Standing},
+    actor::Person,
     command::{Permit, StartingCall},
     digest::Digest,
     id::{CallId, PlanId},
@@ -45,9 +45,6 @@ pub(crate) fn decide(
     digest: Digest,
     permit: &Permit,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    if by.standing != Standing::Decides {
-        return Err(PlanRefusal::MayNotDecide.into());
-    }
     let ask = session.ask.as_ref().filter(|ask| ask.digest == digest);
     let ask = ask.ok_or(Refusal::NoSuchAsk)?;
     if at >= ask.expires {

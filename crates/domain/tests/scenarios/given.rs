@@ -18,6 +18,7 @@ use planwright_domain::{
         review::Comment,
         step::{PlanStep, StepEnd, StepWork},
     },
+    policy::Policy,
     refusal::Refusal,
     session::{Session, SessionEvent, decide},
     time::Time,
@@ -35,6 +36,7 @@ pub(crate) struct World {
     pub(crate) events: Vec<SessionEvent>,
     pub(crate) now: Time,
     pub(crate) counter: u128,
+    pub(crate) policy: Policy,
 }
 
 /// The digest that every tool's schema has until a scenario changes it.
@@ -91,6 +93,7 @@ pub(crate) fn a_session() -> World {
         events: Vec::new(),
         now: Time(1_000_000),
         counter: 0,
+        policy: Policy::default(),
     }
 }
 
@@ -193,11 +196,17 @@ impl World {
     /// Asks; what is accepted is folded in.
     pub(crate) fn ask(&mut self, command: SessionCommand) -> Result<Vec<SessionEvent>, Refusal> {
         self.now = self.now.plus_micros(1_000);
-        let asked = Asked::new(self.fresh(), self.now, command);
+        let asked = Asked::new(self.fresh(), self.now, command).under(self.policy.clone().into());
         let events = decide(&self.session, &asked)?;
         self.session = self.session.fold(&events).unwrap();
         self.events.extend(events.clone());
         Ok(events)
+    }
+
+    /// From here on this policy holds.
+    pub(crate) fn under(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
     }
 
     pub(crate) fn person(&mut self, command: PersonCommand) -> Result<Vec<SessionEvent>, Refusal> {

@@ -18,6 +18,7 @@ mod ledger;
 mod lifecycle;
 mod outcomes;
 mod permission;
+mod policy;
 mod review;
 mod seed_000;
 mod seed_001;

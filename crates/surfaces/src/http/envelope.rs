@@ -82,6 +82,8 @@ fn subject(event: &SessionEvent) -> Option<String> {
             PlanEvent::PlanApproved { approval, .. } => Some(approval.plan.to_string()),
             PlanEvent::DraftChanged { .. }
             | PlanEvent::StepEnded { .. }
+            | PlanEvent::DecisionReminded { .. }
+            | PlanEvent::DecisionExpired { .. }
             | PlanEvent::RevisionShown { .. }
             | PlanEvent::ChangesRequested { .. }
             | PlanEvent::ExecutionPaused { .. }
@@ -105,6 +107,7 @@ fn subject(event: &SessionEvent) -> Option<String> {
         },
         SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }
-        | SessionEvent::ViewReset { .. } => None,
+        | SessionEvent::ViewReset { .. }
+        | SessionEvent::Logged { .. } => None,
     }
 }

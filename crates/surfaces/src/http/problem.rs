@@ -77,6 +77,7 @@ impl From<Refusal> for Problem {
             Refusal::Plan(refusal) => match refusal {
                 PlanRefusal::StaleDecision { .. } => StatusCode::PRECONDITION_FAILED,
                 PlanRefusal::MayNotDecide
+                | PlanRefusal::NotAnApprover { .. }
                 | PlanRefusal::ToolUnavailable { .. }
                 | PlanRefusal::TurnOlderThanApproval => StatusCode::FORBIDDEN,
                 PlanRefusal::TooLong { .. }
@@ -95,6 +96,7 @@ impl From<Refusal> for Problem {
                 | PlanRefusal::NothingToDecide { .. }
                 | PlanRefusal::NotShown { .. }
                 | PlanRefusal::RevisionWithdrawn { .. }
+                | PlanRefusal::RevisionExpired { .. }
                 | PlanRefusal::AlreadyDecided { .. }
                 | PlanRefusal::NothingToResume { .. }
                 | PlanRefusal::DoubtsOpen { .. }

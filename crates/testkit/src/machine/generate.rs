@@ -61,7 +61,7 @@ pub(super) fn status(session: &Session) -> &'static str {
     match &plan.status {
         PlanStatus::Collecting => "collecting",
         PlanStatus::Ready
-            if plan.current.as_ref().is_some_and(|head| head.review == Review::Withdrawn) =>
+            if plan.current.as_ref().is_some_and(|head| head.review != Review::Open) =>
         {
             "withdrawn"
         }
@@ -246,6 +246,8 @@ impl Generator {
                 let ask_until = Time(1_000_000 * rng.i64(1..100));
                 system(SystemCommand::StartCalls { calls, bracket: bracket(rng), ask_until })
             }
+            Next::AwaitDecision { .. } if rng.u8(..) < 60 => system(SystemCommand::RingDecision),
+            Next::AwaitDecision { .. } => self.person(rng, session),
             Next::AwaitPermission { call, .. } if rng.u8(..) < 60 => {
                 system(SystemCommand::ExpireAsk { call })
             }

@@ -56,7 +56,8 @@ impl Watcher {
             ),
             SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
-            | SessionEvent::ViewReset { .. } => false,
+            | SessionEvent::ViewReset { .. }
+            | SessionEvent::Logged { .. } => false,
         };
         match command {
             SessionCommand::Person(person, PersonCommand::Decide(decision)) => {
@@ -101,7 +102,8 @@ impl Watcher {
                 | SessionEvent::Plan(_)
                 | SessionEvent::MessageQueued { .. }
                 | SessionEvent::CauseWithdrawn { .. }
-                | SessionEvent::ViewReset { .. } => {}
+                | SessionEvent::ViewReset { .. }
+                | SessionEvent::Logged { .. } => {}
             }
         }
         Ok(())
@@ -270,7 +272,8 @@ impl Watcher {
             | SessionEvent::Turn(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
-            | SessionEvent::ViewReset { .. } => {}
+            | SessionEvent::ViewReset { .. }
+            | SessionEvent::Logged { .. } => {}
         }
         Ok(())
     }

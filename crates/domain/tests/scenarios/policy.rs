@@ -1,0 +1,152 @@
+//! Who may decide, how long a plan waits, and the log in which every decision stands.
+
+use planwright_domain::{
+    actor::{Person, Standing},
+    command::{Decision, Permit, PersonCommand, SessionCommand, Start, SystemCommand, Verdict},
+    id::Seq,
+    log::{Entry, beginning, head_after},
+    next::{Due, Next, next},
+    policy::Policy,
+    session::{Session, SessionEvent},
+};
+
+use crate::given::*;
+
+const HOUR: i64 = 3_600_000_000;
+
+fn only(person: &str, surface: &str) -> Policy {
+    Policy {
+        people: [person.to_owned()].into(),
+        surfaces: [surface.to_owned()].into(),
+        ..Policy::default()
+    }
+}
+
+#[test]
+fn nobody_decides_whom_the_policy_does_not_admit() {
+    let by = |id, surface| Person::new(id, surface, Standing::Decides);
+    for (person, admitted) in
+        [(by("ada", "cli"), true), (by("bob", "cli"), false), (by("ada", "web 1"), false)]
+    {
+        let mut world = ready().under(only("ada", "cli"));
+        let digest = world.digest();
+        let shown = PersonCommand::RecordShown { digest };
+        world.ask(SessionCommand::Person(person.clone(), shown)).unwrap();
+        let approve = world.approve_command(digest, Start::AtOnce);
+        let answer = world.ask(SessionCommand::Person(person, approve));
+        assert_eq!(
+            answer.as_ref().err().map(|refusal| refusal.kind()),
+            (!admitted).then_some("not_an_approver")
+        );
+    }
+}
+
+#[test]
+fn every_decision_passes_the_policy() {
+    let nobody = only("nobody", "cli");
+    let refused = |world: World, command: PersonCommand| {
+        world.under(nobody.clone()).person(command).unwrap_err().kind()
+    };
+    let digest = ready().digest();
+    assert_eq!(refused(ready(), ready().changes_command(digest)), "not_an_approver");
+    assert_eq!(refused(ready(), ready().reject_command(digest)), "not_an_approver");
+    assert_eq!(refused(held(), held().resume_command()), "not_an_approver");
+    let doubt = in_doubt();
+    let call = *doubt.session.doubts.keys().next().unwrap();
+    let settle = doubt.settle_command(call, Verdict::Happened);
+    assert_eq!(refused(doubt, settle), "not_an_approver");
+    let asks = a_session().says("x").turn_starts().answers("", vec![write("a")]).calls_start();
+    let permit = Decision::Permit { digest: asks.asks(), permit: Permit::Once };
+    assert_eq!(refused(asks, PersonCommand::Decide(permit)), "not_an_approver");
+    let edit = PersonCommand::EditPlan {
+        base: Some(digest),
+        markdown: "# x".into(),
+        fresh: uuid::Uuid::from_u128(9).into(),
+    };
+    assert_eq!(refused(ready(), edit), "not_an_approver");
+}
+
+#[test]
+fn the_record_of_an_approval_names_the_rules_it_was_made_under() {
+    let rules = |world: &World| world.plan().status.approval().unwrap().rules;
+    assert_eq!(rules(&ready().approved()), None);
+    let policy = only("ada", "cli");
+    let world = ready().under(policy.clone()).approved();
+    assert_eq!(rules(&world), policy.digest());
+}
+
+#[test]
+fn a_person_is_reminded_of_a_plan_that_waits_again_and_again() {
+    let policy = Policy { remind_micros: Some(HOUR), ..Policy::default() };
+    let mut world = new_content(ready().under(policy)).answers("there", vec![]);
+    let Next::AwaitDecision { at } = next(&world.session) else { panic!("it waits") };
+    assert_eq!(next(&world.session).due(), Due::At(at));
+    assert_eq!(world.system(SystemCommand::RingDecision).unwrap_err().kind(), "moved_on");
+    world.now = at;
+    let rung = world.system(SystemCommand::RingDecision).unwrap();
+    assert_eq!(rung.iter().map(SessionEvent::kind).collect::<Vec<_>>(), ["decision_reminded"]);
+    let Next::AwaitDecision { at: again } = next(&world.session) else { panic!("it waits on") };
+    assert!(again > at);
+    assert_eq!(next(&world.approved().session).due(), Due::Now, "a decision ends it");
+}
+
+#[test]
+fn a_revision_that_nobody_decided_on_in_time_cannot_be_approved_and_a_newer_one_can() {
+    let policy = Policy { expires_micros: Some(HOUR), ..Policy::default() };
+    let mut world = new_content(ready().under(policy)).answers("there", vec![]).shown();
+    world.now = world.now.plus_micros(HOUR);
+    world.system(SystemCommand::RingDecision).unwrap();
+    let command = world.approve_command(world.digest(), Start::AtOnce);
+    assert_eq!(world.person(command).unwrap_err().kind(), "revision_expired");
+    assert_eq!(new_content(world).answers("there", vec![]).approved().status(), "executing");
+}
+
+#[test]
+fn decisions_are_chained_and_a_journal_that_was_changed_does_not_fold() {
+    let world = running().answers("", vec![write("a")]).calls_start().calls_give(&wrote("a"));
+    let world = world.answers("", vec![mail()]).calls_start().permitted(Permit::Deny);
+    let identity = world.session.identity.clone();
+    let entries = (1..).map(Seq).zip(&world.events);
+    let entries = entries.filter_map(|(seq, event)| Some((seq, Entry::of(event)?)));
+    let head =
+        entries.fold(beginning(&identity), |head, (seq, entry)| head_after(head, seq, &entry));
+    assert_eq!(head, world.session.log);
+    let text = serde_json::to_string(&world.events).unwrap();
+    let folds = |text: &str| {
+        let events: Vec<SessionEvent> = serde_json::from_str(text).unwrap();
+        Session::new(identity.clone()).fold(&events)
+    };
+    assert!(folds(&text).is_ok());
+    for (was, is) in
+        [("\"deny\"", "\"once\""), ("\"to\":{\"id\":\"ada\"", "\"to\":{\"id\":\"eve\"")]
+    {
+        assert!(text.contains(was), "{was}");
+        assert!(folds(&text.replacen(was, is, 1)).is_err(), "{was} became {is}");
+    }
+}
+
+#[test]
+fn the_log_says_who_where_on_what_and_how_the_gate_ruled() {
+    let world = running().answers("", vec![write("a")]).calls_start().calls_give(&wrote("a"));
+    let world = world.answers("", vec![mail()]).calls_start().permitted(Permit::Once);
+    let lines: Vec<_> = world.events.iter().filter_map(Entry::of).collect();
+    let words: Vec<_> = lines
+        .iter()
+        .map(|entry| {
+            let who = entry.who.as_deref().unwrap_or("-");
+            format!("{} {who} {}", entry.kind, entry.verdict.split(", record").next().unwrap())
+        })
+        .collect();
+    let plan = world.plan().id;
+    assert_eq!(
+        words,
+        [
+            "revision_shown ada shown".to_owned(),
+            "plan_approved ada approved".to_owned(),
+            "execution_started - execution 1".to_owned(),
+            format!("call_started - open: leased by plan {plan}"),
+            "permission_asked - the approval does not lease send_mail".to_owned(),
+            "permission_decided ada allowed once".to_owned(),
+        ]
+    );
+}
