@@ -19,3 +19,5 @@ mod passphrase;
 mod postgres;
 mod stopping;
 pub mod toolbox_files;
+pub mod toolbox_mcp;
+pub mod toolbox_union;

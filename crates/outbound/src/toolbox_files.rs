@@ -15,7 +15,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     failpoint,
-    ports::{Tool, ToolRun, Toolbox},
+    ports::{Ran, Tool, ToolRun, Toolbox},
 };
 use regex::Regex;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -99,20 +99,20 @@ impl Toolbox for FileToolbox {
         Request::parse(tool, arguments).map(drop)
     }
 
-    async fn run(&self, run: ToolRun) -> CallResult {
+    async fn run(&self, run: ToolRun) -> Ran {
         let root = self.root.clone();
         let acted = tokio::task::spawn_blocking(move || {
             let request = Request::parse(&run.tool, &run.arguments)?;
             request.act(&root).map_err(|error| error.to_string())
         })
         .await;
-        match acted {
+        Ran::Ended(match acted {
             Ok(Ok((output, touched))) => CallResult { status: CallStatus::Done, output, touched },
             Ok(Err(output)) => {
                 CallResult { status: CallStatus::Failed, output, touched: Vec::new() }
             }
             Err(broken) => std::panic::resume_unwind(broken.into_panic()),
-        }
+        })
     }
 }
 

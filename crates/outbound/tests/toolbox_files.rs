@@ -11,7 +11,7 @@ use planwright_domain::{
     turn::{CallResult, CallStatus},
 };
 use planwright_outbound::{data_directory::DataDirectory, toolbox_files::FileToolbox};
-use planwright_runtime::ports::{ToolRun, Toolbox};
+use planwright_runtime::ports::{Ran, ToolRun, Toolbox};
 use serde_json::{Value, json};
 
 struct Workspace {
@@ -34,7 +34,8 @@ impl Workspace {
     }
 
     async fn run(&self, tool: &str, arguments: Value) -> CallResult {
-        self.toolbox
+        let ran = self
+            .toolbox
             .run(ToolRun {
                 identity: SessionIdentity::parse("cli:talk-0001").unwrap(),
                 call: CallId(uuid::Uuid::from_u128(1)),
@@ -43,7 +44,11 @@ impl Workspace {
                 arguments: arguments.to_string(),
                 plan: None,
             })
-            .await
+            .await;
+        match ran {
+            Ran::Ended(result) => result,
+            Ran::Unknown { why } => panic!("{why}"),
+        }
     }
 
     async fn done(&self, tool: &str, arguments: Value) -> String {

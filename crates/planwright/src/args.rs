@@ -92,6 +92,12 @@ pub enum Command {
         #[command(subcommand)]
         command: ClusterCommand,
     },
+    /// The tools there are, what each does to the world, and what is quarantined.
+    Tools {
+        /// What to do; without it, the list.
+        #[command(subcommand)]
+        command: Option<ToolsCommand>,
+    },
     /// The decision log: who decided what, where, on which digest; hash-chained.
     Audit {
         /// What to do.
@@ -288,6 +294,16 @@ pub enum PlanCommand {
         /// What you found.
         #[arg(value_parser = ["happened", "not"])]
         verdict: String,
+    },
+}
+
+/// What to do with tools.
+#[derive(Debug, Subcommand)]
+pub enum ToolsCommand {
+    /// Accept the schema that a quarantined tool came with.
+    Accept {
+        /// The tool, by its name here.
+        tool: String,
     },
 }
 

@@ -9,7 +9,12 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use planwright_domain::{plan::Reads, policy::Policy};
+use planwright_domain::{
+    effect::{Effect, Repeat},
+    plan::Reads,
+    policy::Policy,
+};
+use planwright_outbound::toolbox_mcp::{McpServer, Pinned};
 use planwright_runtime::runtime::Settings;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,6 +35,8 @@ pub struct Config {
     pub collect: CollectConfig,
     /// Who may decide, and when.
     pub approval: ApprovalConfig,
+    /// MCP servers, by name: their tools are called `name__tool`.
+    pub mcp: BTreeMap<String, McpConfig>,
     /// Agent profiles, by name: who does a step of a plan. One called `default` is always there.
     pub profiles: BTreeMap<String, ProfileConfig>,
     /// What a node of a cluster is connected to.
@@ -131,6 +138,86 @@ pub enum CollectReads {
     Record,
     /// They run, so that the model can look before it plans.
     Run,
+}
+
+/// An MCP server: a command, or an address.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct McpConfig {
+    /// The program and its arguments, for a server that speaks over its standard streams.
+    pub command: Vec<String>,
+    /// What its environment holds, besides `PATH`. Nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    /// The address, for a server that speaks streamable HTTP.
+    pub url: Option<String>,
+    /// The bearer token, if it wants one.
+    pub token: Option<String>,
+    /// What you know of its tools, by its own names. What is not named here is `external`.
+    pub tools: BTreeMap<String, McpToolConfig>,
+}
+
+/// What the operator says of a tool of an MCP server.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpToolConfig {
+    /// What it does to the world.
+    pub effect: EffectName,
+    /// Whether it may be repeated unasked when nobody knows whether it took effect.
+    #[serde(default)]
+    pub idempotent: bool,
+}
+
+/// What a tool does to the world.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectName {
+    /// Looks, and changes nothing.
+    Read,
+    /// Changes files.
+    Write,
+    /// Reaches outside.
+    External,
+}
+
+impl McpConfig {
+    /// Where the server is; in words, if that is not said or not safe.
+    pub fn server(&self, name: &str, workspace: &Path) -> anyhow::Result<McpServer> {
+        let fits =
+            |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+        if name.is_empty() || name.len() > 20 || !name.chars().all(fits) {
+            bail!("mcp.{name}: a server's name has 1 to 20 small letters, digits or hyphens");
+        }
+        match (self.command.as_slice(), &self.url) {
+            ([], Some(url)) if url.starts_with("https://") || is_here(url) => {
+                Ok(McpServer::Http { url: url.clone(), token: self.token.clone() })
+            }
+            ([], Some(url)) => bail!("mcp.{name}.url = {url} is neither https nor on this machine"),
+            ([_, ..], None) => Ok(McpServer::Child {
+                command: self.command.clone(),
+                environment: self.env.clone(),
+                directory: workspace.to_owned(),
+            }),
+            ([], None) | ([_, ..], Some(_)) => {
+                bail!("mcp.{name} needs a command or a url, and not both")
+            }
+        }
+    }
+
+    /// What the operator says of its tools.
+    #[must_use]
+    pub fn pinned(&self) -> BTreeMap<String, Pinned> {
+        let pinned = |(name, tool): (&String, &McpToolConfig)| {
+            let effect = match tool.effect {
+                EffectName::Read => Effect::Read,
+                EffectName::Write => Effect::Write,
+                EffectName::External => Effect::External,
+            };
+            let harmless = tool.idempotent || effect == Effect::Read;
+            let repeat = if harmless { Repeat::Harmless } else { Repeat::AskFirst };
+            (name.clone(), Pinned { effect, repeat })
+        };
+        self.tools.iter().map(pinned).collect()
+    }
 }
 
 /// An agent profile.

@@ -5,13 +5,11 @@ use std::{fs, sync::Arc, time::Duration};
 use planwright_domain::actor::Standing;
 use planwright_outbound::model_demo::{DemoModel, FILES};
 
-use planwright_runtime::{
-    ports::{Model, default_profiles},
-    runtime::Settings,
-};
+use planwright_runtime::ports::{Model, default_profiles};
 
 use crate::{
     backend::{Backend as _, Reach},
+    config::Config,
     exit::Exit,
     installation::Installation,
     talk::{Lines, Watch, hear},
@@ -76,15 +74,9 @@ pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
     let pace = Duration::from_millis(if play { 2 } else { 25 });
     let model: Arc<dyn Model> = Arc::new(DemoModel::new(pace));
     let agents = (model.clone(), default_profiles(&model));
-    let mut installation = Installation::wire(
-        &home.path().join("data"),
-        &workspace,
-        agents,
-        Arc::default(),
-        Settings::default(),
-        None,
-    )
-    .await?;
+    let mut installation =
+        Installation::wire(&home.path().join("data"), &workspace, agents, &Config::default(), None)
+            .await?;
     // In an installation of your own, deciding needs the passphrase that you chose at the first run.
     installation.person.standing = Standing::Decides;
     installation.work(Reach::Everything);

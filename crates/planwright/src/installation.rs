@@ -14,7 +14,6 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity},
-    policy::Policy,
 };
 use planwright_outbound::{
     access_file::FileAccess,
@@ -24,7 +23,6 @@ use planwright_outbound::{
     journal_sqlite::SqliteJournal,
     lane_in_process::{self, LaneWorker, Scope},
     model_openai::{OpenAiModel, OpenAiSettings},
-    toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},
@@ -32,7 +30,7 @@ use planwright_runtime::{
         AgentProfile, Model, Price, Profiles, Recorded, SessionRow, Subscription, Toolbox,
         default_profiles,
     },
-    runtime::{Ports, Runtime, Settings},
+    runtime::{Ports, Runtime},
     view::StatusView,
 };
 use planwright_surfaces::http::sessions::terminal_chat;
@@ -43,6 +41,7 @@ use crate::{
     args::Args,
     backend::{Backend, Reach},
     config::{Config, ModelConfig, ProfileConfig},
+    tools::Tools,
 };
 
 /// Puts something around the tools, for those who must watch them.
@@ -77,9 +76,8 @@ impl Installation {
         wrap: Option<WrapToolbox>,
     ) -> anyhow::Result<Self> {
         let agents = agents(args, config)?;
-        let (settings, policy) = (config.settings(), Arc::new(config.approval.policy()));
         let mut opened =
-            Self::wire(&data_path(args)?, &args.workspace, agents, policy, settings, wrap).await?;
+            Self::wire(&data_path(args)?, &args.workspace, agents, config, wrap).await?;
         if let Some(passphrase) = first_line(args)? {
             opened.unlock_with(&passphrase)?;
         }
@@ -92,13 +90,12 @@ impl Installation {
         data: &Path,
         workspace: &Path,
         (model, profiles): (Arc<dyn Model>, Profiles),
-        policy: Arc<Policy>,
-        settings: Settings,
+        config: &Config,
         wrap: Option<WrapToolbox>,
     ) -> anyhow::Result<Self> {
         let directory = DataDirectory::own(data, "planwright")?;
-        let files: Arc<dyn Toolbox> = Arc::new(FileToolbox::open(workspace, directory.path())?);
-        let toolbox = wrap.map_or_else(|| files.clone(), |wrap| wrap(files.clone()));
+        let tools = Tools::open(config, workspace, directory.path())?.toolbox;
+        let toolbox = wrap.map_or_else(|| tools.clone(), |wrap| wrap(tools.clone()));
         let (lane, worker) = lane_in_process::in_process();
         let ports = Ports {
             journal: Arc::new(SqliteJournal::open(&directory.path().join("journal.sqlite"))?),
@@ -108,9 +105,9 @@ impl Installation {
             profiles,
             toolbox,
             clock: Arc::new(SystemClock),
-            policy,
+            policy: Arc::new(config.approval.policy()),
         };
-        let runtime = Arc::new(Runtime::new(ports, settings));
+        let runtime = Arc::new(Runtime::new(ports, config.settings()));
         let person = Person::new(&user(), &surface(), Standing::Speaks);
         let identity = SessionIdentity::new(ChannelType::Cli, new_key()?);
         let access = Arc::new(FileAccess::open(directory.path())?);

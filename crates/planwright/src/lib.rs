@@ -18,6 +18,7 @@ pub mod remote;
 pub mod session;
 pub mod talk;
 pub mod terminal;
+pub mod tools;
 pub mod transfer;
 pub mod up;
 
@@ -70,6 +71,10 @@ async fn act(
         Command::Node { bind, cluster } => {
             let config = Config::load(args.config.as_deref(), &data)?;
             node::run(args, &config, *bind, cluster, terminal, wrap).await
+        }
+        Command::Tools { command } => {
+            let config = Config::load(args.config.as_deref(), &data)?;
+            tools::run(args, &config, command.as_ref(), terminal).await
         }
         Command::Audit { command: AuditCommand::Export { file, of, database } } => {
             transfer::audit(args, database.as_deref(), of.as_deref(), file, terminal).await
@@ -134,6 +139,7 @@ async fn talk(
         | Command::Node { .. }
         | Command::Open
         | Command::Status
+        | Command::Tools { .. }
         | Command::Up => Ok(Exit::Fine),
     }
 }

@@ -11,10 +11,9 @@ use planwright_outbound::{
     data_directory::DataDirectory,
     journal_postgres::PostgresJournal,
     lane_restate::{RestateSettings, restate},
-    toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    ports::{Clock, Toolbox},
+    ports::Clock,
     runtime::{Ports, Runtime},
 };
 use tokio::{net::TcpListener, sync::watch};
@@ -26,6 +25,7 @@ use crate::{
     installation::{WrapToolbox, agents, data_path},
     remote::ServerFile,
     terminal::Terminal,
+    tools::Tools,
     up::{self, Api, told_to_stop},
 };
 
@@ -58,8 +58,8 @@ pub async fn run(
         drain: Duration::from_secs(cluster.drain_seconds),
     })?;
     let (model, profiles) = agents(args, config)?;
-    let files: Arc<dyn Toolbox> = Arc::new(FileToolbox::open(&args.workspace, directory.path())?);
-    let toolbox = wrap.map_or_else(|| files.clone(), |wrap| wrap(files.clone()));
+    let tools = Tools::open(config, &args.workspace, directory.path())?.toolbox;
+    let toolbox = wrap.map_or_else(|| tools.clone(), |wrap| wrap(tools.clone()));
     let ports = Ports {
         journal: journal.clone(),
         lane,

@@ -28,7 +28,7 @@ use uuid::Uuid;
 use crate::{
     failpoint, history,
     ports::{
-        AgentProfile, Answer, JournalError, Model, ModelAnswer, ModelRequest, Preview, Price,
+        AgentProfile, Answer, JournalError, Model, ModelAnswer, ModelRequest, Preview, Price, Ran,
         Signal, ToolRun,
     },
     replay,
@@ -188,6 +188,7 @@ impl Runtime {
             return Ok(());
         }
         let profile = self.profile(&session);
+        self.ports.toolbox.refresh().await;
         let (request, bytes) = self.request(identity, &session, profile).await?;
         let model = profile.map_or(&self.ports.model, |profile| &profile.model);
         if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
@@ -348,6 +349,7 @@ impl Runtime {
     ) -> Result<(), JournalError> {
         failpoint::hit("tool.before_start");
         let Some(turn) = &session.turn else { return Ok(()) };
+        self.ports.toolbox.refresh().await;
         let recorded = replay::arguments(&*self.ports.journal, identity, session).await?;
         let tools = self.ports.toolbox.tools();
         let requested = |call: CallId| {
@@ -413,7 +415,12 @@ impl Runtime {
         failpoint::hit("tool.before_record");
         let result = match (acted, repeat) {
             (Ok(Ok(None)), _) => return Ok(()),
-            (Ok(Ok(Some(result))), _) => result,
+            (Ok(Ok(Some(Ran::Ended(result)))), _) => result,
+            (Ok(Ok(Some(Ran::Unknown { why }))), Repeat::Harmless) => failed(why),
+            (Ok(Ok(Some(Ran::Unknown { why }))), Repeat::AskFirst) => {
+                tracing::warn!(session_identity = %identity, why, event = "outcome_unknown");
+                return self.orphan(identity, call, attempt).await;
+            }
             (Ok(Err(_)), Repeat::Harmless) => {
                 failed("the tool broke down; nothing was changed".into())
             }
@@ -443,11 +450,11 @@ impl Runtime {
         identity: &SessionIdentity,
         call: CallId,
         attempt: u32,
-        acting: JoinHandle<Option<CallResult>>,
+        acting: JoinHandle<Option<Ran>>,
     ) {
         let (ports, identity) = (self.ports.clone(), identity.clone());
         tokio::spawn(async move {
-            let Ok(Some(result)) = acting.await else { return };
+            let Ok(Some(Ran::Ended(result))) = acting.await else { return };
             let command = SystemCommand::RecordResult { call, attempt, result: capped(result) };
             let id = report_id(call.0, "result", 0, attempt);
             if let Err(error) = ports.record(&identity, id, command).await {

@@ -470,6 +470,18 @@ pub struct ToolRun {
     pub plan: Option<PlanId>,
 }
 
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ran {
+    /// It ended, well or badly.
+    Ended(CallResult),
+    /// Nobody knows whether it took effect.
+    Unknown {
+        /// In words.
+        why: String,
+    },
+}
+
 /// The tools there are.
 #[async_trait]
 pub trait Toolbox: Send + Sync {
@@ -485,8 +497,12 @@ pub trait Toolbox: Send + Sync {
     /// Whether a tool can take these arguments; in words if not.
     fn check(&self, tool: &str, arguments: &str) -> Result<(), String>;
 
+    /// Looks again which tools there are, where they may change by themselves. The gate asks for this
+    /// before every call, so that what was approved is held against what is there now.
+    async fn refresh(&self) {}
+
     /// Makes a call.
-    async fn run(&self, run: ToolRun) -> CallResult;
+    async fn run(&self, run: ToolRun) -> Ran;
 }
 
 /// The schemas of a toolbox, by name.

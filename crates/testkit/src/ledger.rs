@@ -9,8 +9,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use planwright_domain::{effect::Effect, id::CallId, turn::CallResult};
-use planwright_runtime::ports::{Tool, ToolRun, Toolbox};
+use planwright_domain::{
+    effect::{Aim, Effect},
+    id::CallId,
+    turn::CallResult,
+};
+use planwright_runtime::ports::{Ran, Tool, ToolRun, Toolbox};
 use uuid::Uuid;
 
 /// The environment variable that names the ledger's file.
@@ -41,7 +45,15 @@ impl Toolbox for LedgerToolbox {
         self.inner.check(tool, arguments)
     }
 
-    async fn run(&self, run: ToolRun) -> CallResult {
+    fn aim(&self, tool: &str, arguments: &str) -> Aim {
+        self.inner.aim(tool, arguments)
+    }
+
+    async fn refresh(&self) {
+        self.inner.refresh().await;
+    }
+
+    async fn run(&self, run: ToolRun) -> Ran {
         let tools = self.tools();
         let effect =
             tools.iter().find(|tool| tool.spec.name == run.tool).map(|tool| tool.spec.effect);
@@ -49,11 +61,8 @@ impl Toolbox for LedgerToolbox {
             && let Err(error) = append(&self.path, run.call, run.attempt)
         {
             let status = planwright_domain::turn::CallStatus::Failed;
-            return CallResult {
-                status,
-                output: format!("the ledger failed: {error}"),
-                touched: Vec::new(),
-            };
+            let output = format!("the ledger failed: {error}");
+            return Ran::Ended(CallResult { status, output, touched: Vec::new() });
         }
         self.inner.run(run).await
     }

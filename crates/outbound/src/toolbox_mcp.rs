@@ -1,0 +1,295 @@
+//! Tools of an MCP server: a child process over stdio, or streamable HTTP.
+//!
+//! Nothing that a server says of itself is trusted. Its tools are `external` and never repeated unasked
+//! unless the operator pins them otherwise; the schema that a tool had when it was first seen is pinned,
+//! and a tool that comes with another is quarantined until the operator accepts it. A child gets a clean
+//! environment. A call whose connection ends before its answer has an unknown outcome, and says so.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    process::Stdio,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use jsonschema::Validator;
+use planwright_domain::{
+    digest::Digest,
+    effect::{Effect, Repeat},
+    tools::ToolSpec,
+    turn::{CallResult, CallStatus},
+};
+use planwright_runtime::ports::{Ran, Tool, ToolRun, Toolbox};
+use rmcp::{
+    RoleClient, ServiceError, ServiceExt as _,
+    model::{CallToolRequestParams, CallToolResult, ContentBlock},
+    service::RunningService,
+    transport::{
+        StreamableHttpClientTransport, TokioChildProcess,
+        streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+use serde_json::Value;
+use tokio::{process::Command, time::timeout};
+
+mod pins;
+
+pub use pins::Pins;
+
+/// How long a server may take to start and to greet.
+const CONNECT_MAX: Duration = Duration::from_secs(30);
+/// How long it may take to list its tools.
+const LIST_MAX: Duration = Duration::from_secs(5);
+/// How long a server that could not be reached is left alone.
+const REST: Duration = Duration::from_secs(5);
+/// The longest name that models take.
+const NAME_CHARS_MAX: usize = 64;
+/// The longest description that the model is given.
+const DESCRIPTION_CHARS_MAX: usize = 1_024;
+/// How many tools one server may bring.
+const TOOLS_MAX: usize = 200;
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+pub enum McpServer {
+    /// A child process that speaks over its standard streams.
+    Child {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// What its environment holds, besides `PATH`.
+        environment: BTreeMap<String, String>,
+        /// Where it works.
+        directory: PathBuf,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// The address.
+        url: String,
+        /// The bearer token, if it wants one.
+        token: Option<String>,
+    },
+}
+
+/// What the operator says of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Pinned {
+    /// What it does to the world.
+    pub effect: Effect,
+    /// Whether it may be repeated unasked.
+    pub repeat: Repeat,
+}
+
+/// The tools of one server.
+pub struct McpToolbox {
+    name: String,
+    server: McpServer,
+    pinned: BTreeMap<String, Pinned>,
+    pins: Arc<Pins>,
+    connection: tokio::sync::Mutex<Connection>,
+    listed: RwLock<Listed>,
+}
+
+#[derive(Default)]
+enum Connection {
+    #[default]
+    None,
+    Open(Arc<RunningService<RoleClient, ()>>),
+    Resting(tokio::time::Instant),
+}
+
+#[derive(Default)]
+struct Listed {
+    tools: Arc<Vec<Tool>>,
+    /// By our name: the server's own, and what checks the arguments.
+    own: BTreeMap<String, (String, Arc<Validator>)>,
+    trouble: Option<String>,
+}
+
+impl McpToolbox {
+    /// The tools of this server, under this name. Nothing is reached before the first refresh.
+    #[must_use]
+    pub fn new(
+        name: &str,
+        server: McpServer,
+        pinned: BTreeMap<String, Pinned>,
+        pins: Arc<Pins>,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            server,
+            pinned,
+            pins,
+            connection: tokio::sync::Mutex::default(),
+            listed: RwLock::default(),
+        }
+    }
+
+    /// Why there are no tools of it, if there are none.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.listed.read().unwrap_or_else(PoisonError::into_inner).trouble.clone()
+    }
+
+    async fn connected(&self) -> Result<Arc<RunningService<RoleClient, ()>>, String> {
+        let mut connection = self.connection.lock().await;
+        match &*connection {
+            Connection::Open(service) if !service.is_transport_closed() => {
+                return Ok(service.clone());
+            }
+            Connection::Resting(since) if since.elapsed() < REST => {
+                return Err(format!("the MCP server {} could not be reached just now", self.name));
+            }
+            Connection::None | Connection::Open(_) | Connection::Resting(_) => {}
+        }
+        match self.connect().await {
+            Ok(service) => {
+                let service = Arc::new(service);
+                *connection = Connection::Open(service.clone());
+                Ok(service)
+            }
+            Err(why) => {
+                *connection = Connection::Resting(tokio::time::Instant::now());
+                Err(format!("the MCP server {} cannot be reached: {why}", self.name))
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<RunningService<RoleClient, ()>, String> {
+        let greeted = match &self.server {
+            McpServer::Child { command, environment, directory } => {
+                let (program, arguments) = command.split_first().ok_or("no command is named")?;
+                let mut child = Command::new(program);
+                child.args(arguments).env_clear().envs(environment).current_dir(directory);
+                child.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).kill_on_drop(true);
+                let started = TokioChildProcess::builder(child).stderr(Stdio::null()).spawn();
+                let (transport, _) = started.map_err(|error| format!("{program}: {error}"))?;
+                timeout(CONNECT_MAX, ().serve(transport)).await
+            }
+            McpServer::Http { url, token } => {
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                if let Some(token) = token {
+                    config = config.auth_header(token.clone());
+                }
+                let transport = StreamableHttpClientTransport::from_config(config);
+                timeout(CONNECT_MAX, ().serve(transport)).await
+            }
+        };
+        greeted
+            .map_err(|_| format!("no greeting within {} s", CONNECT_MAX.as_secs()))?
+            .map_err(|error| error.to_string())
+    }
+
+    async fn list(&self) -> Result<Listed, String> {
+        let service = self.connected().await?;
+        let tools = timeout(LIST_MAX, service.list_all_tools())
+            .await
+            .map_err(|_| {
+                format!("{} did not list its tools within {} s", self.name, LIST_MAX.as_secs())
+            })?
+            .map_err(|error| format!("{} did not list its tools: {error}", self.name))?;
+        let (mut listed, mut own) = (Vec::new(), BTreeMap::new());
+        for tool in tools.into_iter().take(TOOLS_MAX) {
+            let schema = Value::Object((*tool.input_schema).clone());
+            let Ok(validator) = jsonschema::validator_for(&schema) else { continue };
+            let name = named(&self.name, &tool.name);
+            let pinned = self.pinned.get(tool.name.as_ref());
+            let description: String =
+                tool.description.unwrap_or_default().chars().take(DESCRIPTION_CHARS_MAX).collect();
+            let effect = pinned.map_or(Effect::External, |pinned| pinned.effect);
+            let repeat = pinned.map_or(Repeat::AskFirst, |pinned| pinned.repeat);
+            let spec = ToolSpec { name: name.clone(), description, parameters: schema, effect };
+            let tool_facts = Tool::new(spec, repeat);
+            if !self.pins.admits(&name, tool_facts.facts.schema)? {
+                continue;
+            }
+            own.insert(name, (tool.name.into_owned(), Arc::new(validator)));
+            listed.push(tool_facts);
+        }
+        Ok(Listed { tools: Arc::new(listed), own, trouble: None })
+    }
+
+    fn own(&self, tool: &str) -> Option<(String, Arc<Validator>)> {
+        self.listed.read().unwrap_or_else(PoisonError::into_inner).own.get(tool).cloned()
+    }
+}
+
+#[async_trait]
+impl Toolbox for McpToolbox {
+    fn tools(&self) -> Arc<Vec<Tool>> {
+        self.listed.read().unwrap_or_else(PoisonError::into_inner).tools.clone()
+    }
+
+    fn check(&self, tool: &str, arguments: &str) -> Result<(), String> {
+        let (_, validator) = self.own(tool).ok_or_else(|| format!("there is no tool {tool:?}"))?;
+        let value = object(arguments)?;
+        let problems: Vec<_> = validator
+            .iter_errors(&Value::Object(value))
+            .take(3)
+            .map(|problem| problem.to_string())
+            .collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("the arguments of {tool} do not fit: {}", problems.join("; ")))
+        }
+    }
+
+    async fn refresh(&self) {
+        let listed = self.list().await.unwrap_or_else(|why| {
+            tracing::warn!(server = self.name, why, event = "mcp_unreachable");
+            Listed { trouble: Some(why), ..Listed::default() }
+        });
+        *self.listed.write().unwrap_or_else(PoisonError::into_inner) = listed;
+    }
+
+    async fn run(&self, run: ToolRun) -> Ran {
+        let failed = |output: String| {
+            Ran::Ended(CallResult { status: CallStatus::Failed, output, touched: Vec::new() })
+        };
+        let Some((own, _)) = self.own(&run.tool) else {
+            return failed(format!("there is no tool {:?} any more", run.tool));
+        };
+        let (service, arguments) = match (self.connected().await, object(&run.arguments)) {
+            (Ok(service), Ok(arguments)) => (service, arguments),
+            (Err(why), _) | (_, Err(why)) => return failed(why),
+        };
+        let params = CallToolRequestParams::new(own).with_arguments(arguments);
+        match service.call_tool(params).await {
+            Ok(result) => Ran::Ended(told(result)),
+            Err(ServiceError::McpError(error)) => failed(error.message.into_owned()),
+            Err(error) => {
+                Ran::Unknown { why: format!("{} ended before it answered ({error})", self.name) }
+            }
+        }
+    }
+}
+
+/// What a server answered, as the model reads it.
+fn told(result: CallToolResult) -> CallResult {
+    let text = |block: &ContentBlock| match block.as_text() {
+        Some(text) => text.text.clone(),
+        None => "[something that is not text]".to_owned(),
+    };
+    let blocks: Vec<_> = result.content.iter().map(text).collect();
+    let output = match result.structured_content {
+        Some(structured) if blocks.is_empty() => structured.to_string(),
+        Some(_) | None => blocks.join("\n"),
+    };
+    let status = if result.is_error == Some(true) { CallStatus::Failed } else { CallStatus::Done };
+    CallResult { status, output, touched: Vec::new() }
+}
+
+fn object(arguments: &str) -> Result<serde_json::Map<String, Value>, String> {
+    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+    serde_json::from_str(arguments).map_err(|error| format!("the arguments are no object: {error}"))
+}
+
+/// `server__tool`, in the letters that models take.
+fn named(server: &str, tool: &str) -> String {
+    let plain =
+        |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
+    let name: String = format!("{server}__{tool}").chars().map(plain).collect();
+    name.chars().take(NAME_CHARS_MAX).collect()
+}

@@ -1,0 +1,85 @@
+//! The tools of an installation: files under the workspace root, and those of MCP servers.
+
+use std::{path::Path, sync::Arc};
+
+use planwright_outbound::{
+    data_directory::DataDirectory,
+    toolbox_files::FileToolbox,
+    toolbox_mcp::{McpToolbox, Pins},
+    toolbox_union::ToolboxUnion,
+};
+use planwright_runtime::ports::Toolbox;
+use serde_json::json;
+
+use crate::{
+    args::{Args, ToolsCommand},
+    config::Config,
+    exit::Exit,
+    installation::data_path,
+    terminal::Terminal,
+};
+
+/// The tools, and what is needed to speak of them.
+pub struct Tools {
+    /// All of them, as one.
+    pub toolbox: Arc<dyn Toolbox>,
+    servers: Vec<Arc<McpToolbox>>,
+    pins: Arc<Pins>,
+}
+
+impl Tools {
+    /// The tools that the configuration names, over this data directory.
+    pub fn open(config: &Config, workspace: &Path, data: &Path) -> anyhow::Result<Self> {
+        let files: Arc<dyn Toolbox> = Arc::new(FileToolbox::open(workspace, data)?);
+        let pins = Arc::new(Pins::open(data.join("mcp-pins.json"))?);
+        let workspace = workspace.canonicalize()?;
+        let mut servers = Vec::new();
+        for (name, mcp) in &config.mcp {
+            let server = mcp.server(name, &workspace)?;
+            servers.push(Arc::new(McpToolbox::new(name, server, mcp.pinned(), pins.clone())));
+        }
+        let others = servers.iter().map(|server| server.clone() as Arc<dyn Toolbox>);
+        let toolbox = ToolboxUnion::of([files].into_iter().chain(others).collect());
+        Ok(Self { toolbox: Arc::new(toolbox), servers, pins })
+    }
+}
+
+/// `planwright tools`: what there is, what it does, and what is quarantined.
+pub async fn run(
+    args: &Args,
+    config: &Config,
+    command: Option<&ToolsCommand>,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Exit> {
+    let directory = DataDirectory::own(&data_path(args)?, "planwright tools")?;
+    let tools = Tools::open(config, &args.workspace, directory.path())?;
+    tools.toolbox.refresh().await;
+    if let Some(ToolsCommand::Accept { tool }) = command {
+        if !tools.pins.accept(tool)? {
+            anyhow::bail!("{tool} is not quarantined; planwright tools lists what is");
+        }
+        terminal.line(&format!(
+            "{tool} is accepted as it is now; plans that leased it as it was pause"
+        ));
+        return Ok(Exit::Fine);
+    }
+    for tool in tools.toolbox.tools().iter() {
+        let (name, effect) = (&tool.spec.name, tool.facts.effect.name());
+        terminal.row(
+            &format!(
+                "{name:<40} {effect:<9} {}",
+                tool.spec.description.lines().next().unwrap_or_default()
+            ),
+            || json!({"type": "tool", "name": name, "effect": effect, "schema": tool.facts.schema}),
+        );
+    }
+    for tool in tools.pins.quarantined() {
+        let words = format!(
+            "{tool} is quarantined: its schema is not the one that was pinned; look at it, then: planwright tools accept {tool}"
+        );
+        terminal.refusal(&words);
+    }
+    let trouble: Vec<_> = tools.servers.iter().filter_map(|server| server.trouble()).collect();
+    trouble.iter().for_each(|words| terminal.refusal(words));
+    Ok(if trouble.is_empty() { Exit::Fine } else { Exit::Failed })
+}
