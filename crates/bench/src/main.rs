@@ -24,6 +24,7 @@ mod start;
 mod tokens;
 mod turn;
 mod waiting;
+mod window;
 
 /// The figures.
 #[derive(Parser)]
@@ -41,6 +42,8 @@ enum Figure {
     Throughput(Size),
     /// A whole turn with a scripted model, in process: CPU, against a bare commit and a peer.
     Turn(Size),
+    /// What remains when a process is frozen: from the last look at the clock to the tool.
+    Window(Size),
     /// 100,000 approvals that wait: memory, list, decide.
     Waiting(Size),
     /// One session of 150 plan-and-approve turns: bytes stored, and whether later turns cost more.
@@ -87,6 +90,7 @@ impl Figure {
             Self::Command(size)
             | Self::Throughput(size)
             | Self::Turn(size)
+            | Self::Window(size)
             | Self::Waiting(size)
             | Self::Growth(size)
             | Self::Tokens { size, .. }
@@ -127,6 +131,7 @@ fn main() -> ExitCode {
         Some(Figure::Command(size)) => command::one_client(size.quick),
         Some(Figure::Throughput(size)) => command::many_clients(size.quick),
         Some(Figure::Turn(size)) => turn::run(size.quick),
+        Some(Figure::Window(size)) => window::run(size.quick),
         Some(Figure::Waiting(size)) => waiting::run(size.quick),
         Some(Figure::Growth(size)) => growth::run(size.quick),
         Some(Figure::Tokens { bless, size: _ }) => tokens::run(bless),

@@ -14,7 +14,10 @@ use crate::{
     plot,
 };
 
+/// The most that each strategy may add while it is active.
 const DOCUMENT_MAX: usize = 150;
+const COLLECT_MAX: usize = 150;
+const BUILD_MAX: usize = 450;
 
 pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
     let tokenizer = o200k_base()?;
@@ -22,6 +25,8 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let requests = runtime.block_on(requests())?;
+    let collect = runtime.block_on(drafting("collect"))?;
+    let build = runtime.block_on(drafting("build"))?;
     let [before, drafting, executing, after] = &requests[..] else {
         anyhow::bail!("{} turns instead of four", requests.len());
     };
@@ -29,6 +34,8 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
         ("inactive", count(&added(before, after))),
         ("document, drafting", count(&added(before, drafting))),
         ("document, executing", count(&added(before, executing))),
+        ("collect", count(&added(&collect[0], &collect[1]))),
+        ("build", count(&added(&build[0], &build[1]))),
     ];
     let text: String = figures.iter().map(|(what, tokens)| format!("{what}: {tokens}\n")).collect();
     print!("{text}");
@@ -49,18 +56,20 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
             "these are not the golden figures; if that is wanted, run: ./bench tokens --bless"
         );
     }
-    let most = figures.iter().map(|(_, tokens)| *tokens).max().unwrap_or(0);
+    let document = figures[1].1.max(figures[2].1);
     plot::bars(
         "tokens",
         "Tokens that planning adds to a request",
         "tokens",
-        &[("ours", most as f64), ("deepagents", of_peer)],
+        &[("ours", document as f64), ("deepagents", of_peer)],
     )?;
-    let well = figures[0].1 == 0 && most <= DOCUMENT_MAX && is_golden;
+    let [inactive, _, _, collect, build] = figures.map(|(_, tokens)| tokens);
+    let within = document <= DOCUMENT_MAX && collect <= COLLECT_MAX && build <= BUILD_MAX;
+    let well = inactive == 0 && within && is_golden;
     Ok(close(
         "tokens",
-        &format!("inactive {}, document {most}", figures[0].1),
-        "inactive 0, document 150",
+        &format!("inactive {inactive}, document {document}, collect {collect}, build {build}"),
+        "inactive 0, document 150, collect 150, build 450",
         well,
     ))
 }
@@ -73,6 +82,18 @@ async fn requests() -> anyhow::Result<Vec<ModelRequest>> {
         ours.does(&identity, line).await?;
     }
     Ok(model.openings())
+}
+
+/// The first requests of two turns: before plan work, and while a plan of this strategy is written.
+async fn drafting(strategy: &str) -> anyhow::Result<Vec<ModelRequest>> {
+    let (ours, model) = Ours::keeping()?;
+    let identity = SessionIdentity::parse("cli:tokens-0001")?;
+    for line in ["just talk", &format!("/plan on {strategy}"), "just talk"] {
+        ours.does(&identity, line).await?;
+    }
+    let openings = model.openings();
+    anyhow::ensure!(openings.len() == 2, "{} turns instead of two", openings.len());
+    Ok(openings)
 }
 
 /// What a request has beyond another one, messages aside: the end of the prompt, and tools.

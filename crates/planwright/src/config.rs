@@ -404,7 +404,7 @@ impl Config {
         let table: toml::Table = text.parse().context("it is not TOML; mend it or remove it")?;
         let known = keys();
         for key in written(&table, "") {
-            if !known.contains(&key) {
+            if !is_known(&key, &known) {
                 let nearest = nearest(&key, &known);
                 bail!(
                     "there is no setting {key}; did you mean {nearest}? (planwright config lists them)"
@@ -453,20 +453,40 @@ pub fn schema() -> serde_json::Value {
 /// Every setting there is, from the schema.
 #[must_use]
 pub fn keys() -> Vec<String> {
-    let schema = schema();
-    let sections = schema["properties"].as_object().cloned().unwrap_or_default();
-    let mut keys = Vec::new();
-    for (section, described) in sections {
-        let reference = described["$ref"]
-            .as_str()
-            .unwrap_or_default()
-            .trim_start_matches("#/$defs/")
-            .to_owned();
-        let settings =
-            schema["$defs"][reference]["properties"].as_object().cloned().unwrap_or_default();
-        keys.extend(settings.keys().map(|setting| format!("{section}.{setting}")));
-    }
+    let (schema, mut keys) = (schema(), Vec::new());
+    describe(&schema, &schema, "", &mut keys);
     keys
+}
+
+/// The settings under a part of the schema. What may have any name is called `NAME`.
+fn describe(
+    schema: &serde_json::Value,
+    part: &serde_json::Value,
+    path: &str,
+    keys: &mut Vec<String>,
+) {
+    let named = part["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/"));
+    let part = named.map_or(part, |name| &schema["$defs"][name]);
+    let inside = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    if let Some(settings) = part["properties"].as_object() {
+        settings.iter().for_each(|(key, part)| describe(schema, part, &inside(key), keys));
+    } else if part["additionalProperties"].is_object() {
+        describe(schema, &part["additionalProperties"], &inside("NAME"), keys);
+    } else {
+        keys.push(path.to_owned());
+    }
+}
+
+/// Whether a setting is one of these, where `NAME` stands for any name.
+fn is_known(key: &str, known: &[String]) -> bool {
+    let fits = |known: &String| {
+        known.split('.').count() == key.split('.').count()
+            && known
+                .split('.')
+                .zip(key.split('.'))
+                .all(|(known, part)| known == "NAME" || known == part)
+    };
+    known.iter().any(fits)
 }
 
 fn written(table: &toml::Table, above: &str) -> Vec<String> {
@@ -494,7 +514,19 @@ fn nearest<'a>(key: &str, known: &'a [String]) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_here, without_secret};
+    use super::{Config, is_here, without_secret};
+
+    #[test]
+    fn servers_and_profiles_may_have_any_name_and_their_settings_may_not() {
+        let text = "[mcp.notes]\ncommand = [\"notes\"]\nenv = { A = \"b\" }\n\
+                    [mcp.notes.tools.search]\neffect = \"read\"\n[profiles.writer]\nrounds = 3\n";
+        let config = Config::parse(text).expect("it fits");
+        assert_eq!((config.mcp.len(), config.profiles["writer"].rounds), (1, Some(3)));
+        for wrong in ["[mcp.notes]\ncolour = 1\n", "[profiles.writer]\nprompts = \"x\"\n"] {
+            let refused = Config::parse(wrong).expect_err("it does not fit").to_string();
+            assert!(refused.starts_with("there is no setting"), "{refused}");
+        }
+    }
 
     #[test]
     fn an_address_is_here_only_if_its_host_is() {

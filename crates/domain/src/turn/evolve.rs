@@ -180,7 +180,6 @@ fn close(session: &mut Session, id: CallId, fits: impl Fn(CallState) -> bool) {
         call.requested.arguments = String::new();
     }
     if let Step::Calls(calls) = &turn.step
-        && turn.work != Work::Replays
         && calls.iter().all(|call| call.state == CallState::Answered)
     {
         turn.round += 1;

@@ -211,6 +211,16 @@ fn a_failed_step_can_be_skipped_and_the_rest_goes_on() {
 }
 
 #[test]
+fn a_step_that_came_out_cannot_be_skipped() {
+    let world = replaying().calls_start().calls_give(&wrote("a.txt")).calls_start();
+    let mut world = world.calls_give(&failing("disk full"));
+    let skip = |step| PersonCommand::Decide(Decision::SkipStep { step });
+    let refusal = world.person(skip(1)).unwrap_err();
+    assert_eq!(refusal.to_string(), "there is no such step 1; there are 2");
+    assert_eq!(world.person(skip(9)).unwrap_err().kind(), "no_such_step");
+}
+
+#[test]
 fn where_the_approver_says_continue_the_steps_after_a_failure_run_and_the_plan_fails_at_the_end() {
     let mut world = collected().shown();
     let plain = Approving::of(world.digest(), terms());

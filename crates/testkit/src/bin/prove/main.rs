@@ -4,9 +4,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod binding;
 mod cluster_kill;
 mod kill;
 mod machine;
+mod mutants;
+mod replay;
 mod streams;
 
 /// The long proofs.
@@ -49,6 +52,30 @@ enum Proof {
         #[arg(long)]
         quick: bool,
     },
+    /// Recorded calls against an MCP server, killed in mid-execution: each is made once, or shown in doubt.
+    Replay {
+        /// The seed of the kills.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// 10 kills instead of 50.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Each digested field changed between approve and execute: nothing runs.
+    Binding {
+        /// The seed of the changes.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// 1,000 cases instead of 100,000.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Mutants of the rules: the domain's suite catches each.
+    Mutants {
+        /// The first of them only.
+        #[arg(long)]
+        quick: bool,
+    },
     /// Clients that are cut off see every event once, in order; clients that stall delay nobody.
     Streams {
         /// Fewer messages.
@@ -64,6 +91,9 @@ fn main() -> ExitCode {
         }
         Proof::Kill { seed, quick } => kill::prove(seed, quick),
         Proof::ClusterKill { seed, quick } => cluster_kill::prove(seed, quick),
+        Proof::Replay { seed, quick } => replay::prove(seed, if quick { 10 } else { 50 }),
+        Proof::Binding { seed, quick } => binding::prove(seed, if quick { 1_000 } else { 100_000 }),
+        Proof::Mutants { quick } => mutants::prove(quick),
         Proof::Streams { quick } => streams::prove(quick),
     }
 }

@@ -1,0 +1,250 @@
+//! Mutants of the rules, each of which the domain's own suite must notice.
+//!
+//! The sources are copied; a mutant is one passage of the copy, written otherwise. Nothing in the domain
+//! knows of it. A mutant that does not compile, or whose passage is not there any more, is a defect of this list.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    time::Instant,
+};
+
+use anyhow::Context as _;
+
+/// A passage of a file, and what it becomes.
+struct Mutant {
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+}
+
+const fn mutant(file: &'static str, from: &'static str, to: &'static str) -> Mutant {
+    Mutant { file, from, to }
+}
+
+/// The mutants. The first of them run at quick size.
+const MUTANTS: [Mutant; 36] = [
+    mutant(
+        "plan/decide.rs",
+        "Standing::Speaks => Err(PlanRefusal::MayNotDecide),",
+        "Standing::Speaks => Ok(()),",
+    ),
+    mutant("plan/decide.rs", "if plan.shown_to(by) != Some(digest) {", "if false {"),
+    mutant(
+        "turn/gate.rs",
+        "None if approval.envelope.tools.get(name) == Some(&facts.schema) => Gate::Open(id),",
+        "None if true => Gate::Open(id),",
+    ),
+    mutant("turn/decide.rs", "if open.facts.repeat == Repeat::Harmless {", "if true {"),
+    mutant(
+        "next.rs",
+        "Effect::Write | Effect::External => collects,",
+        "Effect::Write | Effect::External => false,",
+    ),
+    mutant(
+        "plan/decide.rs",
+        "(PlanStatus::Ready, Some(head)) if head.digest == digest => Ok(head),",
+        "(PlanStatus::Ready, Some(head)) => Ok(head),",
+    ),
+    mutant(
+        "plan/decide.rs",
+        "(Ending::Done, PlanStatus::Executing(..)) => Ended::Completed,",
+        "(Ending::Done, _) => Ended::Completed,",
+    ),
+    mutant("plan/decide.rs", "if doubts_open > 0 =>", "if doubts_open > 99 =>"),
+    mutant(
+        "plan/decide.rs",
+        "PlanWork::Active(_) => Err(PlanRefusal::WorkAlreadyActive),",
+        "PlanWork::Active(_) => Ok(vec![]),",
+    ),
+    mutant(
+        "plan/decide.rs",
+        "if plan.unsettled().any(|unsettled| unsettled.number == step) {",
+        "if plan.steps().iter().any(|unsettled| unsettled.number == step) {",
+    ),
+    mutant(
+        "plan/authoring.rs",
+        "if older { Err(PlanRefusal::TurnOlderThanApproval) } else { Ok(()) }",
+        "if older { Ok(()) } else { Ok(()) }",
+    ),
+    mutant(
+        "plan/authoring.rs",
+        "Ok(vec![ending_of(plan, Ended::Cancelled, word)])",
+        "Ok(vec![ending_of(plan, Ended::Completed, word)])",
+    ),
+    mutant("plan/authoring.rs", "if !gaps.is_empty() {", "if false {"),
+    mutant("plan/authoring.rs", "carried: done(plan),", "carried: Vec::new(),"),
+    mutant("plan/evolve.rs", "if approval.digest() != *digest {", "if false {"),
+    mutant("plan/evolve.rs", "plan.comments_open.clear();", ""),
+    mutant(
+        "plan/evolve.rs",
+        "draft: None, waits: None, ..active(work, seq)?",
+        "waits: None, ..active(work, seq)?",
+    ),
+    mutant("plan/review.rs", "if left.is_empty() {", "if true {"),
+    mutant("turn/gate.rs", "if !turn.may_use(name) {", "if false {"),
+    mutant(
+        "turn/gate.rs",
+        "Effect::Internal | Effect::Read => return Gate::Open(None),\n        Effect::Write | Effect::External => {}",
+        "Effect::Internal | Effect::Read | Effect::External => return Gate::Open(None),\n        Effect::Write => {}",
+    ),
+    mutant(
+        "turn/gate.rs",
+        "Some(plan) if tool.is_some() && tool == recorded =>",
+        "Some(plan) if tool.is_some() || tool == recorded =>",
+    ),
+    mutant(
+        "turn/gate.rs",
+        "turn.executes() == Some(plan.id) && !turn.reported)?;",
+        "turn.executes() == Some(plan.id))?;",
+    ),
+    mutant("turn/permission.rs", "if at >= ask.expires {", "if false {"),
+    mutant(
+        "turn/permission.rs",
+        ".filter(|ask| ask.digest == digest);",
+        ".filter(|ask| ask.digest == ask.digest || ask.digest == digest);",
+    ),
+    mutant("turn/decide.rs", "if open.is_none() && doubt.is_none() {", "if false {"),
+    mutant(
+        "turn/decide.rs",
+        "turn.executes() == Some(plan.id)\n            && !turn.reported\n",
+        "turn.executes() == Some(plan.id)\n",
+    ),
+    mutant(
+        "turn/evolve.rs",
+        "Permit::Once | Permit::UntilPlanEnds => Some(ask.facts.schema),",
+        "Permit::Once | Permit::UntilPlanEnds => None,",
+    ),
+    mutant("next.rs", ".find(drafts).unwrap_or(front)", ".find(drafts).map_or(*front, |_| *front)"),
+    mutant("next.rs", "if session.ask.is_some() {", "if false {"),
+    mutant(
+        "next.rs",
+        "_ if !session.open.is_empty() => started(session),",
+        "_ if false => started(session),",
+    ),
+    mutant(
+        "effect.rs",
+        "!climbs && leased.iter().any(holds)",
+        "leased.iter().any(holds) || (climbs && false)",
+    ),
+    mutant("effect.rs", ".filter(|max| made >= *max)", ".filter(|max| made > *max)"),
+    mutant(
+        "effect.rs",
+        "suffix.starts_with('.') && host.ends_with(suffix)",
+        "host.ends_with(suffix.trim_start_matches('.'))",
+    ),
+    mutant("policy.rs", "self.people.contains(&person.id.0))", "!self.people.is_empty())"),
+    mutant(
+        "session.rs",
+        "SessionEvent::Logged { head } if *head == self.log => {}",
+        "SessionEvent::Logged { head } if *head == self.log || true => {}",
+    ),
+    mutant(
+        "session.rs",
+        "if verdict == Verdict::DidNotHappen && asked.at < doubt.deadline {",
+        "if false {",
+    ),
+];
+
+/// How many mutants run at quick size.
+const QUICK: usize = 5;
+
+/// Tries each mutant against the suite.
+#[expect(clippy::print_stdout, reason = "a proof prints its figures")]
+pub(crate) fn prove(quick: bool) -> ExitCode {
+    let begun = Instant::now();
+    let count = if quick { QUICK } else { MUTANTS.len() };
+    match all(&MUTANTS[..count]) {
+        Ok(survivors) => {
+            survivors.iter().for_each(|words| println!("  {words}"));
+            let well = survivors.is_empty();
+            println!(
+                "mutants: {} of {count} hand-written mutants of decide, evolve and next were caught, {:.0} s (target all) {}",
+                count - survivors.len(),
+                begun.elapsed().as_secs_f32(),
+                if well { "ok" } else { "short" }
+            );
+            if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            println!("mutants: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn all(mutants: &[Mutant]) -> anyhow::Result<Vec<String>> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let copy = tempfile::Builder::new().prefix("planwright-mutants-").tempdir()?;
+    copy_sources(&root, copy.path())?;
+    let target = root.join("target/mutants");
+    anyhow::ensure!(tests(copy.path(), &target, Run::All)?, "the suite fails without any mutant");
+    let mut survivors = Vec::new();
+    for Mutant { file, from, to } in mutants {
+        let path = copy.path().join("crates/domain/src").join(file);
+        let text = fs::read_to_string(&path)?;
+        let found = text.matches(from).count();
+        anyhow::ensure!(found == 1, "{file}: the passage {from:?} is there {found} times");
+        fs::write(&path, text.replacen(from, to, 1))?;
+        anyhow::ensure!(
+            tests(copy.path(), &target, Run::Nothing)?,
+            "{file}: {to:?} does not compile"
+        );
+        if tests(copy.path(), &target, Run::All)? {
+            survivors.push(format!("survived: {file}: {from:?} became {to:?}"));
+        }
+        fs::write(&path, text)?;
+    }
+    Ok(survivors)
+}
+
+/// Whether the tests are only built, or run too.
+#[derive(PartialEq, Eq)]
+enum Run {
+    Nothing,
+    All,
+}
+
+/// Whether the domain's suite can be built, or passes.
+fn tests(copy: &Path, target: &Path, run: Run) -> anyhow::Result<bool> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(copy).env("CARGO_TARGET_DIR", target).env("INSTA_UPDATE", "no");
+    cargo.args([
+        "test",
+        "--quiet",
+        "--offline",
+        "--package",
+        "planwright-domain",
+        "--test",
+        "scenarios",
+    ]);
+    if run == Run::Nothing {
+        cargo.arg("--no-run");
+    }
+    Ok(cargo.output().context("cargo cannot be run")?.status.success())
+}
+
+fn copy_sources(root: &Path, copy: &Path) -> anyhow::Result<()> {
+    for file in ["Cargo.toml", "Cargo.lock", "clippy.toml", "rustfmt.toml"] {
+        fs::copy(root.join(file), copy.join(file)).with_context(|| file.to_owned())?;
+    }
+    let mut waiting = vec![PathBuf::from("crates")];
+    while let Some(directory) = waiting.pop() {
+        fs::create_dir_all(copy.join(&directory))?;
+        for entry in fs::read_dir(root.join(&directory))? {
+            let entry = entry?;
+            let inside = directory.join(entry.file_name());
+            match entry.file_type()? {
+                kind if kind.is_dir() && entry.file_name() != "node_modules" => {
+                    waiting.push(inside)
+                }
+                kind if kind.is_file() => {
+                    fs::copy(root.join(&inside), copy.join(&inside))?;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
