@@ -4,7 +4,7 @@ use planwright_domain::{
     id::Seq,
     identity::SessionIdentity,
     session::SessionEvent,
-    turn::{Told, TurnEvent},
+    turn::{Told, event::TurnEvent},
 };
 use rusqlite::Connection;
 

@@ -18,7 +18,7 @@ use crate::{
     plan::{Reads, Strategy, review::Comment, step::OnFailure},
     policy::Policy,
     time::Time,
-    turn::{Answer, CallResult, ModelFailure, Profile},
+    turn::{Answer, CallResult, ModelFailure, profile::Profile},
 };
 
 /// A command on its way in: its id, its time, and what it asks.

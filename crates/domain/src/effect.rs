@@ -302,6 +302,11 @@ pub enum Touched {
         /// Its size afterwards.
         bytes: u64,
     },
+    /// A host was reached.
+    Reached {
+        /// Its name.
+        host: String,
+    },
 }
 
 impl Touched {
@@ -310,6 +315,7 @@ impl Touched {
     pub fn in_words(&self) -> String {
         match self {
             Self::Wrote { path, bytes } => format!("wrote {path} ({bytes} bytes)"),
+            Self::Reached { host } => format!("reached {host}"),
         }
     }
 }

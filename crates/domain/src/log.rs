@@ -12,9 +12,15 @@ use crate::{
     digest::{Digest, Encoder},
     id::Seq,
     identity::SessionIdentity,
-    plan::{PlanEvent, Word, step::StepEnd},
+    plan::{
+        event::{PlanEvent, Word},
+        step::StepEnd,
+    },
     session::{Session, SessionEvent},
-    turn::{Told, TurnEnd, TurnEvent},
+    turn::{
+        Told,
+        event::{TurnEnd, TurnEvent},
+    },
 };
 
 /// One line of the log.

@@ -8,7 +8,7 @@ use crate::{
     id::PlanId,
     plan::{Plan, PlanStatus, Progress, Review, step::StepHead},
     session::Session,
-    turn::{FailureKind, TurnEnd},
+    turn::{FailureKind, event::TurnEnd},
 };
 
 /// How a turn came out.

@@ -14,23 +14,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::{Person, PersonId, Surface},
-    command::Start,
     digest::{Digest, Encoder},
     effect::{Aim, Declared, Envelope, Touched},
     id::{PlanId, Seq},
     identity::SessionIdentity,
     plan::{
+        approval::Approval,
         draft::{Brief, Draft},
-        review::{Author, Comment, Reply},
-        step::{OnFailure, PlanStep, StepEnd, StepHead},
+        step::{PlanStep, StepEnd, StepHead},
     },
     policy::Waits,
     time::Time,
 };
 
+pub mod approval;
 pub(crate) mod authoring;
 pub mod decide;
 pub mod draft;
+pub mod event;
 pub mod evolve;
 pub mod front_matter;
 pub mod refusal;
@@ -412,286 +413,6 @@ impl Revision {
         let encoder = self.steps.iter().fold(encoder, |encoder, step| step.encode(encoder));
         let envelope = self.envelope.as_ref().map(Declared::canonical);
         encoder.optional("envelope", envelope.as_deref()).digest()
-    }
-}
-
-/// What a person decided: resolved once, bound to a digest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Approval {
-    /// The plan.
-    pub plan: PlanId,
-    /// The number of the revision.
-    pub revision: u32,
-    /// The digest of the revision that was read.
-    pub revision_digest: Digest,
-    /// What the approval leases.
-    pub envelope: Envelope,
-    /// What the person adds. Notes never widen the envelope.
-    pub notes: Vec<String>,
-    /// The profiles that its steps name, each with the digest of what it was.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub profiles: BTreeMap<String, Digest>,
-    /// What happens to the rest when a recorded call fails.
-    #[serde(default)]
-    pub on_failure: OnFailure,
-    /// The digest of the rules on who may decide, if there are any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rules: Option<Digest>,
-    /// The version of the policy under which it was decided.
-    pub policy: u32,
-    /// Who decided, and where.
-    pub by: Person,
-    /// When.
-    pub at: Time,
-}
-
-/// The policy under which approvals are recorded now.
-pub const POLICY_VERSION: u32 = 2;
-
-impl Approval {
-    /// The digest of the record itself.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
-        let encoder = Encoder::of("approval")
-            .bytes("plan", self.plan.0.as_bytes())
-            .number("number", u64::from(self.revision))
-            .bytes("revision", &self.revision_digest.0)
-            .number("policy", u64::from(self.policy))
-            .field("person", &self.by.id.0)
-            .field("surface", &self.by.surface.0)
-            .number("at", self.at.0.cast_unsigned())
-            .number("notes", self.notes.len() as u64);
-        let encoder = self.notes.iter().fold(encoder, |encoder, note| encoder.field("note", note));
-        let encoder = self.envelope.encode(encoder);
-        // Records of the first version have neither.
-        if self.policy < 2 {
-            return encoder.digest();
-        }
-        let on_failure = match self.on_failure {
-            OnFailure::Stop => "stop",
-            OnFailure::Continue => "continue",
-        };
-        let encoder =
-            encoder.field("on_failure", on_failure).number("profiles", self.profiles.len() as u64);
-        let profiles = self.profiles.iter().fold(encoder, |encoder, (name, digest)| {
-            encoder.field("profile", name).bytes("digest", &digest.0)
-        });
-        profiles.optional("rules", self.rules.map(|rules| rules.to_string()).as_deref()).digest()
-    }
-}
-
-/// What happened to plan work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PlanEvent {
-    /// Plan work began.
-    PlanStarted {
-        /// On this plan.
-        plan: PlanId,
-        /// Authored so.
-        strategy: Strategy,
-        /// In the place of this one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        predecessor: Option<PlanId>,
-        /// What `collect` does with calls that only read.
-        #[serde(default)]
-        reads: Reads,
-        /// The work that the plan it replaces had done, by key.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        carried: Vec<Digest>,
-    },
-    /// The draft changed.
-    DraftChanged {
-        /// How.
-        change: DraftChange,
-    },
-    /// New content: the next revision.
-    RevisionAdded {
-        /// The contents.
-        revision: Box<Revision>,
-        /// Their digest.
-        digest: Digest,
-        /// Who wrote it.
-        #[serde(default)]
-        author: Author,
-        /// What became of the comments on the one before.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        replies: Vec<Reply>,
-        /// What happens while it waits for a decision.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        waits: Option<Waits>,
-    },
-    /// A person was reminded that a revision waits.
-    DecisionReminded {
-        /// Of this one.
-        digest: Digest,
-        /// When next.
-        next: Time,
-    },
-    /// Nobody decided on a revision in time.
-    DecisionExpired {
-        /// On this one.
-        digest: Digest,
-    },
-    /// A surface showed a revision in full.
-    RevisionShown {
-        /// What was shown.
-        digest: Digest,
-        /// To whom, where.
-        to: Person,
-    },
-    /// A person asked for a newer revision.
-    ChangesRequested {
-        /// Of this one.
-        digest: Digest,
-        /// What should change.
-        comments: Vec<Comment>,
-        /// Who asks.
-        by: Person,
-    },
-    /// A person approved a revision.
-    PlanApproved {
-        /// The record.
-        approval: Approval,
-        /// The digest of the record.
-        digest: Digest,
-        /// Whether it starts at once.
-        start: Start,
-    },
-    /// An execution starts or goes on; its turn is queued.
-    ExecutionStarted {
-        /// Of this plan.
-        plan: PlanId,
-        /// The so-manieth.
-        number: u32,
-    },
-    /// The next step of a `build` plan is due; its turn is queued.
-    StepQueued {
-        /// Of this plan.
-        plan: PlanId,
-        /// The step.
-        step: u32,
-    },
-    /// A step came out.
-    StepEnded {
-        /// Which step.
-        step: u32,
-        /// How.
-        end: StepEnd,
-        /// What the agent that did it says of it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        summary: Option<String>,
-    },
-    /// The execution waits for a person.
-    ExecutionPaused {
-        /// Why.
-        reason: PauseReason,
-    },
-    /// The model reported failure.
-    PlanFailed {
-        /// In its words.
-        summary: String,
-    },
-    /// The plan ended.
-    PlanEnded {
-        /// Which plan.
-        plan: PlanId,
-        /// How.
-        ended: Ended,
-        /// Whose word it is, and what they said.
-        word: Word,
-        /// What its executions did to the world.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        touched: Vec<Touched>,
-        /// How many more touched things there were than are listed.
-        #[serde(default)]
-        touched_more: u64,
-    },
-}
-
-/// How a draft changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DraftChange {
-    /// The goal was set.
-    GoalSet {
-        /// What the plan is for.
-        goal: String,
-        /// Its title.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        title: Option<String>,
-    },
-    /// What it says besides its steps was set; goal and title stay.
-    MetadataSet {
-        /// All of it, as it stands now.
-        brief: Brief,
-    },
-    /// A step was added at the end, or a call was recorded as one.
-    StepAdded {
-        /// The step.
-        step: PlanStep,
-    },
-    /// A step was written anew.
-    StepUpdated {
-        /// The step, whole.
-        step: PlanStep,
-    },
-    /// A step was taken out.
-    StepRemoved {
-        /// Its number.
-        step: u32,
-    },
-}
-
-/// Whose word ended a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Word {
-    /// A person's.
-    Person {
-        /// Who, where.
-        by: Person,
-        /// What they said, if anything.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        said: Option<String>,
-    },
-    /// The model's, by `plan_report`.
-    Model {
-        /// What was done.
-        summary: String,
-        /// How it can be seen.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        evidence: Option<String>,
-    },
-    /// The record's: every step that was approved came out.
-    Steps {
-        /// How many were run or done before.
-        done: u32,
-        /// How many a person skipped.
-        skipped: u32,
-    },
-    /// The model's, by new content that replaced the plan.
-    Successor {
-        /// The plan that took its place.
-        plan: PlanId,
-    },
-}
-
-impl Word {
-    /// In words, for the completion card.
-    #[must_use]
-    pub fn in_words(&self) -> String {
-        match self {
-            Self::Person { by, said: None } => format!("by the word of {}", by.id.0),
-            Self::Person { by, said: Some(said) } => format!("by the word of {}: {said}", by.id.0),
-            Self::Model { summary, evidence: None } => format!("the model reports: {summary}"),
-            Self::Model { summary, evidence: Some(evidence) } => {
-                format!("the model reports: {summary} (see {evidence})")
-            }
-            Self::Steps { done, skipped: 0 } => format!("all {done} steps are done"),
-            Self::Steps { done, skipped } => format!("{done} steps are done, {skipped} skipped"),
-            Self::Successor { .. } => "a newer plan took its place".into(),
-        }
     }
 }
 

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     plan::{
-        Approval, Plan, PlanStatus, Progress, Revision, Strategy,
+        Plan, PlanStatus, Progress, Revision, Strategy,
+        approval::Approval,
         review::Comment,
         step::{PlanStep, StepWork},
     },

@@ -23,13 +23,18 @@ use crate::{
     limits,
     log::{self, Entry},
     plan::{
-        self, Ended, PauseReason, Plan, PlanEvent, PlanStatus, PlanWork, Progress, Word,
-        authoring::Authoring, refusal::PlanRefusal, step::StepEnd,
+        self, Ended, PauseReason, Plan, PlanStatus, PlanWork, Progress,
+        authoring::Authoring,
+        event::{PlanEvent, Word},
+        refusal::PlanRefusal,
+        step::StepEnd,
     },
     refusal::Refusal,
     turn::{
-        self, Ask, Cause, Doubt, OpenCall, Queued, Turn, TurnEnd, TurnEvent, Usage, Work,
+        self, Cause, Doubt, OpenCall, Queued, Turn, Usage, Work,
         decide::moved_on,
+        event::{TurnEnd, TurnEvent},
+        permission::Ask,
     },
 };
 
@@ -312,6 +317,10 @@ fn decide_person(
             plan::decide::may_decide(person, &asked.policy)?;
             turn::permission::decide(session, asked.at, person, *digest, permit)
         }
+        PersonCommand::Decide(Decision::SkipStep { step }) if is_unsettled(session, *step) => {
+            plan::decide::may_decide(person, &asked.policy)?;
+            Err(PlanRefusal::StepUnderWay { step: *step }.into())
+        }
         PersonCommand::Decide(decision) => {
             let doubts = session.doubts.len();
             let decided = plan::decide::decision(
@@ -459,6 +468,14 @@ fn settle(
         events.push(SessionEvent::Plan(plan::decide::going_on(plan)));
     }
     Ok(events)
+}
+
+/// Whether a call of this step is under way, or nobody knows what became of it.
+fn is_unsettled(session: &Session, step: u32) -> bool {
+    let plan = session.plan().map(|plan| plan.id);
+    let of_step = |of: (Option<PlanId>, Option<u32>)| of == (plan, Some(step));
+    session.open.values().any(|open| of_step((open.plan, open.step)))
+        || session.doubts.values().any(|doubt| of_step((doubt.plan, doubt.step)))
 }
 
 fn waits_for_doubts(plan: &Plan) -> bool {

@@ -9,24 +9,22 @@
 //! - `every-call-answered`: each call of an answer gets exactly one result before the model is
 //!   asked again.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    actor::Person,
-    command::{Permit, Verdict},
-    digest::{Digest, Encoder},
-    effect::{Aim, Bracket, Effect, ToolFacts, Touched},
+    digest::Digest,
+    effect::{Bracket, Effect, ToolFacts, Touched},
     id::{CallId, PlanId, Seq, TurnId},
-    identity::SessionIdentity,
     time::Time,
+    turn::profile::Profile,
 };
 
 pub mod decide;
+pub mod event;
 pub mod evolve;
 pub(crate) mod gate;
-pub(crate) mod permission;
+pub mod permission;
+pub mod profile;
 pub(crate) mod replay;
 
 /// Why a turn happens, and where in the stream that was recorded.
@@ -105,43 +103,6 @@ pub enum Work {
         /// The step.
         step: u32,
     },
-}
-
-/// An agent profile, as it stood when its turn began.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Profile {
-    /// Its name.
-    pub name: String,
-    /// The digest of all that it is: an approval holds only for the profile that was approved.
-    pub digest: Digest,
-    /// The tools it may use; none named means all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<BTreeSet<String>>,
-    /// How often its model may be asked in one turn, if less than in any turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rounds_max: Option<u32>,
-}
-
-impl Profile {
-    /// A profile, given all that it is.
-    #[must_use]
-    pub fn new(
-        name: &str,
-        prompt: &str,
-        model: &str,
-        tools: Option<BTreeSet<String>>,
-        rounds_max: Option<u32>,
-    ) -> Self {
-        let encoder = Encoder::of("profile")
-            .field("name", name)
-            .field("prompt", prompt)
-            .field("model", model)
-            .optional("rounds", rounds_max.map(|max| max.to_string()).as_deref())
-            .number("tools", tools.as_ref().map_or(0, |tools| tools.len() as u64 + 1));
-        let listed = tools.iter().flatten();
-        let encoder = listed.fold(encoder, |encoder, tool| encoder.field("tool", tool));
-        Self { name: name.into(), digest: encoder.digest(), tools, rounds_max }
-    }
 }
 
 impl Turn {
@@ -421,50 +382,6 @@ pub struct Doubt {
     pub step: Option<u32>,
 }
 
-/// A call that waits for a person's permission.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
-    /// The call.
-    pub call: CallId,
-    /// The digest of all that is asked: what a decision names.
-    pub digest: Digest,
-    /// The tool.
-    pub tool: String,
-    /// The arguments, byte for byte.
-    pub arguments: String,
-    /// The tool as it stands.
-    pub facts: ToolFacts,
-    /// What it is aimed at.
-    pub aim: Aim,
-    /// Why it asks, in words.
-    pub why: String,
-    /// When it is denied by itself.
-    pub expires: Time,
-    /// The plan whose execution waits for it.
-    pub plan: Option<PlanId>,
-}
-
-impl Ask {
-    /// The digest of a call that asks in a session of this version. A call that asks twice asks for
-    /// two decisions.
-    #[must_use]
-    pub fn digest_of(
-        identity: &SessionIdentity,
-        version: Seq,
-        call: &RequestedCall,
-        schema: Digest,
-    ) -> Digest {
-        Encoder::of("permission")
-            .field("session", &identity.to_string())
-            .number("version", version.0)
-            .bytes("call", call.id.0.as_bytes())
-            .field("tool", &call.tool)
-            .field("arguments", &call.arguments)
-            .bytes("schema", &schema.0)
-            .digest()
-    }
-}
-
 /// An effect that has started and not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenCall {
@@ -484,203 +401,4 @@ pub struct OpenCall {
     pub plan: Option<PlanId>,
     /// The step of that plan that it is.
     pub step: Option<u32>,
-}
-
-/// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnEnd {
-    /// The model's last words are the answer.
-    Answered,
-    /// The turn wrote or reported on a plan.
-    Planned {
-        /// The plan.
-        plan: PlanId,
-    },
-    /// It failed.
-    Failed {
-        /// Why.
-        failure: ModelFailure,
-    },
-    /// A person stopped it.
-    Stopped {
-        /// Who.
-        by: Person,
-    },
-    /// A call's outcome is unknown.
-    InDoubt {
-        /// The call.
-        call: CallId,
-    },
-}
-
-/// What happened in turns.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnEvent {
-    /// A turn began; its cause left the queue.
-    TurnStarted {
-        /// The turn.
-        turn: TurnId,
-        /// The cause.
-        queued: Seq,
-        /// The profile it works under.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        profile: Option<Profile>,
-    },
-    /// The model is about to be asked.
-    ModelCallStarted {
-        /// In this turn.
-        turn: TurnId,
-        /// For the so-manieth time.
-        round: u32,
-        /// The so-manieth try.
-        attempt: u32,
-        /// The bracket.
-        bracket: Bracket,
-        /// Messages that entered the turn here.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        entered: Vec<Seq>,
-    },
-    /// The model answered. Late, if the turn is over or another try is under way.
-    ModelAnswered {
-        /// In this turn.
-        turn: TurnId,
-        /// In this round.
-        round: u32,
-        /// What it said.
-        answer: Answer,
-        /// Whether it came in time to move the turn.
-        #[serde(default, skip_serializing_if = "is_in_time")]
-        arrival: Arrival,
-    },
-    /// The model did not answer.
-    ModelCallFailed {
-        /// In this turn.
-        turn: TurnId,
-        /// In this round.
-        round: u32,
-        /// At this try.
-        attempt: u32,
-        /// Why not.
-        failure: ModelFailure,
-        /// When it is tried again; never, if absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        retry_at: Option<Time>,
-    },
-    /// Nobody works on the model call any more; it is made again.
-    ModelCallOrphaned {
-        /// In this turn.
-        turn: TurnId,
-        /// In this round.
-        round: u32,
-        /// At this try.
-        attempt: u32,
-    },
-    /// A tool is about to be called.
-    CallStarted {
-        /// The call.
-        call: CallId,
-        /// The so-manieth try.
-        attempt: u32,
-        /// The bracket.
-        bracket: Bracket,
-        /// The plan under whose lease it runs.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        plan: Option<PlanId>,
-        /// The step of that plan that it is.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        step: Option<u32>,
-    },
-    /// A call is not leased: it waits for a person.
-    PermissionAsked {
-        /// The call.
-        call: CallId,
-        /// The digest of all that is asked.
-        digest: Digest,
-        /// The tool as it stands.
-        facts: ToolFacts,
-        /// What it is aimed at.
-        aim: Aim,
-        /// Why it asks, in words.
-        why: String,
-        /// When it is denied by itself.
-        expires: Time,
-        /// The plan whose execution waits for it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        plan: Option<PlanId>,
-    },
-    /// A call that waited was decided on.
-    PermissionDecided {
-        /// The call.
-        call: CallId,
-        /// The digest of what was asked.
-        digest: Digest,
-        /// The decision.
-        permit: Permit,
-        /// Who decided; nobody, if the time ran out.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<Person>,
-    },
-    /// A tool call ended: the bracket is closed.
-    CallFinished {
-        /// The call.
-        call: CallId,
-        /// At this try.
-        attempt: u32,
-        /// What it gave.
-        result: CallResult,
-    },
-    /// A call got a result that no effect gave.
-    CallAnswered {
-        /// The call.
-        call: CallId,
-        /// What the model reads.
-        told: Told,
-    },
-    /// Nobody works on a harmless call any more; it is made again.
-    CallOrphaned {
-        /// The call.
-        call: CallId,
-        /// At this try.
-        attempt: u32,
-    },
-    /// Nobody knows what became of this call.
-    CallInDoubt {
-        /// The call.
-        call: CallId,
-        /// At this try.
-        attempt: u32,
-    },
-    /// A person said what became of a call.
-    DoubtSettled {
-        /// The call.
-        call: CallId,
-        /// What they found.
-        verdict: Verdict,
-        /// Who.
-        by: Person,
-    },
-    /// The turn ended.
-    TurnFinished {
-        /// The turn.
-        turn: TurnId,
-        /// How.
-        end: TurnEnd,
-    },
-}
-
-/// Whether a result came in time to move its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Arrival {
-    /// It moves the turn.
-    #[default]
-    InTime,
-    /// It is recorded, and moves nothing.
-    Late,
-}
-
-fn is_in_time(arrival: &Arrival) -> bool {
-    *arrival == Arrival::InTime
 }

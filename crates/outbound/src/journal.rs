@@ -6,7 +6,7 @@ use planwright_domain::{
     next::{Due, Waiting},
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
-    turn::{Arrival, TurnEvent},
+    turn::event::{Arrival, TurnEvent},
 };
 use planwright_runtime::ports::{Answer, JournalError, Pointer, Recorded};
 

@@ -21,3 +21,4 @@ mod stopping;
 pub mod toolbox_files;
 pub mod toolbox_mcp;
 pub mod toolbox_union;
+pub mod toolbox_web;

@@ -39,11 +39,11 @@ mod pins;
 pub use pins::Pins;
 
 /// How long a server may take to start and to greet.
-const CONNECT_MAX: Duration = Duration::from_secs(30);
+const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// How long it may take to list its tools.
 const LIST_MAX: Duration = Duration::from_secs(5);
 /// How long a server that could not be reached is left alone.
-const REST: Duration = Duration::from_secs(5);
+const REST: Duration = Duration::from_secs(30);
 /// The longest name that models take.
 const NAME_CHARS_MAX: usize = 64;
 /// The longest description that the model is given.

@@ -35,6 +35,8 @@ pub struct Config {
     pub collect: CollectConfig,
     /// Who may decide, and when.
     pub approval: ApprovalConfig,
+    /// Web pages.
+    pub web: WebConfig,
     /// MCP servers, by name: their tools are called `name__tool`.
     pub mcp: BTreeMap<String, McpConfig>,
     /// Agent profiles, by name: who does a step of a plan. One called `default` is always there.
@@ -138,6 +140,14 @@ pub enum CollectReads {
     Record,
     /// They run, so that the model can look before it plans.
     Run,
+}
+
+/// Web pages.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WebConfig {
+    /// The hosts whose pages may be fetched; `*.name` is all under a name. Without any there is no such tool.
+    pub hosts: BTreeSet<String>,
 }
 
 /// An MCP server: a command, or an address.

@@ -15,10 +15,13 @@ use planwright_domain::{
     id::{CallId, TurnId},
     identity::SessionIdentity,
     outcome::PlanCard,
-    plan::PlanEvent,
+    plan::event::PlanEvent,
     refusal::Refusal,
     session::SessionEvent,
-    turn::{Arrival, CallStatus, RequestedCall, Told, TurnEnd, TurnEvent},
+    turn::{
+        CallStatus, RequestedCall, Told,
+        event::{Arrival, TurnEnd, TurnEvent},
+    },
 };
 use planwright_runtime::{
     inbound::Reply,

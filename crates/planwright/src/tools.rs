@@ -1,4 +1,4 @@
-//! The tools of an installation: files under the workspace root, and those of MCP servers.
+//! The tools of an installation: files under the workspace root, web pages, and those of MCP servers.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,6 +7,7 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
     toolbox_mcp::{McpToolbox, Pins},
     toolbox_union::ToolboxUnion,
+    toolbox_web::{Addresses, WebToolbox},
 };
 use planwright_runtime::ports::Toolbox;
 use serde_json::json;
@@ -38,8 +39,14 @@ impl Tools {
             let server = mcp.server(name, &workspace)?;
             servers.push(Arc::new(McpToolbox::new(name, server, mcp.pinned(), pins.clone())));
         }
+        let mut boxes = vec![files];
+        if !config.web.hosts.is_empty() {
+            let web = WebToolbox::new(config.web.hosts.clone(), Addresses::default())?;
+            boxes.push(Arc::new(web));
+        }
         let others = servers.iter().map(|server| server.clone() as Arc<dyn Toolbox>);
-        let toolbox = ToolboxUnion::of([files].into_iter().chain(others).collect());
+        boxes.extend(others);
+        let toolbox = ToolboxUnion::of(boxes);
         Ok(Self { toolbox: Arc::new(toolbox), servers, pins })
     }
 }

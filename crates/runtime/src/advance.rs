@@ -168,6 +168,8 @@ impl Runtime {
         attempt: u32,
     ) -> Result<(), JournalError> {
         failpoint::hit("model.before_start");
+        // Before the bracket: a server that is slow to list its tools must not use up the time to begin.
+        self.ports.toolbox.refresh().await;
         let bracket = self.bracket(life, self.settings.model_deadline_ms);
         let begun = Instant::now();
         let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
@@ -188,7 +190,6 @@ impl Runtime {
             return Ok(());
         }
         let profile = self.profile(&session);
-        self.ports.toolbox.refresh().await;
         let (request, bytes) = self.request(identity, &session, profile).await?;
         let model = profile.map_or(&self.ports.model, |profile| &profile.model);
         if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {

@@ -14,14 +14,19 @@ use planwright_domain::{
     id::{CallId, PlanId, Seq},
     identity::SessionIdentity,
     plan::{
-        Approval, PlanEvent, Revision, Strategy, Word,
+        Revision, Strategy,
+        approval::Approval,
+        event::{PlanEvent, Word},
         review::Comment,
         step::{PlanStep, StepEnd},
     },
     prompt,
     session::{CorruptJournal, Session, SessionEvent},
     tools::ToolSpec,
-    turn::{Arrival, CallStatus, Told, TurnEnd, TurnEvent},
+    turn::{
+        CallStatus, Told,
+        event::{Arrival, TurnEnd, TurnEvent},
+    },
 };
 
 use crate::ports::{Journal, JournalError, Message, ModelRequest, Recorded, WireCall};

@@ -17,7 +17,7 @@ use planwright_domain::{
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
     tools::ToolSpec,
-    turn::{CallResult, ModelFailure, Profile, Usage},
+    turn::{CallResult, ModelFailure, Usage, profile::Profile},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use planwright_domain::{
     identity::SessionIdentity,
-    plan::{PlanEvent, step::StepWork},
+    plan::{event::PlanEvent, step::StepWork},
     session::{CorruptJournal, Session, SessionEvent},
     turn::Work,
 };

@@ -9,10 +9,10 @@ use planwright_domain::{
     identity::SessionIdentity,
     next::{Waiting, next, waiting},
     outcome::{PlanCard, quick_commands},
-    plan::{Ended, Plan, PlanEvent, Revision, review::Comment},
+    plan::{Ended, Plan, Revision, event::PlanEvent, review::Comment},
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
-    turn::{Ask, Usage},
+    turn::{Usage, permission::Ask},
 };
 use serde::{Deserialize, Serialize};
 

@@ -12,10 +12,10 @@ use planwright_domain::{
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     next::{Next, Waiting, next},
-    plan::PlanEvent,
+    plan::event::PlanEvent,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
-    turn::{Answer as ModelSaid, CallKind, RequestedCall, TurnEvent},
+    turn::{Answer as ModelSaid, CallKind, RequestedCall, event::TurnEvent},
 };
 use planwright_runtime::{
     dispatch::dispatch,

@@ -27,7 +27,7 @@ use watch::Watcher;
 /// The fewest commands of one sequence.
 pub const COMMANDS_MIN: usize = 30;
 /// The most commands of one sequence.
-pub const COMMANDS_MAX: usize = 60;
+pub const COMMANDS_MAX: usize = 80;
 
 /// How often each command met each status.
 pub type Hits = BTreeMap<(&'static str, &'static str), u64>;
@@ -52,10 +52,10 @@ pub fn play(seed: u64, hits: &mut Hits) -> Result<Played, String> {
     let strategies = [Strategy::Document, Strategy::Collect, Strategy::Build];
     let mut generator = Generator::new(strategies[(seed % 3) as usize]);
     let mut played = Played::default();
-    let seconds = |rng: &mut Rng| rng.bool().then(|| rng.i64(1..30) * 1_000_000);
+    let seconds = |rng: &mut Rng| (rng.u8(0..4) == 0).then(|| rng.i64(1..60) * 1_000_000);
     let policy = Policy {
-        people: if rng.u8(0..4) == 0 { ["ada".to_owned()].into() } else { [].into() },
-        surfaces: if rng.u8(0..4) == 0 { ["cli".to_owned()].into() } else { [].into() },
+        people: if rng.u8(0..8) == 0 { ["ada".to_owned()].into() } else { [].into() },
+        surfaces: if rng.u8(0..8) == 0 { ["cli".to_owned()].into() } else { [].into() },
         remind_micros: seconds(&mut rng),
         expires_micros: seconds(&mut rng),
     };

@@ -9,9 +9,12 @@ use std::{
 use planwright_domain::{
     command::{Approving, Decision, PersonCommand, SessionCommand},
     identity::SessionIdentity,
-    plan::{PlanEvent, PlanStatus, Progress},
+    plan::{PlanStatus, Progress, event::PlanEvent},
     session::SessionEvent,
-    turn::{FailureKind, Told as CallTold, TurnEnd, TurnEvent},
+    turn::{
+        FailureKind, Told as CallTold,
+        event::{TurnEnd, TurnEvent},
+    },
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},

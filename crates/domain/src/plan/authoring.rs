@@ -13,9 +13,10 @@ use crate::{
     identity::SessionIdentity,
     limits,
     plan::{
-        DraftChange, Ended, Plan, PlanEvent, PlanStatus, Revision, Strategy, Word,
+        Ended, Plan, PlanStatus, Revision, Strategy,
         decide::{bounded, ending_of},
         draft::{self, Brief, Draft},
+        event::{DraftChange, PlanEvent, Word},
         front_matter,
         refusal::PlanRefusal,
         review::{self, Author, Reply},

@@ -10,8 +10,10 @@ use crate::{
     id::PlanId,
     limits,
     plan::{
-        Approval, Ended, POLICY_VERSION, PauseReason, Plan, PlanEvent, PlanStatus, PlanWork,
-        Progress, Reads, Review, RevisionHead, Strategy, Word,
+        Ended, PauseReason, Plan, PlanStatus, PlanWork, Progress, Reads, Review, RevisionHead,
+        Strategy,
+        approval::{Approval, POLICY_VERSION},
+        event::{PlanEvent, Word},
         refusal::PlanRefusal,
         review,
         step::{HeadWork, StepEnd, StepHead},

@@ -9,9 +9,9 @@ use crate::{
     id::Seq,
     limits,
     plan::{
-        DraftChange, Plan, PlanEvent, PlanStatus, PlanWork, Progress, Review, RevisionHead, Seen,
-        Strategy,
+        Plan, PlanStatus, PlanWork, Progress, Review, RevisionHead, Seen, Strategy,
         draft::{Brief, Draft},
+        event::{DraftChange, PlanEvent},
         step::{PlanStep, StepHead},
     },
     session::CorruptJournal,
@@ -222,7 +222,7 @@ fn active(work: PlanWork, seq: Seq) -> Result<Plan, CorruptJournal> {
     }
 }
 
-fn approval(plan: &Plan, seq: Seq) -> Result<crate::plan::Approval, CorruptJournal> {
+fn approval(plan: &Plan, seq: Seq) -> Result<crate::plan::approval::Approval, CorruptJournal> {
     let missing = || CorruptJournal::new(seq, "an execution without an approval");
     plan.status.approval().cloned().ok_or_else(missing)
 }

@@ -211,6 +211,12 @@ pub enum PlanRefusal {
         /// The step that the turn does.
         step: u32,
     },
+    /// Nobody knows yet what became of a step.
+    #[error("step {step} is under way or in doubt; it can be skipped when it has come out")]
+    StepUnderWay {
+        /// Its number.
+        step: u32,
+    },
     /// Steps are skipped while nothing runs.
     #[error(
         "the plan is {status}; a step can be skipped while the execution is held, paused or failed"
@@ -284,6 +290,7 @@ impl PlanRefusal {
             Self::NoSuchStep { .. } => "no_such_step",
             Self::NothingNew { .. } => "nothing_new",
             Self::NotThisStep { .. } => "not_this_step",
+            Self::StepUnderWay { .. } => "step_under_way",
             Self::CannotSkip { .. } => "cannot_skip",
             Self::ShownNotCurrent { .. } => "shown_not_current",
             Self::ToolUnavailable { .. } | Self::TurnOlderThanApproval => "policy_denied",

@@ -6,10 +6,11 @@ use crate::{
     command::Given,
     next::is_recorded,
     plan::{
-        Plan, PlanEvent, Strategy,
+        Plan, Strategy,
         authoring::{self, Authoring, Metadata},
         decide::{self, Report},
         draft::Draft,
+        event::PlanEvent,
         refusal::PlanRefusal,
         review::Reply,
         step::StepEnd,

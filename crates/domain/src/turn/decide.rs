@@ -7,16 +7,19 @@ use crate::{
     id::{CallId, Seq, TurnId},
     limits,
     next::{DueCall, Next, next},
-    plan::{self, PauseReason, Plan, PlanEvent, PlanStatus, Progress, step::HeadWork},
+    plan::{self, PauseReason, Plan, PlanStatus, Progress, event::PlanEvent, step::HeadWork},
     refusal::Refusal,
     session::{Session, SessionEvent, withdrawn},
     time::Time,
     tools,
     turn::{
-        Answer, Arrival, Call, CallKind, CallResult, CallState, Cause, FailureKind, ModelFailure,
-        Profile, Step, Told, Turn, TurnEnd, TurnEvent,
+        Answer, Call, CallKind, CallResult, CallState, Cause, FailureKind, ModelFailure, Step,
+        Told, Turn,
+        event::{Arrival, TurnEnd, TurnEvent},
         gate::{Gate, gate, leasing_plan},
-        permission, replay,
+        permission,
+        profile::Profile,
+        replay,
     },
 };
 
@@ -396,6 +399,14 @@ fn orphan_call(
         let rest = unrun(turn, "in_doubt", "not run: the outcome of an earlier call is unknown");
         events.extend(rest.into_iter().filter(|event| !answers(event, call)));
         events.extend(ended(session, turn, TurnEnd::InDoubt { call }));
+    } else if let Some(plan) = session.plan()
+        && open.plan == Some(plan.id)
+        && matches!(plan.status, PlanStatus::Executing(_, Progress::Running))
+    {
+        // It was resumed while the call was left running: it must not be made again meanwhile.
+        events.extend(withdrawn(session, plan.id));
+        let reason = PauseReason::InDoubt;
+        events.push(SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }));
     }
     Ok(events)
 }

@@ -8,8 +8,9 @@ use crate::{
     plan::{self, Grant, PauseReason, Plan, PlanWork, Progress, Strategy, step::HeadWork},
     session::{CorruptJournal, Session},
     turn::{
-        Answer, Arrival, Ask, Call, CallKind, CallState, Cause, Doubt, OpenCall, RequestedCall,
-        Step, Turn, TurnEvent, Work,
+        Answer, Call, CallKind, CallState, Cause, Doubt, OpenCall, RequestedCall, Step, Turn, Work,
+        event::{Arrival, TurnEvent},
+        permission::Ask,
     },
 };
 

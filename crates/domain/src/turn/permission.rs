@@ -1,13 +1,18 @@
 //! A call that waits for a person: asked, decided once, or denied when nobody did in time.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     actor::Person,
     command::{Permit, StartingCall},
-    digest::Digest,
-    id::{CallId, PlanId},
+    digest::{Digest, Encoder},
+    effect::{Aim, ToolFacts},
+    id::{CallId, PlanId, Seq},
+    identity::SessionIdentity,
     limits,
     plan::{
-        PauseReason, PlanEvent,
+        PauseReason,
+        event::PlanEvent,
         refusal::PlanRefusal,
         review::{Comment, numbered},
     },
@@ -15,10 +20,55 @@ use crate::{
     session::{Session, SessionEvent},
     time::Time,
     turn::{
-        Ask, Call, Told, TurnEnd, TurnEvent,
+        Call, RequestedCall, Told,
         decide::{event, moved_on, stopped, unrun},
+        event::{TurnEnd, TurnEvent},
     },
 };
+
+/// A call that waits for a person's permission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The call.
+    pub call: CallId,
+    /// The digest of all that is asked: what a decision names.
+    pub digest: Digest,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, byte for byte.
+    pub arguments: String,
+    /// The tool as it stands.
+    pub facts: ToolFacts,
+    /// What it is aimed at.
+    pub aim: Aim,
+    /// Why it asks, in words.
+    pub why: String,
+    /// When it is denied by itself.
+    pub expires: Time,
+    /// The plan whose execution waits for it.
+    pub plan: Option<PlanId>,
+}
+
+impl Ask {
+    /// The digest of a call that asks in a session of this version. A call that asks twice asks for
+    /// two decisions.
+    #[must_use]
+    pub fn digest_of(
+        identity: &SessionIdentity,
+        version: Seq,
+        call: &RequestedCall,
+        schema: Digest,
+    ) -> Digest {
+        Encoder::of("permission")
+            .field("session", &identity.to_string())
+            .number("version", version.0)
+            .bytes("call", call.id.0.as_bytes())
+            .field("tool", &call.tool)
+            .field("arguments", &call.arguments)
+            .bytes("schema", &schema.0)
+            .digest()
+    }
+}
 
 /// The call asks.
 pub(crate) fn asked(

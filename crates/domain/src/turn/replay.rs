@@ -3,13 +3,15 @@
 use crate::{
     id::TurnId,
     plan::{
-        self, Plan, PlanEvent,
+        self, Plan,
+        event::PlanEvent,
         step::{OnFailure, StepEnd},
     },
     session::{Session, SessionEvent},
     turn::{
-        Call, CallResult, CallState, CallStatus, Turn, TurnEnd, TurnEvent, Work,
+        Call, CallResult, CallState, CallStatus, Turn, Work,
         decide::{answers, event, unrun},
+        event::{TurnEnd, TurnEvent},
     },
 };
 

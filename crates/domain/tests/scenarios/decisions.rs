@@ -3,7 +3,7 @@
 use planwright_domain::{
     actor::{Person, Standing},
     command::{Approving, Decision, PersonCommand, SessionCommand, Start, Verdict},
-    plan::{PlanEvent, PlanStatus, Progress, refusal::PlanRefusal, review::Comment},
+    plan::{PlanStatus, Progress, event::PlanEvent, refusal::PlanRefusal, review::Comment},
     refusal::Refusal,
     session::SessionEvent,
 };

@@ -7,7 +7,10 @@ use planwright_domain::{
     next::{Next, Waiting, next},
     plan::{PauseReason, PlanStatus, Progress},
     session::SessionEvent,
-    turn::{CallState, Told, TurnEnd, TurnEvent},
+    turn::{
+        CallState, Told,
+        event::{TurnEnd, TurnEvent},
+    },
 };
 
 use crate::given::*;

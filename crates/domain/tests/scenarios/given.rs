@@ -14,7 +14,8 @@ use planwright_domain::{
     identity::SessionIdentity,
     next::{DueCall, Next, next},
     plan::{
-        Plan, PlanEvent, Reads, Strategy,
+        Plan, Reads, Strategy,
+        event::PlanEvent,
         review::Comment,
         step::{PlanStep, StepEnd, StepWork},
     },
@@ -23,8 +24,8 @@ use planwright_domain::{
     session::{Session, SessionEvent, decide},
     time::Time,
     turn::{
-        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, Profile,
-        RequestedCall, Told, TurnEvent, decide::profile_of,
+        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall, Told,
+        decide::profile_of, event::TurnEvent, profile::Profile,
     },
 };
 use uuid::Uuid;

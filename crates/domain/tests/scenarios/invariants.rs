@@ -5,7 +5,7 @@ use planwright_domain::{
     identity::SessionIdentity,
     plan::Revision,
     session::{Session, SessionEvent},
-    turn::{Told, TurnEvent},
+    turn::{Told, event::TurnEvent},
 };
 use proptest::prelude::*;
 

@@ -5,7 +5,8 @@ use planwright_domain::{
     command::{Decision, PersonCommand, SessionCommand},
     diff::{PartChange, parts},
     plan::{
-        PlanEvent, Strategy,
+        Strategy,
+        event::PlanEvent,
         review::{Author, Comment, Reply},
     },
     session::SessionEvent,

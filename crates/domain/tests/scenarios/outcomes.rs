@@ -3,7 +3,7 @@
 use planwright_domain::{
     effect::Envelope,
     outcome::{OutgoingResponse, PlanCard, TurnOutcome},
-    turn::{FailureKind, TurnEnd},
+    turn::{FailureKind, event::TurnEnd},
 };
 
 use crate::given::*;

@@ -59,8 +59,9 @@ fn comments_reach_the_model_with_their_lines() {
 fn an_execution_opens_with_the_approved_text_its_terms_and_every_note() {
     let world = ready().approved();
     let revision = world.events.iter().find_map(|event| match event {
-        SessionEvent::Plan(planwright_domain::plan::PlanEvent::RevisionAdded {
-            revision, ..
+        SessionEvent::Plan(planwright_domain::plan::event::PlanEvent::RevisionAdded {
+            revision,
+            ..
         }) => Some(revision.clone()),
         _ => None,
     });

@@ -5,7 +5,7 @@ use planwright_domain::{
     prompt::plan_paragraph,
     session::SessionEvent,
     tools::{PlanTool, available},
-    turn::{Told, TurnEvent},
+    turn::{Told, event::TurnEvent},
 };
 
 use crate::given::*;
@@ -74,8 +74,9 @@ fn content_set_while_collecting_is_kept_byte_for_byte() {
     let world =
         collecting().says("x").turn_starts().answers("", vec![set_content(text)]).plan_tools_run();
     let kept = world.events.iter().find_map(|event| match event {
-        SessionEvent::Plan(planwright_domain::plan::PlanEvent::RevisionAdded {
-            revision, ..
+        SessionEvent::Plan(planwright_domain::plan::event::PlanEvent::RevisionAdded {
+            revision,
+            ..
         }) => Some(revision.markdown.clone()),
         _ => None,
     });

@@ -4,10 +4,10 @@ use planwright_domain::{
     command::{Approving, Decision, PersonCommand, Verdict},
     digest::Digest,
     next::{Next, Waiting, next},
-    plan::{PlanEvent, Reads, Strategy, draft, step::OnFailure},
+    plan::{Reads, Strategy, draft, event::PlanEvent, step::OnFailure},
     session::SessionEvent,
     tools::{self, PlanTool},
-    turn::{CallKind, CallResult, CallStatus, Told, TurnEvent, Work},
+    turn::{CallKind, CallResult, CallStatus, Told, Work, event::TurnEvent},
 };
 
 use crate::given::*;
@@ -218,6 +218,25 @@ fn a_step_that_came_out_cannot_be_skipped() {
     let refusal = world.person(skip(1)).unwrap_err();
     assert_eq!(refusal.to_string(), "there is no such step 1; there are 2");
     assert_eq!(world.person(skip(9)).unwrap_err().kind(), "no_such_step");
+}
+
+/// Invariant: `effects-bracketed`.
+#[test]
+fn a_step_left_running_that_falls_in_doubt_after_a_resume_is_not_made_again_unasked() {
+    let world = replaying().calls_start().does(PersonCommand::Stop);
+    let command = world.resume_command();
+    let world = world.does(command).the_process_dies();
+    assert_eq!((world.status().as_str(), world.session.queue.len()), ("executing_paused", 0));
+    assert_eq!(next(&world.session), Next::WaitForPerson(Waiting::Doubt));
+}
+
+#[test]
+fn a_step_in_doubt_or_under_way_cannot_be_skipped() {
+    let skip = PersonCommand::Decide(Decision::SkipStep { step: 1 });
+    let mut doubted = replaying().calls_start().the_process_dies();
+    assert_eq!(doubted.person(skip.clone()).unwrap_err().kind(), "step_under_way");
+    let mut left = replaying().calls_start().does(PersonCommand::Stop);
+    assert_eq!(left.person(skip).unwrap_err().kind(), "step_under_way");
 }
 
 #[test]

@@ -4,10 +4,10 @@ use planwright_domain::{
     command::{Decision, PersonCommand, SystemCommand},
     next::{Next, Waiting, next},
     outcome::TurnOutcome,
-    plan::{PauseReason, PlanEvent, PlanStatus, Progress, Strategy},
+    plan::{PauseReason, PlanStatus, Progress, Strategy, event::PlanEvent},
     session::SessionEvent,
     tools::{self, PlanTool},
-    turn::{Told, TurnEnd, Work},
+    turn::{Told, Work, event::TurnEnd},
 };
 use serde_json::json;
 

@@ -6,7 +6,10 @@ use planwright_domain::{
     next::{Due, Next, Waiting, next},
     plan::{PauseReason, PlanStatus, Progress},
     session::SessionEvent,
-    turn::{Arrival, Cause, FailureKind, ModelFailure, TurnEnd, TurnEvent},
+    turn::{
+        Cause, FailureKind, ModelFailure,
+        event::{Arrival, TurnEnd, TurnEvent},
+    },
 };
 
 use crate::given::*;

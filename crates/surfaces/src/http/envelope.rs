@@ -71,7 +71,7 @@ impl Envelope {
 }
 
 fn subject(event: &SessionEvent) -> Option<String> {
-    use planwright_domain::{plan::PlanEvent, turn::TurnEvent};
+    use planwright_domain::{plan::event::PlanEvent, turn::event::TurnEvent};
     match event {
         SessionEvent::Plan(event) => match event {
             PlanEvent::PlanStarted { plan, .. }

@@ -109,6 +109,7 @@ impl From<Refusal> for Problem {
                 | PlanRefusal::NoSuchComment { .. }
                 | PlanRefusal::NotThisStep { .. }
                 | PlanRefusal::CannotSkip { .. }
+                | PlanRefusal::StepUnderWay { .. }
                 | PlanRefusal::NoSuchStep { .. }
                 | PlanRefusal::ShownNotCurrent { .. } => StatusCode::CONFLICT,
             },

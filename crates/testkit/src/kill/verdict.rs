@@ -10,9 +10,9 @@ use planwright_domain::{
     id::{CallId, Seq},
     identity::SessionIdentity,
     next::{Waiting, waiting},
-    plan::PlanEvent,
+    plan::event::PlanEvent,
     session::{Session, SessionEvent},
-    turn::{Arrival, TurnEvent},
+    turn::event::{Arrival, TurnEvent},
 };
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{

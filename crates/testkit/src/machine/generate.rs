@@ -18,8 +18,8 @@ use planwright_domain::{
     time::Time,
     tools::FILE_TOOLS,
     turn::{
-        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, Profile,
-        RequestedCall, Usage, decide::profile_of,
+        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall, Usage,
+        decide::profile_of, profile::Profile,
     },
 };
 use uuid::Uuid;
@@ -141,7 +141,7 @@ impl Generator {
         let (plan, strategy) = (fresh(rng).into(), self.strategy);
         let start_plan = PersonCommand::StartPlan { plan, strategy, reads };
         let leads_on = if rng.bool() { status(session) } else { "" };
-        let (name, command) = match (leads_on, rng.u8(0..80)) {
+        let (name, command) = match (leads_on, rng.u8(0..88)) {
             ("inactive", _) => ("on", start_plan),
             ("collecting" | "withdrawn", _) => {
                 ("say", PersonCommand::Say { text: "write it".into() })
@@ -174,12 +174,12 @@ impl Generator {
                 ("settle", PersonCommand::Decide(Decision::SettleDoubt { call: doubt, verdict }))
             }
             (_, 60..=61) => ("permit", permit(rng, session, self.schema)),
-            (_, 62..=63) => {
+            (_, 62..=63 | 84..=85) => {
                 ("skip", PersonCommand::Decide(Decision::SkipStep { step: rng.u32(1..4) }))
             }
-            (_, 64..=65) => ("stop", PersonCommand::Stop),
+            (_, 64..=65 | 86) => ("stop", PersonCommand::Stop),
             (_, 66..=68) => ("plan-stop", PersonCommand::PausePlan),
-            (_, 69) => {
+            (_, 69 | 80..=83) => {
                 let base = Some(current);
                 let (markdown, fresh) = (format!("# Mine {}\n", rng.u32(..)), fresh(rng).into());
                 ("edit", PersonCommand::EditPlan { base, markdown, fresh })
@@ -318,8 +318,10 @@ impl Generator {
                 |effect, repeat| CallKind::Tool(ToolFacts { effect, repeat, schema: self.schema });
             let (tool, arguments, kind) = match rng.u8(0..100) {
                 0..=19 => ("read_file", "{}".to_owned(), facts(Effect::Read, Repeat::Harmless)),
-                20..=34 => ("write_file", "{}".to_owned(), facts(Effect::Write, Repeat::AskFirst)),
-                35..=37 => {
+                20..=34 if executes || rng.u8(0..5) == 0 => {
+                    ("write_file", "{}".to_owned(), facts(Effect::Write, Repeat::AskFirst))
+                }
+                35..=37 if executes || rng.u8(0..5) == 0 => {
                     ("send_mail", "{}".to_owned(), facts(Effect::External, Repeat::AskFirst))
                 }
                 38..=44 => ("plan_get", "{}".to_owned(), CallKind::Plan),

@@ -9,9 +9,9 @@ use planwright_domain::{
     effect::Effect,
     id::{CallId, PlanId},
     next::{Next, next},
-    plan::{Ended, PlanEvent, Review},
+    plan::{Ended, Review, event::PlanEvent},
     session::{Session, SessionEvent},
-    turn::{CallKind, TurnEvent},
+    turn::{CallKind, event::TurnEvent},
 };
 
 /// What was seen so far.
@@ -174,6 +174,12 @@ impl Watcher {
         }
         if plan.status.name() != "executing" || !self.approved.contains_key(&plan.id) {
             return Err("approved-as-read: a step outside a running approved plan".into());
+        }
+        let doubted = |doubt: &planwright_domain::turn::Doubt| {
+            doubt.plan == Some(plan.id) && doubt.step == Some(step)
+        };
+        if session.doubts.values().any(doubted) {
+            return Err("effects-bracketed: a step in doubt was run again unasked".into());
         }
         if self.settled.contains(&(plan.id, step)) {
             return Err("effects-bracketed: a step that came out was run again".into());
