@@ -4,14 +4,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use planwright_domain::{
     command::{Asked, SessionCommand},
+    id::CommandId,
     identity::SessionIdentity,
     next::{Due, next, waiting},
+    refusal::Refusal,
     session::decide,
+    time::Time,
 };
 
 use crate::{
     failpoint,
-    ports::{Answer, Append, Journal, JournalError},
+    ports::{Answer, Append, Journal, JournalError, Undecided},
 };
 
 /// Decides one command under the session's lock.
@@ -45,4 +48,17 @@ pub(crate) async fn decided(
     failpoint::hit("dispatch.after_append");
     let due = *last.lock().unwrap_or_else(PoisonError::into_inner);
     Ok((answer?, due))
+}
+
+/// The answer to a command that could not even be formed: the one that its id was given before, else this
+/// refusal.
+pub(crate) async fn refused(
+    journal: &dyn Journal,
+    identity: &SessionIdentity,
+    id: CommandId,
+    at: Time,
+    refusal: Refusal,
+) -> Result<Answer, JournalError> {
+    let refuse = move |_: &_| Err(Undecided::Refused(refusal.clone()));
+    journal.append(identity, id, at, Box::new(refuse)).await
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
+    dispatch::refused,
     ports::{Answer, JournalError},
     runtime::Runtime,
     view::{CommentRow, DiffView, PlanRow, RevisionView, StatusView},
@@ -68,23 +69,29 @@ impl Runtime {
     /// Does what a line says.
     pub async fn hear(&self, spoken: Spoken) -> Result<Reply, JournalError> {
         let identity = &spoken.identity;
-        let command = match parse(&spoken.line) {
+        let (words, command) = match parse(&spoken.line) {
             Err(refusal) => return Ok(Reply::Unreadable(refusal.to_string())),
-            Ok(Line::Message(text)) => PersonCommand::Say { text },
+            Ok(Line::Message(text)) => ("queued", Ok(PersonCommand::Say { text })),
             Ok(Line::Command(ChatCommand::Help)) => return Ok(Reply::Help),
             Ok(Line::Command(ChatCommand::Look(look))) => {
                 return self.look(identity, &spoken.person, look).await;
             }
             Ok(Line::Command(ChatCommand::Act(act))) => {
-                match self.command(identity, &spoken.person, act).await? {
-                    Ok(command) => command,
-                    Err(refusal) => return Ok(Reply::Refused(refusal)),
-                }
+                (acknowledgement(&act), self.command(identity, &spoken.person, act).await?)
             }
         };
-        let words = acknowledgement(&command);
-        let command = SessionCommand::Person(spoken.person.clone(), command);
-        Ok(match self.dispatch(identity, spoken.id, command).await? {
+        let answer = match command {
+            Ok(command) => {
+                let command = SessionCommand::Person(spoken.person.clone(), command);
+                self.dispatch(identity, spoken.id, command).await?
+            }
+            // What the words name may be gone because they were heard before: the same id, the same answer.
+            Err(refusal) => {
+                let (journal, now) = (&*self.ports.journal, self.ports.clock.now());
+                refused(journal, identity, spoken.id, now, refusal).await?
+            }
+        };
+        Ok(match answer {
             Answer::Accepted { version, .. } => Reply::Accepted { version, words: words.into() },
             Answer::Refused(refusal) => Reply::Refused(refusal),
         })
@@ -243,32 +250,26 @@ fn comment(text: &str) -> Comment {
     }
 }
 
-fn acknowledgement(command: &PersonCommand) -> &'static str {
-    match command {
-        PersonCommand::Say { .. } => "queued",
-        PersonCommand::StartPlan { .. } => "plan work is on; say what you want planned",
-        PersonCommand::EndPlan(_) => "plan work has ended",
-        PersonCommand::Reset => "everything here has ended; a new view begins",
-        PersonCommand::Stop => "stopped",
-        PersonCommand::PausePlan => "the execution is paused; /plan resume goes on",
-        PersonCommand::EditPlan { .. } => "saved; this revision is yours",
-        PersonCommand::RecordShown { .. } => "shown",
-        PersonCommand::Decide(decision) => match decision {
-            Decision::Approve(approving) => match approving.start {
-                Start::AtOnce => "approved; the execution starts",
-                Start::Hold => "approved and held; /plan resume starts it",
-            },
-            Decision::RequestChanges { .. } => "changes requested; a newer revision is needed",
-            Decision::Reject { .. } => "rejected; plan work has ended",
-            Decision::Resume => "the execution goes on",
-            Decision::Permit { permit, .. } => match permit {
-                Permit::Once => "allowed, once",
-                Permit::UntilPlanEnds => "allowed, until the plan ends",
-                Permit::Deny => "denied",
-                Permit::Replan { .. } => "denied; the plan is to be revised",
-            },
-            Decision::SkipStep { .. } => "skipped; /plan resume goes on without it",
-            Decision::SettleDoubt { .. } => "settled",
+fn acknowledgement(act: &Act) -> &'static str {
+    match act {
+        Act::PlanOn(_) => "plan work is on; say what you want planned",
+        Act::PlanEnd(_) => "plan work has ended",
+        Act::Reset => "everything here has ended; a new view begins",
+        Act::Stop => "stopped",
+        Act::PlanStop => "the execution is paused; /plan resume goes on",
+        Act::Edit(_) => "saved; this revision is yours",
+        Act::Approve { start: Start::AtOnce, .. } => "approved; the execution starts",
+        Act::Approve { start: Start::Hold, .. } => "approved and held; /plan resume starts it",
+        Act::Changes(_) => "changes requested; a newer revision is needed",
+        Act::Reject(_) => "rejected; plan work has ended",
+        Act::Resume => "the execution goes on",
+        Act::Permit { permit, .. } => match permit {
+            Permit::Once => "allowed, once",
+            Permit::UntilPlanEnds => "allowed, until the plan ends",
+            Permit::Deny => "denied",
+            Permit::Replan { .. } => "denied; the plan is to be revised",
         },
+        Act::Skip(_) => "skipped; /plan resume goes on without it",
+        Act::Settle { .. } => "settled",
     }
 }

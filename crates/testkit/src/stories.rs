@@ -43,6 +43,7 @@ macro_rules! stories {
             an_answer_that_broke_off_is_asked_for_again
             a_stop_aborts_the_model_call_and_the_queue_goes_on
             the_same_message_twice_is_answered_once
+            the_same_decision_twice_is_answered_alike_though_what_it_names_is_gone
             a_person_can_steer_a_turn_that_is_under_way
             a_turn_whose_process_died_goes_on_in_the_next
             two_conversations_do_not_mix
@@ -237,6 +238,21 @@ pub async fn a_write_without_an_approved_plan_asks_and_runs_only_if_allowed(
     house.does(&talk(), &format!("/deny {second}")).await;
     let told = contents(&last_messages(&house), "tool").pop().unwrap_or_default();
     assert_eq!(told, "a person denied this call");
+}
+
+/// A decision whose answer was lost on its way is asked for again with its id.
+pub async fn the_same_decision_twice_is_answered_alike_though_what_it_names_is_gone(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let house = build(script(vec![write("once.txt"), Said::text("Written.")])).await;
+    let session = house.does(&talk(), "write something").await;
+    let line = format!("/allow {}", session.ask.as_ref().expect("it asks").digest.short());
+    let spoken = Spoken { identity: talk(), person: ada(), id: fresh_id(), line };
+    let first = house.runtime.hear(spoken.clone()).await.expect("a reply");
+    house.rests(&talk()).await;
+    let second = house.runtime.hear(spoken).await.expect("a reply");
+    assert!(matches!(first, Reply::Accepted { .. }), "{first:?}");
+    assert_eq!(first, second);
 }
 
 /// The question is a row: it outlives the process, and its answer holds until the plan ends.
