@@ -284,10 +284,17 @@ impl Declared {
         }
     }
 
-    /// One text for one value, for digests.
-    pub(crate) fn canonical(&self) -> String {
-        let Self { tools, paths, hosts, spend_micros_max, calls_max, lasts_micros } = self;
-        format!("{tools:?}{paths:?}{hosts:?}{spend_micros_max:?}{calls_max:?}{lasts_micros:?}")
+    /// Adds it to an encoding.
+    pub(crate) fn encode(&self, encoder: Encoder) -> Encoder {
+        let lists = [("tools", &self.tools), ("paths", &self.paths), ("hosts", &self.hosts)];
+        let encoder = lists.into_iter().fold(encoder, |encoder, (tag, entries)| {
+            let encoder = encoder.number(tag, entries.len() as u64);
+            entries.iter().fold(encoder, |encoder, entry| encoder.field(tag, entry))
+        });
+        encoder
+            .optional("spend", self.spend_micros_max.map(|spend| spend.to_string()).as_deref())
+            .optional("calls", self.calls_max.map(|calls| calls.to_string()).as_deref())
+            .optional("lasts", self.lasts_micros.map(|lasts| lasts.to_string()).as_deref())
     }
 }
 

@@ -411,8 +411,11 @@ impl Revision {
             .field("markdown", &self.markdown)
             .number("steps", self.steps.len() as u64);
         let encoder = self.steps.iter().fold(encoder, |encoder, step| step.encode(encoder));
-        let envelope = self.envelope.as_ref().map(Declared::canonical);
-        encoder.optional("envelope", envelope.as_deref()).digest()
+        let encoder = match &self.envelope {
+            None => encoder.optional("envelope", None),
+            Some(declared) => declared.encode(encoder.number("envelope", 1)),
+        };
+        encoder.digest()
     }
 }
 

@@ -83,7 +83,9 @@ async fn a_redirect_leads_nowhere_that_the_first_address_could_not() {
         assert_eq!(status, CallStatus::Failed, "{there}: {words}");
     }
     let endless = format!("http://{address}/to?http://{address}/to?/to?/to?/to?/to?/to?/to?/to?/x");
-    let _ = fetch(&web, &endless).await;
+    let (status, words, _) = fetch(&web, &endless).await;
+    assert_eq!(status, CallStatus::Failed, "{words}");
+    assert!(words.contains("it redirects too often"), "{words}");
 }
 
 #[tokio::test]

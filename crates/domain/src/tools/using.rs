@@ -161,21 +161,9 @@ fn get(plan: &Plan) -> Told {
 
 /// What the model reads of content that was saved, or of a plan that came to nothing.
 fn saved(events: Vec<PlanEvent>) -> (Vec<PlanEvent>, Told) {
-    let added = events.iter().find_map(|event| match event {
-        PlanEvent::RevisionAdded { revision, digest, .. } => Some((revision, digest)),
-        PlanEvent::PlanStarted { .. }
-        | PlanEvent::DraftChanged { .. }
-        | PlanEvent::RevisionShown { .. }
-        | PlanEvent::ChangesRequested { .. }
-        | PlanEvent::DecisionReminded { .. }
-        | PlanEvent::DecisionExpired { .. }
-        | PlanEvent::PlanApproved { .. }
-        | PlanEvent::ExecutionStarted { .. }
-        | PlanEvent::StepQueued { .. }
-        | PlanEvent::StepEnded { .. }
-        | PlanEvent::ExecutionPaused { .. }
-        | PlanEvent::PlanFailed { .. }
-        | PlanEvent::PlanEnded { .. } => None,
+    let added = events.iter().find_map(|event| {
+        let PlanEvent::RevisionAdded { revision, digest, .. } = event else { return None };
+        Some((revision, digest))
     });
     let words = match added {
         None => "Nothing was planned; the plan is cancelled and plan work has ended.".into(),

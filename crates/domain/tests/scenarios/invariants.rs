@@ -135,6 +135,12 @@ fn the_same_revision_in_two_sessions_has_two_digests() {
     assert_ne!(digest("cli:talk-0001"), digest("cli:talk-0002"));
 }
 
+/// An envelope of which one part is declared.
+fn leasing(part: &str, value: &str) -> planwright_domain::effect::Declared {
+    let text = format!("---\n{part}: {value}\n---\n");
+    planwright_domain::plan::front_matter::declared(&text).unwrap().unwrap()
+}
+
 #[test]
 fn every_field_of_a_revision_is_in_its_digest() {
     let identity = SessionIdentity::parse("cli:talk-0001").unwrap();
@@ -156,6 +162,12 @@ fn every_field_of_a_revision_is_in_its_digest() {
         Revision { title: "a".into(), markdown: "bc".into(), ..revision.clone() },
         Revision { markdown: "c\n".into(), ..revision.clone() },
         Revision { envelope: Some(Default::default()), ..revision.clone() },
+        Revision { envelope: Some(leasing("tools", "a")), ..revision.clone() },
+        Revision { envelope: Some(leasing("paths", "a")), ..revision.clone() },
+        Revision { envelope: Some(leasing("hosts", "a")), ..revision.clone() },
+        Revision { envelope: Some(leasing("calls", "1")), ..revision.clone() },
+        Revision { envelope: Some(leasing("spend", "1")), ..revision.clone() },
+        Revision { envelope: Some(leasing("expires", "1h")), ..revision.clone() },
         Revision { steps: vec![a_task(1, "coder")], ..revision.clone() },
         Revision { steps: vec![a_task(2, "coder")], ..revision.clone() },
         Revision { steps: vec![a_task(1, "writer")], ..revision.clone() },
