@@ -34,8 +34,10 @@ pub const CALLS_PER_ANSWER_MAX: usize = 64;
 pub const MODEL_ROUNDS_MAX: u32 = 60;
 /// How often one model call is tried before its turn fails.
 pub const MODEL_ATTEMPTS_MAX: u32 = 4;
-/// The longest output of one tool call that is recorded.
-pub const TOOL_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// The longest output of one tool call that the model reads whole.
+pub const TOOL_OUTPUT_BYTES_MAX: usize = 64 * 1024;
+/// The longest output of one tool call that is kept whole beside the journal.
+pub const KEPT_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How many touched things a plan lists by name; past that they are only counted.
 pub const TOUCHED_MAX: usize = 200;
 /// How many rows the memory of what was shown keeps for one plan.

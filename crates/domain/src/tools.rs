@@ -25,8 +25,8 @@ use crate::{
 pub(crate) mod using;
 
 /// The built-in file tools, which approving a `document` plan leases under the workspace root.
-pub const FILE_TOOLS: [&str; 5] =
-    ["list_files", "grep_files", "read_file", "write_file", "edit_file"];
+pub const FILE_TOOLS: [&str; 6] =
+    ["list_files", "glob_files", "grep_files", "read_file", "write_file", "edit_file"];
 
 /// A tool as the model is told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

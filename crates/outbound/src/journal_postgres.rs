@@ -17,6 +17,7 @@ use std::{
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Object, Pool};
 use planwright_domain::{
+    digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     refusal::Refusal,
@@ -125,6 +126,10 @@ impl PostgresJournal {
                 Err(JournalError::Engine(words.into()))
             }
         }
+    }
+
+    fn packed(&self, value: &impl serde::Serialize) -> Result<Vec<u8>, JournalError> {
+        self.packer.lock().unwrap_or_else(PoisonError::into_inner).pack(value)
     }
 
     fn warm(&self, identity: &SessionIdentity) -> Option<(Arc<Session>, Known)> {
@@ -322,6 +327,25 @@ impl Journal for PostgresJournal {
         .await
     }
 
+    async fn keep_output(
+        &self,
+        identity: &SessionIdentity,
+        text: &str,
+    ) -> Result<Digest, JournalError> {
+        let digest = Digest::of(text.as_bytes());
+        let body = self.packed(&text)?;
+        self.ask(async |client| write::output(client, identity, digest, &body).await).await?;
+        Ok(digest)
+    }
+
+    async fn output(
+        &self,
+        identity: &SessionIdentity,
+        digest: Digest,
+    ) -> Result<Option<String>, JournalError> {
+        self.ask(async |client| read::output(client, identity, digest).await).await
+    }
+
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
         self.ask(async |client| read::due(client, by, limit).await).await
     }
@@ -382,6 +406,10 @@ impl Archive for PostgresJournal {
         self.ask(async |client| read::answers(client, identity).await).await
     }
 
+    async fn outputs(&self, identity: &SessionIdentity) -> Result<Vec<Digest>, JournalError> {
+        self.ask(async |client| read::outputs(client, identity).await).await
+    }
+
     async fn pointers(&self) -> Result<Vec<Pointer>, JournalError> {
         self.ask(async |client| read::pointers(client).await).await
     }
@@ -391,7 +419,22 @@ impl Archive for PostgresJournal {
             let mut packer = self.packer.lock().unwrap_or_else(PoisonError::into_inner);
             write::Rows::pack(&mut packer, &append, None, Seq(0), self.level())?
         };
-        self.ask(async |client| write::restore(client, &stream, &append, &rows).await).await
+        let mut outputs = Vec::new();
+        for (digest, text) in &stream.outputs {
+            outputs.push((*digest, self.packed(text)?));
+        }
+        self.ask(async |client| {
+            let transaction = client.transaction().await.map_err(engine)?;
+            let is_new = write::restore(&transaction, &stream, &append, &rows).await?;
+            if is_new {
+                for (digest, body) in &outputs {
+                    write::output(&transaction, &stream.identity, *digest, body).await?;
+                }
+            }
+            transaction.commit().await.map_err(engine)?;
+            Ok(is_new)
+        })
+        .await
     }
 }
 

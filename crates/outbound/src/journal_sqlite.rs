@@ -12,6 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use planwright_domain::{
+    digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     session::Session,
@@ -121,6 +122,26 @@ impl Journal for SqliteJournal {
         self.read(move |connection| read::events(connection, &identity, after, limit)).await
     }
 
+    async fn keep_output(
+        &self,
+        identity: &SessionIdentity,
+        text: &str,
+    ) -> Result<Digest, JournalError> {
+        let (identity, digest, text) =
+            (identity.clone(), Digest::of(text.as_bytes()), text.to_owned());
+        self.submit(|reply| Job::KeepOutput { identity, digest, text, reply }).await?;
+        Ok(digest)
+    }
+
+    async fn output(
+        &self,
+        identity: &SessionIdentity,
+        digest: Digest,
+    ) -> Result<Option<String>, JournalError> {
+        let identity = identity.clone();
+        self.read(move |connection| read::output(connection, &identity, digest)).await
+    }
+
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
         self.read(move |connection| read::due(connection, by, limit)).await
     }
@@ -187,6 +208,11 @@ impl Archive for SqliteJournal {
         self.read(move |connection| read::answers(connection, &identity)).await
     }
 
+    async fn outputs(&self, identity: &SessionIdentity) -> Result<Vec<Digest>, JournalError> {
+        let identity = identity.clone();
+        self.read(move |connection| read::outputs(connection, &identity)).await
+    }
+
     async fn pointers(&self) -> Result<Vec<Pointer>, JournalError> {
         self.read(read::pointers).await
     }
@@ -234,7 +260,10 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// The schema's versions, oldest first. A version is never changed once it was released.
-const MIGRATIONS: [&str; 1] = [include_str!("journal_sqlite/0001_journal.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("journal_sqlite/0001_journal.sql"),
+    include_str!("journal_sqlite/0002_outputs.sql"),
+];
 
 fn migrate(connection: &Connection) -> rusqlite::Result<()> {
     let done: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;

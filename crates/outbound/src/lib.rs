@@ -18,6 +18,8 @@ pub mod model_openai;
 mod passphrase;
 mod postgres;
 mod stopping;
+#[cfg(target_os = "linux")]
+pub mod toolbox_command;
 pub mod toolbox_files;
 pub mod toolbox_mcp;
 pub mod toolbox_union;

@@ -1,4 +1,4 @@
-//! Files under one workspace root: list, grep, read, write, edit. No path leads out of it.
+//! Files under one workspace root: list, glob, grep, read, write, edit. No path leads out of it.
 
 use std::{
     io::{self, Write as _},
@@ -8,6 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use cap_std::{ambient_authority, fs::Dir};
+use globset::GlobBuilder;
 use planwright_domain::{
     effect::{Aim, Effect, Repeat, Touched},
     tools::{FILE_TOOLS, ToolSpec},
@@ -87,7 +88,8 @@ impl Toolbox for FileToolbox {
     fn aim(&self, tool: &str, arguments: &str) -> Aim {
         let path = match Request::parse(tool, arguments) {
             Ok(Request::Write(Write { path, .. }) | Request::Edit(Edit { path, .. })) => path,
-            Ok(Request::List(_) | Request::Grep(_) | Request::Read(_)) | Err(_) => {
+            Ok(Request::List(_) | Request::Glob(_) | Request::Grep(_) | Request::Read(_))
+            | Err(_) => {
                 return Aim::default();
             }
         };
@@ -119,7 +121,8 @@ impl Toolbox for FileToolbox {
 /// What a call asks for.
 enum Request {
     List(PathArgument),
-    Grep(Grep),
+    Glob(Pattern),
+    Grep(Pattern),
     Read(Read),
     Write(Write),
     Edit(Edit),
@@ -134,7 +137,7 @@ struct PathArgument {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Grep {
+struct Pattern {
     pattern: String,
     #[serde(default)]
     path: Option<String>,
@@ -174,6 +177,7 @@ impl Request {
         }
         match tool {
             "list_files" => of(tool, arguments).map(Self::List),
+            "glob_files" => of(tool, arguments).map(Self::Glob),
             "grep_files" => of(tool, arguments).map(Self::Grep),
             "read_file" => of(tool, arguments).map(Self::Read),
             "write_file" => of(tool, arguments).map(Self::Write),
@@ -193,6 +197,7 @@ impl Request {
                 rows.sort();
                 Ok((or_nothing(rows, "no files"), Vec::new()))
             }
+            Self::Glob(glob) => Ok((glob_files(root, &glob)?, Vec::new())),
             Self::Grep(grep) => Ok((grep_files(root, &grep)?, Vec::new())),
             Self::Read(read) => {
                 let text = text_of(root, &relative(Some(&read.path))?)?;
@@ -278,7 +283,27 @@ fn text_of(root: &Dir, path: &Path) -> io::Result<String> {
     root.read_to_string(path)
 }
 
-fn grep_files(root: &Dir, grep: &Grep) -> io::Result<String> {
+/// `*` stops at a slash, `**` does not.
+fn glob_files(root: &Dir, glob: &Pattern) -> io::Result<String> {
+    let pattern = GlobBuilder::new(glob.pattern.trim_start_matches("./").trim_start_matches('/'))
+        .literal_separator(true)
+        .build()
+        .map_err(io::Error::other)?
+        .compile_matcher();
+    let under = relative(glob.path.as_deref())?;
+    let (mut rows, mut files) = (Vec::new(), 0);
+    walk(root, &under, &mut |path, _| {
+        files += 1;
+        if pattern.is_match(path.strip_prefix(&under).unwrap_or(path)) {
+            rows.push(path.display().to_string());
+        }
+        if rows.len() < ROWS_MAX && files < FILES_MAX { Walk::On } else { Walk::Stop }
+    })?;
+    rows.sort();
+    Ok(or_nothing(rows, "no file fits"))
+}
+
+fn grep_files(root: &Dir, grep: &Pattern) -> io::Result<String> {
     let pattern = Regex::new(&grep.pattern).map_err(io::Error::other)?;
     let (mut rows, mut files) = (Vec::new(), 0);
     walk(root, &relative(grep.path.as_deref())?, &mut |path, size| {
@@ -350,6 +375,12 @@ fn tool(name: &str) -> Tool {
         "list_files" => {
             ("List files under a path.", Effect::Read, vec![], json!({"path": string()}))
         }
+        "glob_files" => (
+            "Find files by name, as in src/**/*.rs.",
+            Effect::Read,
+            vec!["pattern"],
+            json!({"pattern": string(), "path": string()}),
+        ),
         "grep_files" => (
             "Search files by regular expression.",
             Effect::Read,

@@ -136,6 +136,8 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
         }
         assert!(ask(&local, key, 900, PersonCommand::Stop).await.is_refused());
     }
+    let long = "what a tool said\n".repeat(9_000);
+    let digest = local.keep_output(&identity("talk-0002"), &long).await.unwrap();
     let chat = TransportChatId("terminal".into());
     let key = ConversationKey::new("talk-0002").unwrap();
     local.move_pointer(ChannelType::Cli, &chat, &key).await.unwrap();
@@ -160,6 +162,7 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     assert_eq!(again, Answer::Accepted { before: Seq(6), version: Seq(7) });
     assert!(ask(&there, "talk-0001", 900, say("now allowed")).await.is_refused());
     assert_eq!(there.due(None, 10).await.unwrap().len(), 2);
+    assert_eq!(back.output(&identity("talk-0002"), digest).await.unwrap(), Some(long));
     let warm = back.session(&identity("talk-0001")).await.unwrap();
     assert_eq!(*warm, *there.session(&identity("talk-0001")).await.unwrap());
 

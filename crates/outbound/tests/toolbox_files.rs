@@ -76,6 +76,20 @@ async fn a_file_is_written_listed_found_read_and_edited() {
         workspace.run("write_file", json!({"path": "a/b.txt", "content": "one\ntwo\n"})).await;
     assert_eq!(result.touched, [Touched::Wrote { path: "a/b.txt".into(), bytes: 8 }]);
     assert_eq!(workspace.done("list_files", json!({})).await, "a/b.txt (8 bytes)");
+    for (pattern, found) in [
+        ("a/*.txt", "a/b.txt"),
+        ("**/*.txt", "a/b.txt"),
+        ("./a/{b,c}.t?t", "a/b.txt"),
+        ("*.txt", "no file fits"),
+        ("../**", "no file fits"),
+    ] {
+        let told = workspace.done("glob_files", json!({"pattern": pattern})).await;
+        assert_eq!(told, found, "{pattern}");
+    }
+    let inside = json!({"pattern": "*.txt", "path": "a"});
+    assert_eq!(workspace.done("glob_files", inside).await, "a/b.txt");
+    workspace.failed("glob_files", json!({"pattern": "a[", "path": "a"})).await;
+    workspace.failed("glob_files", json!({"pattern": "*", "path": "../"})).await;
     assert_eq!(workspace.done("grep_files", json!({"pattern": "^t"})).await, "a/b.txt:2: two");
     assert_eq!(workspace.done("read_file", json!({"path": "./a/b.txt"})).await, "one\ntwo\n");
     assert_eq!(

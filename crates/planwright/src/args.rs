@@ -400,6 +400,11 @@ pub enum SessionCommand {
     },
     /// Take up a parked one again.
     Retry,
+    /// An output of a tool call that was too long to be shown, whole.
+    Output {
+        /// Its digest, as the shortened output names it.
+        digest: String,
+    },
 }
 
 /// Prints completions for a shell.

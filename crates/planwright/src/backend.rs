@@ -42,6 +42,9 @@ pub trait Backend: Send {
     /// The events after this place.
     async fn events(&self, after: Seq) -> anyhow::Result<Vec<Recorded>>;
 
+    /// An output that was too long to be shown, whole.
+    async fn output(&self, digest: Digest) -> anyhow::Result<Option<String>>;
+
     /// An ear on the session.
     async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>>;
 

@@ -37,6 +37,8 @@ pub struct Config {
     pub approval: ApprovalConfig,
     /// Web pages.
     pub web: WebConfig,
+    /// Commands.
+    pub command: CommandConfig,
     /// MCP servers, by name: their tools are called `name__tool`.
     pub mcp: BTreeMap<String, McpConfig>,
     /// Agent profiles, by name: who does a step of a plan. One called `default` is always there.
@@ -148,6 +150,28 @@ pub enum CollectReads {
 pub struct WebConfig {
     /// The hosts whose pages may be fetched; `*.name` is all under a name. Without any there is no such tool.
     pub hosts: BTreeSet<String>,
+}
+
+/// Commands.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CommandConfig {
+    /// Whether there is a tool that runs commands, in a sandbox. It needs Linux 6.12 or newer.
+    pub enabled: bool,
+    /// How long a command may take, in seconds; less than `effects.tool_seconds`.
+    pub seconds: u32,
+    /// How much memory each process of a command may have, in MiB.
+    pub memory_mib: u32,
+    /// How large a file a command may write, in MiB.
+    pub file_mib: u32,
+    /// What commands may read and execute, besides the workspace and the system's programs.
+    pub read: Vec<PathBuf>,
+}
+
+impl Default for CommandConfig {
+    fn default() -> Self {
+        Self { enabled: false, seconds: 45, memory_mib: 2_048, file_mib: 1_024, read: Vec::new() }
+    }
 }
 
 /// An MCP server: a command, or an address.

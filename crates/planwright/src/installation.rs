@@ -176,6 +176,10 @@ impl Backend for Installation {
         Ok(self.runtime.ports.journal.events(&self.identity, after, PAGE).await?)
     }
 
+    async fn output(&self, digest: Digest) -> anyhow::Result<Option<String>> {
+        Ok(self.runtime.ports.output(&self.identity, digest).await?)
+    }
+
     async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>> {
         Ok(self.runtime.ports.broadcast.subscribe(&self.identity))
     }

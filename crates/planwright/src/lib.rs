@@ -1,6 +1,6 @@
 //! The command line: arguments in, wiring, words out. The rules live elsewhere.
 //!
-//! [`run`] is all that `main` calls. Start at [`installation`] for how the parts are wired, and at
+//! [`main`] is all that there is to call. Start at [`installation`] for how the parts are wired, and at
 //! [`talk`] for what happens while a person sits at the terminal.
 
 use clap::Parser as _;
@@ -28,11 +28,29 @@ use config::Config;
 use exit::Exit;
 use installation::{Installation, WrapToolbox, data_path, first_line};
 use planwright_outbound::data_directory::DataDirectoryError;
+#[cfg(target_os = "linux")]
+use planwright_outbound::toolbox_command;
 use remote::{Remote, ServerFile};
 use terminal::Terminal;
 
+/// The program. A keeper of a command confines itself before anything else has started.
+#[must_use]
+pub fn main(wrap: Option<WrapToolbox>) -> std::process::ExitCode {
+    #[cfg(target_os = "linux")]
+    if std::env::args().nth(1).as_deref() == Some(toolbox_command::KEEPER) {
+        return toolbox_command::confined::keep();
+    }
+    match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime.block_on(run(wrap)).into(),
+        Err(error) => {
+            Terminal::new(false).error(&error.into());
+            Exit::Failed.into()
+        }
+    }
+}
+
 /// Reads the command line, does what it says, and gives the exit code.
-pub async fn run(wrap: Option<WrapToolbox>) -> Exit {
+async fn run(wrap: Option<WrapToolbox>) -> Exit {
     let args = Args::parse();
     let mut terminal = Terminal::new(args.json);
     log(&args);

@@ -25,7 +25,11 @@ use planwright_runtime::{
     view::StatusView,
 };
 use planwright_surfaces::http::{
-    dto::SessionRowDto, envelope::Envelope, sessions::Pointer, tokens::TokenGiven, who::SURFACE,
+    dto::SessionRowDto,
+    envelope::Envelope,
+    sessions::{KeptOutput, Pointer},
+    tokens::TokenGiven,
+    who::SURFACE,
 };
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -182,6 +186,11 @@ impl Backend for Remote {
         let envelopes: Vec<Envelope> =
             self.get(&self.session_path(&format!("/events?after={after}"))).await?;
         envelopes.into_iter().map(recorded).collect()
+    }
+
+    async fn output(&self, digest: Digest) -> anyhow::Result<Option<String>> {
+        let kept: KeptOutput = self.get(&self.session_path(&format!("/outputs/{digest}"))).await?;
+        Ok(Some(kept.text))
     }
 
     async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>> {

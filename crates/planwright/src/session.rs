@@ -1,6 +1,8 @@
 //! `planwright session`: conversations, listed, started, switched.
 
+use anyhow::Context as _;
 use planwright_domain::{
+    digest::Digest,
     identity::{ChannelType, ConversationKey},
     next::Waiting,
 };
@@ -40,6 +42,18 @@ pub async fn run(
             };
             backend.activate(known.identity.key.clone()).await?;
             terminal.line(&format!("{} is now the active session", backend.identity()));
+            Ok(Exit::Fine)
+        }
+        Some(SessionCommand::Output { digest }) => {
+            let named = Digest::parse(digest).context("a digest is 64 hexadecimal digits")?;
+            let Some(text) = backend.output(named).await? else {
+                terminal.refusal(&format!(
+                    "{} keeps no output {digest}; name its session with --session",
+                    backend.identity()
+                ));
+                return Ok(Exit::Failed);
+            };
+            terminal.row(&text, || json!({"type": "output", "digest": digest, "text": text}));
             Ok(Exit::Fine)
         }
         Some(SessionCommand::Retry) => {

@@ -1,7 +1,10 @@
-//! The tools of an installation: files under the workspace root, web pages, and those of MCP servers.
+//! The tools of an installation: files under the workspace root, web pages, commands, and those of MCP servers.
 
 use std::{path::Path, sync::Arc};
 
+use anyhow::bail;
+#[cfg(target_os = "linux")]
+use planwright_outbound::toolbox_command::{CommandLimits, CommandToolbox};
 use planwright_outbound::{
     data_directory::DataDirectory,
     toolbox_files::FileToolbox,
@@ -14,7 +17,7 @@ use serde_json::json;
 
 use crate::{
     args::{Args, ToolsCommand},
-    config::Config,
+    config::{CommandConfig, Config},
     exit::Exit,
     installation::data_path,
     terminal::Terminal,
@@ -44,11 +47,33 @@ impl Tools {
             let web = WebToolbox::new(config.web.hosts.clone(), Addresses::default())?;
             boxes.push(Arc::new(web));
         }
+        if config.command.enabled {
+            boxes.push(commands(config, &workspace)?);
+        }
         let others = servers.iter().map(|server| server.clone() as Arc<dyn Toolbox>);
         boxes.extend(others);
         let toolbox = ToolboxUnion::of(boxes);
         Ok(Self { toolbox: Arc::new(toolbox), servers, pins })
     }
+}
+
+#[cfg(target_os = "linux")]
+fn commands(config: &Config, workspace: &Path) -> anyhow::Result<Arc<dyn Toolbox>> {
+    let CommandConfig { seconds, memory_mib, file_mib, read, .. } = config.command.clone();
+    let most = config.effects.tool_seconds;
+    if seconds == 0 || seconds >= most {
+        bail!(
+            "command.seconds = {seconds} must be less than effects.tool_seconds = {most}, so that a command is ended before its call is given up"
+        );
+    }
+    let limits = CommandLimits { seconds, memory_mib, file_mib, read };
+    let toolbox = CommandToolbox::open(&std::env::current_exe()?, workspace, limits);
+    Ok(Arc::new(toolbox.map_err(|why| anyhow::anyhow!("command.enabled: {why}"))?))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn commands(_: &Config, _: &Path) -> anyhow::Result<Arc<dyn Toolbox>> {
+    bail!("command.enabled: commands run only on Linux, which can hold them")
 }
 
 /// `planwright tools`: what there is, what it does, and what is quarantined.
@@ -63,7 +88,7 @@ pub async fn run(
     tools.toolbox.refresh().await;
     if let Some(ToolsCommand::Accept { tool }) = command {
         if !tools.pins.accept(tool)? {
-            anyhow::bail!("{tool} is not quarantined; planwright tools lists what is");
+            bail!("{tool} is not quarantined; planwright tools lists what is");
         }
         terminal.line(&format!(
             "{tool} is accepted as it is now; plans that leased it as it was pause"

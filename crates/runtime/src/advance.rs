@@ -11,7 +11,6 @@ use planwright_domain::{
     effect::{Bracket, Repeat},
     id::{CallId, CommandId, Incarnation, Seq, TurnId},
     identity::SessionIdentity,
-    limits,
     next::{Due, DueCall, Next, StartedCall, next},
     session::Session,
     turn::{
@@ -437,7 +436,7 @@ impl Runtime {
             }
         };
         let id = report_id(call.0, "result", 0, attempt);
-        let result = capped(result);
+        let result = self.ports.shortened(identity, result).await;
         self.ports
             .record(identity, id, SystemCommand::RecordResult { call, attempt, result })
             .await?;
@@ -456,7 +455,8 @@ impl Runtime {
         let (ports, identity) = (self.ports.clone(), identity.clone());
         tokio::spawn(async move {
             let Ok(Some(Ran::Ended(result))) = acting.await else { return };
-            let command = SystemCommand::RecordResult { call, attempt, result: capped(result) };
+            let result = ports.shortened(&identity, result).await;
+            let command = SystemCommand::RecordResult { call, attempt, result };
             let id = report_id(call.0, "result", 0, attempt);
             if let Err(error) = ports.record(&identity, id, command).await {
                 tracing::error!(session_identity = %identity, %error, event = "late_result_lost");
@@ -519,18 +519,4 @@ impl Answer {
 
 fn failed(output: String) -> CallResult {
     CallResult { status: planwright_domain::turn::CallStatus::Failed, output, touched: Vec::new() }
-}
-
-fn capped(mut result: CallResult) -> CallResult {
-    let limit = limits::TOOL_OUTPUT_BYTES_MAX;
-    if result.output.len() > limit {
-        let mut end = limit;
-        while !result.output.is_char_boundary(end) {
-            end -= 1;
-        }
-        let cut = result.output.len() - end;
-        result.output.truncate(end);
-        result.output.push_str(&format!("\n[{cut} more bytes were cut off here]"));
-    }
-    result
 }

@@ -30,9 +30,10 @@ const PAGE: usize = 256;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Line {
     Planwright { format: u32 },
-    Session { identity: SessionIdentity, events: u64, answers: u64 },
+    Session { identity: SessionIdentity, events: u64, answers: u64, outputs: u64 },
     Event(Box<Recorded>),
     Answer { command: CommandId, before: Seq, version: Seq, refusal: Option<Refusal> },
+    Output(String),
     Pointer(Pointer),
     End(Totals),
 }
@@ -136,10 +137,13 @@ impl Writer<'_> {
     ) -> Result<(), ArchiveError> {
         let events = journal.events(&identity, Seq(0), usize::MAX).await?;
         let answers = journal.answers(&identity).await?;
+        let outputs = journal.outputs(&identity).await?;
         self.sessions += 1;
         self.events += events.len() as u64;
         let (many, told) = (events.len() as u64, answers.len() as u64);
-        self.line(&Line::Session { identity, events: many, answers: told })?;
+        let kept = outputs.len() as u64;
+        let named = identity.clone();
+        self.line(&Line::Session { identity: named, events: many, answers: told, outputs: kept })?;
         for recorded in events {
             self.line(&Line::Event(Box::new(recorded)))?;
         }
@@ -155,6 +159,10 @@ impl Writer<'_> {
                     refusal: Some(refusal),
                 },
             })?;
+        }
+        for digest in outputs {
+            let text = journal.output(&identity, digest).await?;
+            self.line(&Line::Output(text.unwrap_or_default()))?;
         }
         Ok(())
     }
@@ -178,6 +186,7 @@ pub fn verify(lines: impl BufRead) -> Result<Totals, ArchiveError> {
             | Line::Session { .. }
             | Line::Event(_)
             | Line::Answer { .. }
+            | Line::Output(_)
             | Line::Pointer(_) => digest = chained(digest, &text),
         }
     }
@@ -190,26 +199,36 @@ pub async fn import(
     lines: impl BufRead,
     verified: Totals,
 ) -> Result<(), ArchiveError> {
-    let mut open: Option<(Stream, u64, u64)> = None;
+    let mut open: Option<(Stream, [u64; 3])> = None;
     for (number, line) in (1..).zip(lines.lines()) {
         match read(number, &line?)? {
             Line::Planwright { .. } => {}
-            Line::Session { identity, events, answers } => {
-                let stream = Stream { identity, events: Vec::new(), answers: BTreeMap::new() };
-                open = Some((stream, events, answers));
+            Line::Session { identity, events, answers, outputs } => {
+                let stream = Stream {
+                    identity,
+                    events: Vec::new(),
+                    answers: BTreeMap::new(),
+                    outputs: BTreeMap::new(),
+                };
+                open = Some((stream, [events, answers, outputs]));
             }
             Line::Event(recorded) => {
-                if let Some((stream, _, _)) = &mut open {
+                if let Some((stream, _)) = &mut open {
                     stream.events.push(*recorded);
                 }
             }
             Line::Answer { command, before, version, refusal } => {
-                if let Some((stream, _, _)) = &mut open {
+                if let Some((stream, _)) = &mut open {
                     let answer = match refusal {
                         None => Answer::Accepted { before, version },
                         Some(refusal) => Answer::Refused(refusal),
                     };
                     stream.answers.insert(command, answer);
+                }
+            }
+            Line::Output(text) => {
+                if let Some((stream, _)) = &mut open {
+                    stream.outputs.insert(Digest::of(text.as_bytes()), text);
                 }
             }
             Line::Pointer(Pointer { channel, chat, key }) => {
@@ -221,11 +240,12 @@ pub async fn import(
             }
             Line::End(_) => break,
         }
-        let is_whole = |(stream, events, answers): &(Stream, u64, u64)| {
-            stream.events.len() as u64 == *events && stream.answers.len() as u64 == *answers
+        let is_whole = |(stream, whole): &(Stream, [u64; 3])| {
+            let has = [stream.events.len(), stream.answers.len(), stream.outputs.len()];
+            has.map(|many| many as u64) == *whole
         };
         if open.as_ref().is_some_and(is_whole)
-            && let Some((stream, _, _)) = open.take()
+            && let Some((stream, _)) = open.take()
         {
             restore(journal, stream).await?;
         }

@@ -10,6 +10,7 @@ pub mod dispatch;
 pub mod failpoint;
 pub mod history;
 pub mod inbound;
+mod output;
 pub mod ports;
 pub(crate) mod replay;
 pub mod runtime;

@@ -158,6 +158,20 @@ pub trait Journal: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Recorded>, JournalError>;
 
+    /// Keeps an output of this session under its digest. It is there before the event that names it.
+    async fn keep_output(
+        &self,
+        identity: &SessionIdentity,
+        text: &str,
+    ) -> Result<Digest, JournalError>;
+
+    /// An output of this session that was kept.
+    async fn output(
+        &self,
+        identity: &SessionIdentity,
+        digest: Digest,
+    ) -> Result<Option<String>, JournalError>;
+
     /// The sessions that need someone to act by then, or at any time; the longest due first.
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError>;
 
@@ -203,6 +217,8 @@ pub struct Stream {
     pub events: Vec<Recorded>,
     /// What every command was answered, by the command's id.
     pub answers: BTreeMap<CommandId, Answer>,
+    /// The outputs that were kept, by their digests.
+    pub outputs: BTreeMap<Digest, String>,
 }
 
 /// The active conversation of a chat.
@@ -231,6 +247,9 @@ pub trait Archive: Journal {
         &self,
         identity: &SessionIdentity,
     ) -> Result<BTreeMap<CommandId, Answer>, JournalError>;
+
+    /// The outputs that were kept of a session.
+    async fn outputs(&self, identity: &SessionIdentity) -> Result<Vec<Digest>, JournalError>;
 
     /// Every pointer, in the order of channel and chat.
     async fn pointers(&self) -> Result<Vec<Pointer>, JournalError>;

@@ -178,6 +178,7 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(sessions::stop))
         .routes(routes!(sessions::reset))
         .routes(routes!(sessions::list_events))
+        .routes(routes!(sessions::get_output))
         .routes(routes!(streams::stream_events))
         .routes(routes!(streams::open_socket))
         .routes(routes!(plans::get_plan, plans::start_plan, plans::end_plan))

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::{Person, Standing},
     command::{Asked, Given, PersonCommand, SessionCommand, SystemCommand},
+    digest::Digest,
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     next::{Next, Waiting, next},
@@ -50,6 +51,7 @@ macro_rules! journal_contract {
             failures_are_counted_in_a_row
             a_revision_can_be_read_again_at_its_place
             a_pointer_is_kept
+            an_output_is_kept_once_and_for_its_session_alone
         );
     };
     (@each $place:expr; $($name:ident)*) => {$(
@@ -436,4 +438,23 @@ async fn ready(journal: &dyn Journal, key: &str) {
         &recorded.event,
         SessionEvent::Turn(TurnEvent::CallAnswered { .. })
     )));
+}
+
+/// A long output is there under its digest after a restart, and not in another session.
+pub async fn an_output_is_kept_once_and_for_its_session_alone(place: &dyn Place) {
+    let journal = place.open().await;
+    ask(&*journal, "talk-0001", 1, say("hello")).await;
+    ask(&*journal, "talk-0002", 2, say("hello")).await;
+    let text = "zeile ä\n".repeat(40_000);
+    let digest = journal.keep_output(&identity("talk-0001"), &text).await.expect("it is kept");
+    assert_eq!(digest, Digest::of(text.as_bytes()));
+    let again = journal.keep_output(&identity("talk-0001"), &text).await.expect("it is there");
+    assert_eq!(again, digest);
+    drop(journal);
+    let journal = place.open().await;
+    let found = journal.output(&identity("talk-0001"), digest).await.expect("an answer");
+    assert_eq!(found.as_deref(), Some(text.as_str()));
+    let elsewhere = journal.output(&identity("talk-0002"), digest).await.expect("an answer");
+    let unknown = journal.output(&identity("talk-0001"), Digest([7; 32])).await.expect("an answer");
+    assert_eq!((elsewhere, unknown), (None, None));
 }

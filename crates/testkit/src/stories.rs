@@ -8,6 +8,7 @@ use std::{
 
 use planwright_domain::{
     command::{Approving, Decision, PersonCommand, SessionCommand},
+    digest::Digest,
     identity::SessionIdentity,
     plan::{PlanStatus, Progress, event::PlanEvent},
     session::SessionEvent,
@@ -55,6 +56,7 @@ macro_rules! stories {
             a_recorded_call_that_fails_stops_the_rest_until_it_is_resumed_or_skipped
             a_built_plan_is_done_step_by_step_by_its_profiles
             a_draft_goes_on_where_a_process_that_died_left_it
+            a_long_output_is_shortened_for_the_model_and_kept_whole
         );
     };
     (@each $build:expr; $($name:ident)*) => {$(
@@ -635,4 +637,22 @@ pub async fn a_draft_goes_on_where_a_process_that_died_left_it(
     let plan = session.plan().expect("a plan").id;
     let told = contents(&last_messages(&house), "tool").join("\n");
     assert!(told.contains(&format!("Draft of plan {plan}")) && told.contains("Survive"), "{told}");
+}
+
+/// The model reads both ends of what a tool said, and a person can read all of it.
+pub async fn a_long_output_is_shortened_for_the_model_and_kept_whole(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let read = Said::call("read_file", &json!({"path": "long.txt"}));
+    let house = build(script(vec![read, Said::text("I have read it.")])).await;
+    let long = (0..20_000).map(|line| format!("line {line}\n")).collect::<String>();
+    fs::write(house.file("long.txt"), &long).expect("a file");
+    house.does(&talk(), "read it").await;
+    let told = contents(&last_messages(&house), "tool").join("");
+    assert!(told.starts_with("line 0\n") && told.ends_with("line 19999\n"), "both ends");
+    let digest = Digest::of(long.as_bytes());
+    let gap = format!(" bytes are left out here; all of it: planwright session output {digest}]");
+    assert!(told.contains(&gap) && told.len() < 70_000, "{} bytes", told.len());
+    let kept = house.runtime.ports.output(&talk(), digest).await.expect("an answer");
+    assert_eq!(kept.as_deref(), Some(long.as_str()));
 }

@@ -111,7 +111,7 @@ fn an_approval_record_names_what_was_read_and_what_is_leased() {
     insta::assert_debug_snapshot!(approval.envelope.in_words(), @r#"
     [
         "change files under the workspace root, without asking again",
-        "use edit_file, grep_files, list_files, read_file, write_file",
+        "use edit_file, glob_files, grep_files, list_files, read_file, write_file",
     ]
     "#);
 }

@@ -154,6 +154,11 @@ mod future {
     }
 }
 
+/// A kept output.
+pub(crate) fn unpack_output(body: &[u8]) -> Result<String, JournalError> {
+    unpack(body).map_err(|what| JournalError::Engine(what.into()))
+}
+
 /// A snapshot, or nothing if it cannot be read: the events are the truth.
 pub(crate) fn unpack_snapshot(body: &[u8]) -> Option<Session> {
     unpack(body).ok()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
+    digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     session::{FOLD_VERSION, Session},
@@ -210,6 +211,28 @@ pub(super) async fn answers(
             let answer = answered(row.get(0), row.get(1), row.get(2))?;
             Ok((row.get::<_, uuid::Uuid>(3).into(), answer))
         })
+        .collect()
+}
+
+pub(super) async fn output(
+    client: &impl GenericClient,
+    identity: &SessionIdentity,
+    digest: Digest,
+) -> Result<Option<String>, JournalError> {
+    let sql = "SELECT body FROM outputs WHERE stream = (SELECT id FROM streams WHERE identity = $1) AND digest = $2";
+    let found = row(client, sql, &[&identity.to_string(), &digest.0.as_slice()]).await?;
+    found.map(|row| codec::unpack_output(row.get(0))).transpose()
+}
+
+pub(super) async fn outputs(
+    client: &impl GenericClient,
+    identity: &SessionIdentity,
+) -> Result<Vec<Digest>, JournalError> {
+    let sql = "SELECT digest FROM outputs WHERE stream = (SELECT id FROM streams WHERE identity = $1) ORDER BY digest";
+    rows(client, sql, &[&identity.to_string()])
+        .await?
+        .iter()
+        .map(|row| row.get::<_, &[u8]>(0).try_into().map(Digest).map_err(engine))
         .collect()
 }
 

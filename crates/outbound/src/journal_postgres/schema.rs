@@ -6,7 +6,7 @@ use planwright_runtime::ports::JournalError;
 use crate::journal::engine;
 
 /// The schema's versions, oldest first. A version is never changed once it was released.
-const MIGRATIONS: [&str; 1] = [include_str!("0001_journal.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("0001_journal.sql"), include_str!("0002_outputs.sql")];
 /// Nodes that start at once migrate one after the other.
 const MIGRATION_LOCK: i64 = 0x706c_616e;
 /// How many streams one partition holds.
@@ -43,7 +43,7 @@ pub(super) async fn make_room(client: &mut Object) -> Result<(), JournalError> {
     let row =
         client.query_one("SELECT COALESCE(MAX(id), 0) FROM streams", &[]).await.map_err(engine)?;
     let newest = row.get::<_, i64>(0) / STREAMS_PER_PARTITION;
-    let last = format!("events_{}", newest + AHEAD);
+    let last = format!("outputs_{}", newest + AHEAD);
     let row =
         client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&last]).await.map_err(engine)?;
     if row.get(0) {
@@ -56,7 +56,7 @@ pub(super) async fn make_room(client: &mut Object) -> Result<(), JournalError> {
         .map_err(engine)?;
     for at in newest..=newest + AHEAD {
         let (from, to) = (at * STREAMS_PER_PARTITION, (at + 1) * STREAMS_PER_PARTITION);
-        for table in ["events", "answers"] {
+        for table in ["events", "answers", "outputs"] {
             let sql = format!(
                 "CREATE TABLE IF NOT EXISTS {table}_{at} PARTITION OF {table} FOR VALUES FROM ({from}) TO ({to})"
             );

@@ -2,6 +2,7 @@
 
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
+    digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     refusal::Refusal,
@@ -200,6 +201,18 @@ pub(super) async fn restore(
         &refusals,
     ];
     Ok(client.query_opt(&statement, &parameters).await.map_err(engine)?.is_some())
+}
+
+/// Keeps an output, unless it is there already.
+pub(super) async fn output(
+    client: &impl GenericClient,
+    identity: &SessionIdentity,
+    digest: Digest,
+    body: &[u8],
+) -> Result<(), JournalError> {
+    let sql = "INSERT INTO outputs (stream, digest, body) SELECT id, $2, $3 FROM streams WHERE identity = $1
+               ON CONFLICT DO NOTHING";
+    execute(client, sql, &[&identity.to_string(), &digest.0.as_slice(), &body]).await
 }
 
 /// Keeps a refusal, unless the command has an answer already.

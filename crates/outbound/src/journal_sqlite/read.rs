@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use planwright_domain::{
+    digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     session::{FOLD_VERSION, Session},
@@ -192,6 +193,30 @@ pub(super) fn answers(
         Ok((uuid::Uuid::from_bytes(command).into(), answered(before, version, refusal)?))
     })
     .collect()
+}
+
+pub(super) fn output(
+    connection: &Connection,
+    identity: &SessionIdentity,
+    digest: Digest,
+) -> Result<Option<String>, JournalError> {
+    let sql = "SELECT body FROM outputs WHERE stream = (SELECT id FROM streams WHERE identity = ?1) AND digest = ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let body: Option<Vec<u8>> = statement
+        .query_row(params![identity.to_string(), digest.0], |row| row.get(0))
+        .optional()
+        .map_err(engine)?;
+    body.map(|body| codec::unpack_output(&body)).transpose()
+}
+
+pub(super) fn outputs(
+    connection: &Connection,
+    identity: &SessionIdentity,
+) -> Result<Vec<Digest>, JournalError> {
+    let sql = "SELECT digest FROM outputs WHERE stream = (SELECT id FROM streams WHERE identity = ?1) ORDER BY digest";
+    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let rows = statement.query_map([identity.to_string()], |row| row.get(0)).map_err(engine)?;
+    rows.map(|row| row.map(Digest).map_err(engine)).collect()
 }
 
 pub(super) fn pointers(connection: &Connection) -> Result<Vec<Pointer>, JournalError> {

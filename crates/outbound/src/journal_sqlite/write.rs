@@ -6,6 +6,7 @@ use std::{
 };
 
 use planwright_domain::{
+    digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
     session::{FOLD_VERSION, Session},
@@ -53,6 +54,12 @@ pub(super) enum Job {
         channel: ChannelType,
         chat: TransportChatId,
         key: ConversationKey,
+        reply: Reply<()>,
+    },
+    KeepOutput {
+        identity: SessionIdentity,
+        digest: Digest,
+        text: String,
         reply: Reply<()>,
     },
     Restore {
@@ -173,6 +180,12 @@ impl Writer {
                 });
                 settle(group, reply, written)
             }
+            Job::KeepOutput { identity, digest, text, reply } => {
+                let written = begun
+                    .map_err(Failed::Engine)
+                    .and_then(|()| self.keep_output(&identity, digest, &text));
+                settle(group, reply, written)
+            }
             Job::Restore { whole, reply } => {
                 let (stream, append) = *whole;
                 let written = begun
@@ -206,6 +219,9 @@ impl Writer {
             let (before, version, refusal) = answer_columns(answer).map_err(Failed::Job)?;
             let (before, version) = (Seq(before.cast_unsigned()), Seq(version.cast_unsigned()));
             self.keep_answer(row, *command, before, version, refusal)?;
+        }
+        for (digest, text) in &stream.outputs {
+            self.keep_output(&stream.identity, *digest, text)?;
         }
         Ok(true)
     }
@@ -295,6 +311,17 @@ impl Writer {
         let sql = "INSERT INTO answers (stream, command, before, version, refusal) VALUES (?1, ?2, ?3, ?4, ?5)";
         let (before, version) = (before.0.cast_signed(), version.0.cast_signed());
         self.execute(sql, params![stream.id, command.0.as_bytes(), before, version, refusal])
+    }
+
+    fn keep_output(
+        &mut self,
+        identity: &SessionIdentity,
+        digest: Digest,
+        text: &str,
+    ) -> Result<(), Failed> {
+        let body = self.packer.pack(&text).map_err(Failed::Job)?;
+        let sql = "INSERT OR IGNORE INTO outputs (stream, digest, body) SELECT id, ?2, ?3 FROM streams WHERE identity = ?1";
+        self.execute(sql, params![identity.to_string(), digest.0, body])
     }
 
     fn store(

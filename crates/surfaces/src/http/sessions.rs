@@ -9,6 +9,7 @@ use axum::{
 };
 use planwright_domain::{
     command::{PersonCommand, SessionCommand},
+    digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
 };
@@ -191,6 +192,42 @@ pub(crate) async fn list_events(
         .events(&identity, Seq(page.after.min(i64::MAX as u64)), limit)
         .await?;
     Ok(Json(events.iter().map(|recorded| Envelope::of(&identity, recorded)).collect()))
+}
+
+/// An output that was too long to be shown, whole.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct KeptOutput {
+    /// All of it.
+    pub text: String,
+}
+
+/// Which output.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct ByDigest {
+    /// The digest of its bytes, as the shortened output names it.
+    #[param(pattern = "^[0-9a-f]{64}$")]
+    pub digest: String,
+}
+
+/// An output of a tool call that was too long to be shown, whole.
+#[utoipa::path(get, path = "/api/sessions/{id}/outputs/{digest}", params(InPath, ByDigest), responses((status = 200, body = KeptOutput), Problems))]
+pub(crate) async fn get_output(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path((id, digest)): Path<(String, String)>,
+) -> Result<Json<KeptOutput>, Problem> {
+    let identity = caller.session(&id)?;
+    let digest = Digest::parse(&digest).ok_or_else(|| {
+        let words = "a digest is 64 hexadecimal digits";
+        Problem::new(StatusCode::BAD_REQUEST, "bad_digest", words)
+    })?;
+    let text = app.runtime.ports.output(&identity, digest).await?.ok_or_else(|| {
+        let words =
+            format!("{identity} keeps no output {digest}; short outputs stand in its events");
+        Problem::new(StatusCode::NOT_FOUND, "no_output", words)
+    })?;
+    Ok(Json(KeptOutput { text }))
 }
 
 pub(crate) fn bad_query(error: axum::extract::rejection::QueryRejection) -> Problem {

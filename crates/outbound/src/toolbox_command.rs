@@ -1,0 +1,231 @@
+//! Commands, in a sandbox: off unless the operator turns them on, and only where the kernel can hold them.
+//!
+//! Each command has a keeper of its own: this same program, started anew, which confines itself and only then
+//! starts a shell ([`confined`]). The keeper and all that it starts are one process group that nobody in it can
+//! leave, so the end of a call is the end of everything it began.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use planwright_domain::{
+    effect::{Effect, Repeat},
+    tools::ToolSpec,
+    turn::{CallResult, CallStatus},
+};
+use planwright_runtime::ports::{Ran, Tool, ToolRun, Toolbox};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    process::Command,
+    time::timeout,
+};
+
+pub mod confined;
+
+/// The tool's name.
+pub const RUN_COMMAND: &str = "run_command";
+/// The word after the program's name that makes it a keeper.
+pub const KEEPER: &str = "keep-command";
+
+/// What a command may use.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CommandLimits {
+    /// How long it may take.
+    pub seconds: u32,
+    /// How much memory each of its processes may have.
+    pub memory_mib: u32,
+    /// How large a file it may write.
+    pub file_mib: u32,
+    /// What it may read, besides the workspace and the system's programs.
+    pub read: Vec<PathBuf>,
+}
+
+/// What a keeper is told.
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    command: String,
+    workspace: PathBuf,
+    /// A directory of its own, gone afterwards.
+    scratch: PathBuf,
+    limits: CommandLimits,
+}
+
+/// What a keeper reports.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Report {
+    /// The sandbox could not be built, so nothing ran.
+    Refused(String),
+    /// The command ended.
+    Ended(Ended),
+}
+
+/// How a command ended.
+#[derive(Debug, Serialize, Deserialize)]
+struct Ended {
+    /// Its exit code; none if a signal ended it.
+    code: Option<i32>,
+    /// The signal that ended it.
+    signal: Option<i32>,
+    /// What it printed, as far as it is kept.
+    output: String,
+    /// How many bytes more it printed.
+    dropped: u64,
+}
+
+/// The tool that runs commands.
+#[derive(Debug)]
+pub struct CommandToolbox {
+    keeper: PathBuf,
+    workspace: PathBuf,
+    limits: CommandLimits,
+    tools: Arc<Vec<Tool>>,
+}
+
+impl CommandToolbox {
+    /// Commands in this workspace, kept by this program; in words, if this machine cannot hold them.
+    pub fn open(keeper: &Path, workspace: &Path, limits: CommandLimits) -> Result<Self, String> {
+        confined::can_hold()?;
+        let parameters = json!({"type": "object", "required": ["command"],
+            "additionalProperties": false, "properties": {"command": {"type": "string"}}});
+        let description = "Run a shell command in the workspace, without network.".into();
+        let (name, effect) = (RUN_COMMAND.into(), Effect::External);
+        let spec = ToolSpec { name, description, parameters, effect };
+        let tools = Arc::new(vec![Tool::new(spec, Repeat::AskFirst)]);
+        Ok(Self { keeper: keeper.to_owned(), workspace: workspace.to_owned(), limits, tools })
+    }
+
+    async fn keep(&self, command: String) -> std::io::Result<Option<Report>> {
+        let scratch = tempfile::Builder::new().prefix("planwright-command-").tempdir()?;
+        let order = Order {
+            command,
+            workspace: self.workspace.clone(),
+            scratch: scratch.path().to_owned(),
+            limits: self.limits.clone(),
+        };
+        let mut child = Command::new(&self.keeper)
+            .arg(KEEPER)
+            .env_clear()
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let group = Group::of(&child);
+        let (Some(mut orders), Some(mut reports)) = (child.stdin.take(), child.stdout.take())
+        else {
+            return Err(std::io::Error::other("the keeper has no streams"));
+        };
+        let mut line = serde_json::to_vec(&order)?;
+        line.push(b'\n');
+        orders.write_all(&line).await?;
+        let mut text = Vec::new();
+        let limit = Duration::from_secs(u64::from(self.limits.seconds));
+        let in_time = timeout(limit, reports.read_to_end(&mut text)).await;
+        // The keeper is not waited for yet, so its number is still its own.
+        drop(group);
+        child.wait().await?;
+        drop(orders);
+        match in_time {
+            Ok(read) => {
+                read?;
+                Ok(serde_json::from_slice(&text).ok())
+            }
+            Err(_) => {
+                let words = format!(
+                    "it did not end within {} s, and was killed with all that it had started; what it changed until then stays",
+                    self.limits.seconds
+                );
+                let ended = Ended { code: None, signal: None, output: words, dropped: 0 };
+                Ok(Some(Report::Ended(ended)))
+            }
+        }
+    }
+}
+
+/// A keeper and all that it started. They end with this value.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &tokio::process::Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    command: String,
+}
+
+fn command_in(arguments: &str) -> Result<String, String> {
+    let Arguments { command } = serde_json::from_str(arguments)
+        .map_err(|error| format!("the arguments of {RUN_COMMAND} do not fit: {error}"))?;
+    if command.trim().is_empty() || command.contains('\0') {
+        return Err("the command is empty or holds a zero byte".into());
+    }
+    Ok(command)
+}
+
+#[async_trait]
+impl Toolbox for CommandToolbox {
+    fn tools(&self) -> Arc<Vec<Tool>> {
+        self.tools.clone()
+    }
+
+    fn check(&self, _: &str, arguments: &str) -> Result<(), String> {
+        command_in(arguments).map(drop)
+    }
+
+    async fn run(&self, run: ToolRun) -> Ran {
+        let command = match command_in(&run.arguments) {
+            Ok(command) => command,
+            Err(words) => return ended(CallStatus::Failed, words),
+        };
+        match self.keep(command).await {
+            Ok(Some(Report::Ended(end))) => end.told(),
+            Ok(Some(Report::Refused(why))) => {
+                ended(CallStatus::Failed, format!("nothing was run: {why}"))
+            }
+            Ok(None) => Ran::Unknown { why: "the command took its keeper with it".into() },
+            Err(error) => Ran::Unknown { why: format!("the keeper was lost: {error}") },
+        }
+    }
+}
+
+impl Ended {
+    fn told(self) -> Ran {
+        let Self { code, signal, mut output, dropped } = self;
+        if dropped > 0 {
+            output.push_str(&format!("\n[{dropped} more bytes were not kept]"));
+        }
+        let (status, words) = match (code, signal) {
+            (Some(0), _) => (CallStatus::Done, output),
+            (Some(code), _) => (CallStatus::Failed, format!("exit code {code}\n{output}")),
+            (None, Some(signal)) => {
+                (CallStatus::Failed, format!("killed by signal {signal}\n{output}"))
+            }
+            (None, None) => (CallStatus::Failed, output),
+        };
+        ended(status, words)
+    }
+}
+
+fn ended(status: CallStatus, output: String) -> Ran {
+    Ran::Ended(CallResult { status, output, touched: Vec::new() })
+}

@@ -1,0 +1,247 @@
+//! Commands stay in their sandbox, and end with their call.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::{TcpListener, UdpSocket},
+    os::unix::{net::UnixListener, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use planwright_domain::{
+    id::CallId,
+    identity::SessionIdentity,
+    turn::{CallResult, CallStatus},
+};
+use planwright_outbound::toolbox_command::{CommandLimits, CommandToolbox, KEEPER, RUN_COMMAND};
+use planwright_runtime::ports::{Ran, ToolRun, Toolbox as _};
+use serde_json::json;
+
+const KEEPER_PROGRAM: &str = env!("CARGO_BIN_EXE_planwright");
+
+struct Place {
+    home: tempfile::TempDir,
+    toolbox: CommandToolbox,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self::with(CommandLimits { seconds: 20, memory_mib: 512, file_mib: 2, read: Vec::new() })
+    }
+
+    fn with(limits: CommandLimits) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("workspace")).unwrap();
+        fs::write(home.path().join("secret"), "the secret").unwrap();
+        let workspace = home.path().join("workspace");
+        let toolbox = CommandToolbox::open(Path::new(KEEPER_PROGRAM), &workspace, limits).unwrap();
+        Self { home, toolbox }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    async fn run(&self, command: &str) -> Ran {
+        let run = ToolRun {
+            identity: SessionIdentity::parse("cli:talk-0001").unwrap(),
+            call: CallId(uuid::Uuid::from_u128(1)),
+            attempt: 1,
+            tool: RUN_COMMAND.into(),
+            arguments: json!({"command": command}).to_string(),
+            plan: None,
+        };
+        self.toolbox.run(run).await
+    }
+
+    async fn ended(&self, command: &str) -> (CallStatus, String) {
+        match self.run(command).await {
+            Ran::Ended(CallResult { status, output, .. }) => (status, output),
+            Ran::Unknown { why } => panic!("{command}: {why}"),
+        }
+    }
+
+    async fn done(&self, command: &str) -> String {
+        let (status, output) = self.ended(command).await;
+        assert_eq!(status, CallStatus::Done, "{command}: {output}");
+        output
+    }
+
+    async fn refused(&self, command: &str) -> String {
+        let (status, output) = self.ended(command).await;
+        assert_eq!(status, CallStatus::Failed, "{command}: {output}");
+        output
+    }
+}
+
+#[tokio::test]
+async fn a_command_works_in_the_workspace_and_says_how_it_ended() {
+    let place = Place::new();
+    assert_eq!(
+        place.done("echo one > a.txt; cat a.txt; pwd | grep -o '[^/]*$'").await,
+        "one\nworkspace\n"
+    );
+    assert_eq!(fs::read_to_string(place.path("workspace/a.txt")).unwrap(), "one\n");
+    assert_eq!(place.refused("echo out; echo err >&2; exit 7").await, "exit code 7\nout\nerr\n");
+    assert_eq!(place.refused("kill -TERM $$").await, "killed by signal 15\n");
+    assert_eq!(
+        place.done("echo t > $TMPDIR/t; cat $HOME/t; echo $USER$SHELL_SECRET").await,
+        "t\n\n"
+    );
+    let told = place.run("").await;
+    assert!(matches!(&told, Ran::Ended(end) if end.output.contains("is empty")), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_command_reads_and_writes_nothing_else() {
+    let place = Place::new();
+    let (secret, new) = (place.path("secret"), place.path("new"));
+    let (secret, new) = (secret.display(), new.display());
+    let me = std::process::id();
+    for command in [
+        format!("cat {secret}"),
+        "cat ../secret".into(),
+        format!("ln -s {secret} link; cat link"),
+        format!("ln {secret} hard"),
+        format!("mv {secret} here"),
+        format!("echo x > {new}"),
+        format!("echo x >> {secret}"),
+        format!("truncate -s 0 {secret}"),
+        format!("rm {secret}"),
+        format!("ls {}", place.home.path().display()),
+        "cat /etc/shadow".into(),
+        format!("cat /proc/{me}/environ"),
+        "cat /proc/self/environ".into(),
+        "ls /root".into(),
+        "mknod disk b 8 0".into(),
+        format!("chown 12345 {secret}"),
+        "mount -t tmpfs none .".into(),
+        "unshare -r true".into(),
+        "chroot . true".into(),
+        format!("kill -0 {me}"),
+        format!("kill -9 {me}"),
+    ] {
+        let words = place.refused(&command).await;
+        assert!(!words.contains("the secret"), "{command}: {words}");
+    }
+    assert_eq!(fs::read_to_string(place.path("secret")).unwrap(), "the secret");
+    assert!(!place.path("new").exists());
+}
+
+#[tokio::test]
+async fn what_the_operator_names_may_be_read_and_not_written() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("tool"), "#!/bin/sh\necho from the tool\n").unwrap();
+    let read = vec![home.path().to_owned(), "/nowhere/at/all".into()];
+    let place = Place::with(CommandLimits { seconds: 20, memory_mib: 512, file_mib: 2, read });
+    let tool = home.path().join("tool");
+    assert_eq!(place.done(&format!("sh {}", tool.display())).await, "from the tool\n");
+    place.refused(&format!("echo x >> {}", tool.display())).await;
+}
+
+#[tokio::test]
+async fn a_command_reaches_nobody() {
+    let place = Place::new();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    udp.set_nonblocking(true).unwrap();
+    tcp.set_nonblocking(true).unwrap();
+    let unix = UnixListener::bind(place.path("workspace/socket")).unwrap();
+    unix.set_nonblocking(true).unwrap();
+    let (to_tcp, to_udp) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+    for command in [
+        format!("exec 3<>/dev/tcp/127.0.0.1/{to_tcp}"),
+        format!("echo x > /dev/udp/127.0.0.1/{to_udp}"),
+    ] {
+        place.refused(&format!("bash -c '{command}'")).await;
+    }
+    for (family, kind, to) in [
+        ("AF_INET", "SOCK_STREAM", format!("('127.0.0.1', {to_tcp})")),
+        ("AF_INET", "SOCK_DGRAM", format!("('127.0.0.1', {to_udp})")),
+        ("AF_UNIX", "SOCK_STREAM", "'socket'".into()),
+    ] {
+        let program = format!(
+            "import socket as s; c = s.socket(s.{family}, s.{kind}); c.connect({to}); c.send(b\"x\")"
+        );
+        let words =
+            place.refused(&format!("python3 -c \"{}\"", program.replace('"', "\\\""))).await;
+        assert!(words.contains("PermissionError"), "{words}");
+    }
+    assert!(tcp.accept().is_err() && unix.accept().is_err() && udp.recv(&mut [0; 8]).is_err());
+}
+
+#[tokio::test]
+async fn the_end_of_a_call_is_the_end_of_all_that_it_started() {
+    let place =
+        Place::with(CommandLimits { seconds: 2, memory_mib: 512, file_mib: 2, read: vec![] });
+    let started = Instant::now();
+    let late = "(sleep 4; echo late > late.txt) & (setsid sh -c 'sleep 4; echo late > late.txt' 2>/dev/null) & ";
+    assert_eq!(
+        place.done(&format!("{late} nohup sleep 100 >/dev/null 2>&1 & echo first")).await,
+        "first\n"
+    );
+    assert!(started.elapsed() < Duration::from_secs(2));
+    let words = place.refused(&format!("{late} echo first; sleep 100")).await;
+    assert!(words.starts_with("it did not end within 2 s"), "{words}");
+    tokio::time::sleep(Duration::from_millis(4_500)).await;
+    assert!(!place.path("workspace/late.txt").exists());
+}
+
+#[tokio::test]
+async fn a_command_that_kills_its_keeper_leaves_the_outcome_unknown_and_nothing_running() {
+    let place = Place::new();
+    let ran = place
+        .run("(sleep 2; echo late > late.txt) & kill -9 $PPID; sleep 2; echo late > late.txt")
+        .await;
+    let why = "the command took its keeper with it".to_owned();
+    assert_eq!(ran, Ran::Unknown { why });
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert!(!place.path("workspace/late.txt").exists());
+}
+
+#[tokio::test]
+async fn a_command_uses_no_more_than_it_may() {
+    let place = Place::new();
+    place.refused("head -c 3000000 /dev/zero > large").await;
+    assert!(fs::metadata(place.path("workspace/large")).unwrap().len() <= 2 * 1024 * 1024);
+    let words = place.refused("python3 -c 'x = bytearray(600 * 1024 * 1024)'").await;
+    assert!(words.contains("MemoryError"), "{words}");
+    let words = place.done("head -c 5000000 /dev/zero | tr '\\0' x").await;
+    let told = "\n[805696 more bytes were not kept]";
+    assert_eq!((words.len(), words.ends_with(told)), (4 * 1024 * 1024 + told.len(), true));
+}
+
+/// As when the runtime is killed: nobody is left to end the command.
+#[test]
+fn a_keeper_dies_with_its_holder() {
+    let place = Place::new();
+    let workspace = place.path("workspace");
+    let order = json!({
+        "command": "touch begun; sleep 2; touch late",
+        "workspace": workspace, "scratch": place.path("workspace"),
+        "limits": {"seconds": 20, "memory_mib": 512, "file_mib": 2, "read": []},
+    });
+    let mut keeper = Command::new(KEEPER_PROGRAM)
+        .arg(KEEPER)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut orders = keeper.stdin.take().unwrap();
+    writeln!(orders, "{order}").unwrap();
+    while !workspace.join("begun").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(orders);
+    let mut reports = String::new();
+    keeper.stdout.take().unwrap().read_to_string(&mut reports).unwrap();
+    keeper.wait().unwrap();
+    std::thread::sleep(Duration::from_millis(2_300));
+    assert_eq!((reports.as_str(), workspace.join("late").exists()), ("", false));
+}
