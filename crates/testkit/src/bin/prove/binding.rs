@@ -18,31 +18,18 @@ use std::{
 };
 
 use anyhow::Context as _;
-use async_trait::async_trait;
 use fastrand::Rng;
 use planwright_domain::{
-    actor::{Person, Standing},
-    command::{Approving, Decision, PersonCommand, SessionCommand, Start},
-    effect::{Effect, Repeat},
-    id::Seq,
-    identity::SessionIdentity,
-    next::Due,
-    plan::{Reads, Strategy},
-    tools::ToolSpec,
-    turn::{CallResult, CallStatus, ModelFailure},
+    command::{Decision, PersonCommand, Start},
+    plan::Strategy,
 };
-use planwright_outbound::{
-    broadcast_in_process::InProcessBroadcast, clock_system::SystemClock,
-    journal_sqlite::SqliteJournal,
-};
-use planwright_runtime::{
-    ports::{
-        Lane, Model, ModelAnswer, ModelRequest, OnPreview, Ran, Tool, ToolRun, Toolbox, WireCall,
-        default_profiles,
-    },
-    runtime::{Ports, Runtime, Settings, fresh_id},
-};
+use planwright_outbound::journal_sqlite::SqliteJournal;
+use planwright_runtime::runtime::Runtime;
 use serde_json::{Value, json};
+
+use crate::staged::{Counting, Staged, runtime, talk};
+
+const KEY: &str = "binding-01";
 
 /// Proves it over so many cases.
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]
@@ -193,45 +180,20 @@ async fn try_case(home: &Path, template: &Path, change: &Change) -> anyhow::Resu
     };
     let ran = Arc::new(AtomicU32::new(0));
     let Ok(runtime) = open(&file, schema, ran.clone()) else { return Ok(0) };
-    let resume = PersonCommand::Decide(Decision::Resume);
-    if runtime.dispatch(&talk(), fresh_id(), SessionCommand::Person(ada(), resume)).await.is_ok() {
-        let _ = drive(&runtime).await;
-    }
+    let identity = talk(KEY);
+    let staged = Staged { runtime: &runtime, identity: &identity };
+    let _ = staged.ask(PersonCommand::Decide(Decision::Resume)).await;
+    let _ = staged.drive().await;
     Ok(ran.load(Ordering::SeqCst))
-}
-
-/// Acts as long as something is due now.
-async fn drive(runtime: &Runtime) -> anyhow::Result<()> {
-    for _ in 0..40 {
-        let advanced = runtime.advance(&talk()).await?;
-        match advanced.due {
-            Due::Now => {}
-            Due::Never | Due::At(_) => return Ok(()),
-        }
-    }
-    Ok(())
 }
 
 /// A plan that was approved and is held, in a file.
 async fn template(file: &Path, strategy: Strategy) -> anyhow::Result<()> {
-    let runtime = open(file, 0, Arc::default())?;
-    let ask = async |command| {
-        let command = SessionCommand::Person(ada(), command);
-        let answer = runtime.dispatch(&talk(), fresh_id(), command).await?;
-        anyhow::ensure!(!answer.is_refused(), "{answer:?}");
-        drive(&runtime).await
-    };
-    let plan = uuid::Uuid::now_v7().into();
-    ask(PersonCommand::StartPlan { plan, strategy, reads: Reads::Record }).await?;
-    ask(PersonCommand::Say { text: "plan it".into() }).await?;
-    let session = runtime.session(&talk()).await?;
-    let head = session.plan().and_then(|plan| plan.current.as_ref()).context("a revision")?;
-    let digest = head.digest;
-    ask(PersonCommand::RecordShown { digest }).await?;
-    let notes = vec!["mind the gap".to_owned()];
-    let plain = Approving::of(digest, runtime.terms());
-    let approving = Approving { notes, start: Start::Hold, ..plain };
-    ask(PersonCommand::Decide(Decision::Approve(approving))).await?;
+    let (runtime, identity) = (open(file, 0, Arc::default())?, talk(KEY));
+    let staged = Staged { runtime: &runtime, identity: &identity };
+    let digest = staged.ready(strategy).await?;
+    staged.ask(staged.approve(digest, Start::Hold)).await?;
+    staged.drive().await?;
     drop(runtime);
     // All of it in one file.
     rusqlite::Connection::open(file)?
@@ -240,26 +202,8 @@ async fn template(file: &Path, strategy: Strategy) -> anyhow::Result<()> {
 }
 
 fn open(file: &Path, schema: u32, ran: Arc<AtomicU32>) -> anyhow::Result<Runtime> {
-    let model: Arc<dyn Model> = Arc::new(Planner);
-    let ports = Ports {
-        journal: Arc::new(SqliteJournal::open(file)?),
-        lane: Arc::new(ByHand),
-        broadcast: Arc::new(InProcessBroadcast::default()),
-        profiles: default_profiles(&model),
-        model,
-        toolbox: Arc::new(Counting { schema, ran }),
-        clock: Arc::new(SystemClock),
-        policy: Arc::default(),
-    };
-    Ok(Runtime::new(ports, Settings::default()))
-}
-
-fn talk() -> SessionIdentity {
-    SessionIdentity::parse("cli:binding-01").unwrap_or_else(|_| unreachable!("a key that fits"))
-}
-
-fn ada() -> Person {
-    Person::new("ada", "cli", Standing::Decides)
+    let journal = Arc::new(SqliteJournal::open(file)?);
+    Ok(runtime(journal, Arc::new(Counting { schema, ran })))
 }
 
 /// The recorded event of this kind, unpacked.
@@ -282,85 +226,4 @@ fn write(file: &Path, kind: &str, event: &Value) -> anyhow::Result<()> {
     anyhow::ensure!(changed == 1, "{changed} events of the kind {kind}");
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())
-}
-
-/// Nobody wakes anybody: the proof acts itself.
-struct ByHand;
-
-impl Lane for ByHand {
-    fn wake(&self, _: &SessionIdentity, _: Seq, _: Due) {}
-}
-
-/// A model that plans two writes, and makes them when it executes.
-struct Planner;
-
-#[async_trait]
-impl Model for Planner {
-    async fn answer(
-        &self,
-        request: &ModelRequest,
-        _: OnPreview<'_>,
-    ) -> Result<ModelAnswer, ModelFailure> {
-        let has = |name: &str| request.tools.iter().any(|tool| tool.name == name);
-        let call = |tool: &str, arguments: Value| WireCall {
-            wire_id: format!("w{tool}"),
-            tool: tool.into(),
-            arguments: arguments.to_string(),
-        };
-        let write = || call("put", json!({"path": "a.txt", "content": "x"}));
-        let answered = matches!(
-            request.messages.last(),
-            Some(planwright_runtime::ports::Message::Tool { .. })
-        );
-        let calls = if answered {
-            Vec::new()
-        } else if has("plan_report") {
-            vec![write()]
-        } else if has("plan_finalize") {
-            vec![write(), call("plan_finalize", json!({"summary": "one file"}))]
-        } else if has("plan_set_content") {
-            let markdown = "---\ntools: put\n---\n# One file\n\n1. Put it.\n";
-            vec![call("plan_set_content", json!({"plan_markdown": markdown}))]
-        } else {
-            Vec::new()
-        };
-        Ok(ModelAnswer { text: "so be it".into(), calls, usage: None })
-    }
-
-    fn window_tokens(&self) -> usize {
-        100_000
-    }
-
-    fn name(&self) -> String {
-        "planner".into()
-    }
-}
-
-/// One tool that changes things, and counts.
-struct Counting {
-    schema: u32,
-    ran: Arc<AtomicU32>,
-}
-
-#[async_trait]
-impl Toolbox for Counting {
-    fn tools(&self) -> Arc<Vec<Tool>> {
-        let parameters = match self.schema {
-            0 => json!({"type": "object"}),
-            other => json!({"type": "object", "title": other.to_string()}),
-        };
-        let (name, description, effect) = ("put".into(), "Put.".into(), Effect::Write);
-        let spec = ToolSpec { name, description, parameters, effect };
-        Arc::new(vec![Tool::new(spec, Repeat::AskFirst)])
-    }
-
-    fn check(&self, _: &str, _: &str) -> Result<(), String> {
-        Ok(())
-    }
-
-    async fn run(&self, _: ToolRun) -> Ran {
-        self.ran.fetch_add(1, Ordering::SeqCst);
-        let (status, output) = (CallStatus::Done, "put".into());
-        Ran::Ended(CallResult { status, output, touched: Vec::new() })
-    }
 }

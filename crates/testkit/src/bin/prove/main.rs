@@ -9,7 +9,9 @@ mod cluster_kill;
 mod kill;
 mod machine;
 mod mutants;
+mod races;
 mod replay;
+mod staged;
 mod streams;
 
 /// The long proofs.
@@ -70,6 +72,12 @@ enum Proof {
         #[arg(long)]
         quick: bool,
     },
+    /// Commands and steps that meet, in every order and with a crash at each point: one outcome.
+    Races {
+        /// Without the races of steps against PostgreSQL, which have thousands of orders.
+        #[arg(long)]
+        quick: bool,
+    },
     /// Mutants of the rules: the domain's suite catches each.
     Mutants {
         /// The first of them only.
@@ -93,6 +101,7 @@ fn main() -> ExitCode {
         Proof::ClusterKill { seed, quick } => cluster_kill::prove(seed, quick),
         Proof::Replay { seed, quick } => replay::prove(seed, if quick { 10 } else { 50 }),
         Proof::Binding { seed, quick } => binding::prove(seed, if quick { 1_000 } else { 100_000 }),
+        Proof::Races { quick } => races::prove(quick),
         Proof::Mutants { quick } => mutants::prove(quick),
         Proof::Streams { quick } => streams::prove(quick),
     }

@@ -1,0 +1,201 @@
+//! A small stage for proofs in this process: a planner that is no model, a tool that only counts, and a runtime
+//! over any journal that moves when it is told to.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use planwright_domain::{
+    actor::{Person, Standing},
+    command::{Approving, Decision, PersonCommand, SessionCommand, Start},
+    digest::Digest,
+    effect::{Effect, Repeat},
+    id::Seq,
+    identity::SessionIdentity,
+    next::{Due, Next, next},
+    plan::{Reads, Strategy},
+    tools::ToolSpec,
+    turn::{CallResult, CallStatus, ModelFailure},
+};
+use planwright_outbound::{broadcast_in_process::InProcessBroadcast, clock_system::SystemClock};
+use planwright_runtime::{
+    ports::{
+        Journal, Lane, Message, Model, ModelAnswer, ModelRequest, OnPreview, Ran, Tool, ToolRun,
+        Toolbox, WireCall, default_profiles,
+    },
+    runtime::{Ports, Runtime, Settings, fresh_id},
+};
+use serde_json::{Value, json};
+
+/// The document that the planner writes first.
+pub(crate) const DOCUMENT: &str = "---\ntools: put\n---\n# One file\n\n1. Put it.\n";
+
+/// A runtime over this journal, with these tools. Nobody wakes anybody: the proof acts itself.
+pub(crate) fn runtime(journal: Arc<dyn Journal>, toolbox: Arc<dyn Toolbox>) -> Runtime {
+    let model: Arc<dyn Model> = Arc::new(Planner);
+    let ports = Ports {
+        journal,
+        lane: Arc::new(ByHand),
+        broadcast: Arc::new(InProcessBroadcast::default()),
+        profiles: default_profiles(&model),
+        model,
+        toolbox,
+        clock: Arc::new(SystemClock),
+        policy: Arc::default(),
+    };
+    Runtime::new(ports, Settings::default())
+}
+
+/// A session by its key.
+pub(crate) fn talk(key: &str) -> SessionIdentity {
+    SessionIdentity::parse(&format!("cli:{key}"))
+        .unwrap_or_else(|_| unreachable!("a key that fits"))
+}
+
+/// A person who may decide.
+pub(crate) fn ada() -> Person {
+    Person::new("ada", "cli", Standing::Decides)
+}
+
+/// One session on the stage.
+pub(crate) struct Staged<'a> {
+    /// Who acts.
+    pub(crate) runtime: &'a Runtime,
+    /// On what.
+    pub(crate) identity: &'a SessionIdentity,
+}
+
+impl Staged<'_> {
+    /// Ada asks for something that is granted.
+    pub(crate) async fn ask(&self, command: PersonCommand) -> anyhow::Result<()> {
+        let command = SessionCommand::Person(ada(), command);
+        let answer = self.runtime.dispatch(self.identity, fresh_id(), command).await?;
+        anyhow::ensure!(!answer.is_refused(), "{answer:?}");
+        Ok(())
+    }
+
+    /// Acts as long as something is due now.
+    pub(crate) async fn drive(&self) -> anyhow::Result<()> {
+        self.drive_until(|_| false).await
+    }
+
+    /// The same, until this is what comes next.
+    pub(crate) async fn drive_until(&self, is_so: impl Fn(&Next) -> bool) -> anyhow::Result<()> {
+        for _ in 0..60 {
+            if is_so(&next(&*self.runtime.session(self.identity).await?)) {
+                return Ok(());
+            }
+            match self.runtime.advance(self.identity).await?.due {
+                Due::Now => {}
+                Due::Never | Due::At(_) => return Ok(()),
+            }
+        }
+        anyhow::bail!("it does not come to rest")
+    }
+
+    /// A plan that was written and read; the digest of its revision.
+    pub(crate) async fn ready(&self, strategy: Strategy) -> anyhow::Result<Digest> {
+        let plan = uuid::Uuid::now_v7().into();
+        self.ask(PersonCommand::StartPlan { plan, strategy, reads: Reads::Record }).await?;
+        self.ask(PersonCommand::Say { text: "plan it".into() }).await?;
+        self.drive().await?;
+        let session = self.runtime.session(self.identity).await?;
+        let head = session.plan().and_then(|plan| plan.current.as_ref()).context("a revision")?;
+        let digest = head.digest;
+        self.ask(PersonCommand::RecordShown { digest }).await?;
+        Ok(digest)
+    }
+
+    /// The word that approves it.
+    pub(crate) fn approve(&self, digest: Digest, start: Start) -> PersonCommand {
+        let plain = Approving::of(digest, self.runtime.terms());
+        let notes = vec!["mind the gap".to_owned()];
+        PersonCommand::Decide(Decision::Approve(Approving { notes, start, ..plain }))
+    }
+}
+
+struct ByHand;
+
+impl Lane for ByHand {
+    fn wake(&self, _: &SessionIdentity, _: Seq, _: Due) {}
+}
+
+/// Plans one write, plans it anew whenever it is spoken to, and makes it when it executes.
+struct Planner;
+
+#[async_trait]
+impl Model for Planner {
+    async fn answer(
+        &self,
+        request: &ModelRequest,
+        _: OnPreview<'_>,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let has = |name: &str| request.tools.iter().any(|tool| tool.name == name);
+        let call = |tool: &str, arguments: Value| WireCall {
+            wire_id: format!("w{tool}"),
+            tool: tool.into(),
+            arguments: arguments.to_string(),
+        };
+        let write = || call("put", json!({"path": "a.txt", "content": "x"}));
+        let answered = matches!(request.messages.last(), Some(Message::Tool { .. }));
+        let spoken =
+            request.messages.iter().filter(|said| matches!(said, Message::User(_))).count();
+        let calls = if answered {
+            Vec::new()
+        } else if has("plan_report") {
+            vec![write()]
+        } else if has("plan_finalize") {
+            vec![write(), call("plan_finalize", json!({"summary": "one file"}))]
+        } else if has("plan_set_content") {
+            let more = "\nOnce more.".repeat(spoken - 1);
+            let markdown = format!("{DOCUMENT}{more}");
+            vec![call("plan_set_content", json!({"plan_markdown": markdown}))]
+        } else {
+            Vec::new()
+        };
+        Ok(ModelAnswer { text: "so be it".into(), calls, usage: None })
+    }
+
+    fn window_tokens(&self) -> usize {
+        100_000
+    }
+
+    fn name(&self) -> String {
+        "planner".into()
+    }
+}
+
+/// One tool that changes things, and counts.
+#[derive(Default)]
+pub(crate) struct Counting {
+    /// Its schema, as a live server would change it.
+    pub(crate) schema: u32,
+    /// How often it was called.
+    pub(crate) ran: Arc<AtomicU32>,
+}
+
+#[async_trait]
+impl Toolbox for Counting {
+    fn tools(&self) -> Arc<Vec<Tool>> {
+        let parameters = match self.schema {
+            0 => json!({"type": "object"}),
+            other => json!({"type": "object", "title": other.to_string()}),
+        };
+        let (name, description, effect) = ("put".into(), "Put.".into(), Effect::Write);
+        let spec = ToolSpec { name, description, parameters, effect };
+        Arc::new(vec![Tool::new(spec, Repeat::AskFirst)])
+    }
+
+    fn check(&self, _: &str, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn run(&self, _: ToolRun) -> Ran {
+        self.ran.fetch_add(1, Ordering::SeqCst);
+        let (status, output) = (CallStatus::Done, "put".into());
+        Ran::Ended(CallResult { status, output, touched: Vec::new() })
+    }
+}
