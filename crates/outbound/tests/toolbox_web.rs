@@ -37,7 +37,8 @@ async fn server() -> SocketAddr {
 
 fn web(hosts: &[&str], also: &[SocketAddr]) -> WebToolbox {
     let hosts: BTreeSet<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
-    WebToolbox::new(hosts, Addresses { also: also.iter().copied().collect() }).unwrap()
+    WebToolbox::new(hosts, Addresses { also: also.iter().copied().collect(), lookup: None })
+        .unwrap()
 }
 
 async fn fetch(web: &WebToolbox, url: &str) -> (CallStatus, String, Vec<Touched>) {

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod binding;
 mod cluster_kill;
+mod escapes;
 mod kill;
 mod machine;
 mod mutants;
@@ -78,6 +79,15 @@ enum Proof {
         #[arg(long)]
         quick: bool,
     },
+    /// Links that are swapped, addresses in disguise, tools that change, outputs that give orders: nothing gets through.
+    Escapes {
+        /// The seed of the attempts.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// 1,000 swaps instead of 10,000.
+        #[arg(long)]
+        quick: bool,
+    },
     /// Mutants of the rules: the domain's suite catches each.
     Mutants {
         /// The first of them only.
@@ -101,6 +111,7 @@ fn main() -> ExitCode {
         Proof::ClusterKill { seed, quick } => cluster_kill::prove(seed, quick),
         Proof::Replay { seed, quick } => replay::prove(seed, if quick { 10 } else { 50 }),
         Proof::Binding { seed, quick } => binding::prove(seed, if quick { 1_000 } else { 100_000 }),
+        Proof::Escapes { seed, quick } => escapes::prove(seed, if quick { 1_000 } else { 10_000 }),
         Proof::Races { quick } => races::prove(quick),
         Proof::Mutants { quick } => mutants::prove(quick),
         Proof::Streams { quick } => streams::prove(quick),

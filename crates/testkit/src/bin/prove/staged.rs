@@ -23,8 +23,8 @@ use planwright_domain::{
 use planwright_outbound::{broadcast_in_process::InProcessBroadcast, clock_system::SystemClock};
 use planwright_runtime::{
     ports::{
-        Journal, Lane, Message, Model, ModelAnswer, ModelRequest, OnPreview, Ran, Tool, ToolRun,
-        Toolbox, WireCall, default_profiles,
+        Journal, Lane, Message, Model, ModelAnswer, ModelRequest, OnPreview, Profiles, Ran, Tool,
+        ToolRun, Toolbox, WireCall, default_profiles,
     },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
@@ -33,14 +33,25 @@ use serde_json::{Value, json};
 /// The document that the planner writes first.
 pub(crate) const DOCUMENT: &str = "---\ntools: put\n---\n# One file\n\n1. Put it.\n";
 
-/// A runtime over this journal, with these tools. Nobody wakes anybody: the proof acts itself.
+/// A runtime over this journal, with these tools and the planner. Nobody wakes anybody: the proof acts itself.
 pub(crate) fn runtime(journal: Arc<dyn Journal>, toolbox: Arc<dyn Toolbox>) -> Runtime {
     let model: Arc<dyn Model> = Arc::new(Planner);
+    let profiles = default_profiles(&model);
+    runtime_with(journal, toolbox, model, profiles)
+}
+
+/// The same, with a model and profiles of its own.
+pub(crate) fn runtime_with(
+    journal: Arc<dyn Journal>,
+    toolbox: Arc<dyn Toolbox>,
+    model: Arc<dyn Model>,
+    profiles: Profiles,
+) -> Runtime {
     let ports = Ports {
         journal,
         lane: Arc::new(ByHand),
         broadcast: Arc::new(InProcessBroadcast::default()),
-        profiles: default_profiles(&model),
+        profiles,
         model,
         toolbox,
         clock: Arc::new(SystemClock),
