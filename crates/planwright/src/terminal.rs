@@ -439,7 +439,8 @@ impl Terminal {
             visible(&revision.title),
             revision.number
         );
-        for (at, line) in revision.markdown.lines().enumerate() {
+        // Only the line feed ends a line: a carriage return is something to be seen.
+        for (at, line) in revision.markdown.split_terminator('\n').enumerate() {
             text.push_str(&format!("{DIM}{:>4}{DIM:#}  {}\n", at + 1, visible(line)));
         }
         if view.current && !view.allows.is_empty() {
@@ -576,7 +577,7 @@ fn label(call: &RequestedCall) -> String {
     }
 }
 
-/// Text in which nothing hides: control, zero-width and direction marks are written out.
+/// Text in which nothing hides: control, zero-width, filling, tagging and direction marks are written out.
 #[must_use]
 pub fn visible(text: &str) -> String {
     text.chars()
@@ -584,10 +585,17 @@ pub fn visible(text: &str) -> String {
             '\n' | '\t' => character.to_string(),
             control if control.is_control() => format!("⟨U+{:04X}⟩", control as u32),
             '\u{200B}'..='\u{200F}'
-            | '\u{202A}'..='\u{202E}'
-            | '\u{2060}'..='\u{2069}'
+            | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}'
             | '\u{FEFF}'
-            | '\u{00AD}' => {
+            | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{00AD}'
+            | '\u{061C}'
+            | '\u{115F}'..='\u{1160}'
+            | '\u{180B}'..='\u{180F}'
+            | '\u{3164}'
+            | '\u{FFA0}'
+            | '\u{E0000}'..='\u{E0FFF}' => {
                 format!("⟨U+{:04X}⟩", character as u32)
             }
             plain => plain.to_string(),

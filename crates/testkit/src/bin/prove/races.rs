@@ -31,7 +31,7 @@ use planwright_runtime::{
 };
 use planwright_testkit::servers::Postgres;
 
-use crate::staged::{Counting, DOCUMENT, Staged, ada, runtime, talk};
+use crate::staged::{Counting, Staged, ada, document, runtime, talk};
 
 mod gated;
 mod turnstile;
@@ -340,7 +340,7 @@ impl Race {
             Self::StopStep | Self::SupersedeStep => {
                 staged.ask(approve()).await?;
                 staged.drive_until(|next| matches!(next, Next::RunCalls(_))).await?;
-                let markdown = format!("{DOCUMENT}\n2. Put another.\n");
+                let markdown = format!("{}\n2. Put another.\n", document("put"));
                 let edit = PersonCommand::EditPlan {
                     base: Some(digest),
                     markdown,

@@ -30,8 +30,10 @@ use planwright_runtime::{
 };
 use serde_json::{Value, json};
 
-/// The document that the planner writes first.
-pub(crate) const DOCUMENT: &str = "---\ntools: put\n---\n# One file\n\n1. Put it.\n";
+/// The document that the planner writes first, for this tool.
+pub(crate) fn document(tool: &str) -> String {
+    format!("---\ntools: {tool}\n---\n# One file\n\n1. Put it.\n")
+}
 
 /// A runtime over this journal, with these tools and the planner. Nobody wakes anybody: the proof acts itself.
 pub(crate) fn runtime(journal: Arc<dyn Journal>, toolbox: Arc<dyn Toolbox>) -> Runtime {
@@ -150,7 +152,9 @@ impl Model for Planner {
             tool: tool.into(),
             arguments: arguments.to_string(),
         };
-        let write = || call("put", json!({"path": "a.txt", "content": "x"}));
+        let tool = request.tools.iter().find(|tool| !tool.name.starts_with("plan_"));
+        let tool = tool.map_or("put", |tool| tool.name.as_str());
+        let write = || call(tool, json!({"text": "x"}));
         let answered = matches!(request.messages.last(), Some(Message::Tool { .. }));
         let spoken =
             request.messages.iter().filter(|said| matches!(said, Message::User(_))).count();
@@ -162,7 +166,7 @@ impl Model for Planner {
             vec![write(), call("plan_finalize", json!({"summary": "one file"}))]
         } else if has("plan_set_content") {
             let more = "\nOnce more.".repeat(spoken - 1);
-            let markdown = format!("{DOCUMENT}{more}");
+            let markdown = format!("{}{more}", document(tool));
             vec![call("plan_set_content", json!({"plan_markdown": markdown}))]
         } else {
             Vec::new()

@@ -1,0 +1,78 @@
+//! A tool of a server that is alive, and changes its schema between approve and execute.
+
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc};
+
+use fastrand::Rng;
+use planwright_domain::plan::Strategy;
+use planwright_outbound::{
+    journal_sqlite::SqliteJournal,
+    toolbox_mcp::{McpServer, McpToolbox, Pins},
+};
+use planwright_runtime::{ports::Toolbox, runtime::Runtime};
+
+use super::{goes_on, hold};
+use crate::staged::{Staged, runtime, talk};
+
+/// A server that writes every call into its own ledger.
+pub(super) struct Server {
+    home: tempfile::TempDir,
+    toolbox: Arc<dyn Toolbox>,
+    runtime: Runtime,
+    plans: u32,
+}
+
+impl Server {
+    /// Starts one, and shows that an unchanged plan runs.
+    pub(super) async fn start() -> anyhow::Result<Self> {
+        let home = tempfile::Builder::new().prefix("planwright-live-").tempdir()?;
+        let toolbox = toolbox(&home)?;
+        toolbox.refresh().await;
+        let journal = Arc::new(SqliteJournal::open(&home.path().join("journal.sqlite"))?);
+        let runtime = runtime(journal, toolbox.clone());
+        let mut server = Self { home, toolbox, runtime, plans: 0 };
+        anyhow::ensure!(server.noted_by(None).await? > 0, "an unchanged plan runs nothing");
+        Ok(server)
+    }
+
+    /// Changes the schema under an approved plan; what ran all the same.
+    pub(super) async fn changes(&mut self, rng: &mut Rng) -> anyhow::Result<Option<String>> {
+        let words: String = (0..rng.usize(1..9)).map(|_| rng.alphanumeric()).collect();
+        let noted = self.noted_by(Some(&words)).await?;
+        Ok((noted > 0).then(|| format!("a live schema that says {words:?}")))
+    }
+
+    /// How many calls a plan made that was approved before this change.
+    async fn noted_by(&mut self, change: Option<&str>) -> anyhow::Result<usize> {
+        self.plans += 1;
+        let identity = talk(&format!("live-{:06}", self.plans));
+        let staged = Staged { runtime: &self.runtime, identity: &identity };
+        let strategy =
+            if self.plans.is_multiple_of(2) { Strategy::Document } else { Strategy::Collect };
+        hold(&staged, strategy).await?;
+        let before = self.noted();
+        if let Some(words) = change {
+            fs::write(self.home.path().join("changed"), words)?;
+        }
+        goes_on(&staged).await;
+        let noted = self.noted() - before;
+        let _ = fs::remove_file(self.home.path().join("changed"));
+        self.toolbox.refresh().await;
+        Ok(noted)
+    }
+
+    fn noted(&self) -> usize {
+        fs::read_to_string(self.home.path().join("ledger")).unwrap_or_default().lines().count()
+    }
+}
+
+fn toolbox(home: &tempfile::TempDir) -> anyhow::Result<Arc<dyn Toolbox>> {
+    let server = std::env::current_exe()?.with_file_name("strict-mcp");
+    let words: [PathBuf; 3] = [server, home.path().join("ledger"), home.path().join("changed")];
+    let child = McpServer::Child {
+        command: words.iter().map(|path| path.display().to_string()).collect(),
+        environment: BTreeMap::new(),
+        directory: home.path().to_owned(),
+    };
+    let pins = Arc::new(Pins::open(home.path().join("pins"))?);
+    Ok(Arc::new(McpToolbox::new("strict", child, BTreeMap::new(), pins)))
+}
