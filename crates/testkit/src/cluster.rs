@@ -292,6 +292,12 @@ impl Cluster {
         self.nodes[at].daemon = None;
     }
 
+    /// Whether a node has ended by itself.
+    #[must_use]
+    pub fn has_died(&mut self, at: usize) -> bool {
+        self.nodes[at].daemon.as_mut().is_none_or(Daemon::has_ended)
+    }
+
     /// Sends a node a signal.
     pub fn signal(&self, at: usize, signal: rustix::process::Signal) {
         if let Some(daemon) = &self.nodes[at].daemon {
