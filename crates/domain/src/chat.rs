@@ -221,10 +221,10 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
             Err(_) => return Err(bad("/plan skip", "needs the number of a step".into())),
         },
         "settle" => match split(rest) {
-            (call, "happened") if !call.is_empty() => {
+            (call, "happened") => {
                 ChatCommand::Act(Act::Settle { call: call.into(), verdict: Verdict::Happened })
             }
-            (call, "not") if !call.is_empty() => {
+            (call, "not") => {
                 ChatCommand::Act(Act::Settle { call: call.into(), verdict: Verdict::DidNotHappen })
             }
             _ => return Err(bad("/plan settle", "needs a call and then happened or not".into())),

@@ -130,6 +130,9 @@ fn what_is_no_command_is_refused_and_the_nearest_is_named() {
     insta::assert_snapshot!(parse("/plan on poems").unwrap_err(), @r#"/plan on knows document, collect and build, not "poems""#);
     insta::assert_snapshot!(parse("/plan show two").unwrap_err(), @r#"/plan show needs the number of a revision, not "two""#);
     insta::assert_snapshot!(parse("/plan changes").unwrap_err(), @"/plan changes needs the words of what should change");
+    insta::assert_snapshot!(parse("/plan edit").unwrap_err(), @"/plan edit needs the whole document");
+    insta::assert_snapshot!(parse("/plan replan").unwrap_err(), @"/plan replan needs the words of what should change");
+    insta::assert_snapshot!(parse("/plan settle happened").unwrap_err(), @"/plan settle needs a call and then happened or not");
     insta::assert_snapshot!(parse("/plan settle x maybe").unwrap_err(), @"/plan settle needs a call and then happened or not");
 }
 

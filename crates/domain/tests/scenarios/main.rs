@@ -24,3 +24,4 @@ mod seed_000;
 mod seed_001;
 mod seed_003;
 mod turns;
+mod words;

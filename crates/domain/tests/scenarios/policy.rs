@@ -150,3 +150,45 @@ fn the_log_says_who_where_on_what_and_how_the_gate_ruled() {
         ]
     );
 }
+
+#[test]
+fn every_rule_of_a_policy_is_in_its_digest() {
+    let plain = Policy::default();
+    let rules = [
+        Policy { people: ["ada".to_owned()].into(), ..plain.clone() },
+        Policy { surfaces: ["ada".to_owned()].into(), ..plain.clone() },
+        Policy { remind_micros: Some(HOUR), ..plain.clone() },
+        Policy { expires_micros: Some(HOUR), ..plain.clone() },
+    ];
+    let digests: std::collections::BTreeSet<_> = rules.iter().map(Policy::digest).collect();
+    assert_eq!((plain.digest(), digests.len()), (None, 4));
+    assert!(!digests.contains(&None));
+}
+
+#[test]
+fn a_question_is_anchored_in_the_log_and_a_leased_call_waits_for_the_next_decision() {
+    let is_anchored =
+        |world: &World| matches!(world.events.last(), Some(SessionEvent::Logged { .. }));
+    let asks = a_session().says("x").turn_starts().answers("", vec![write("a")]).calls_start();
+    assert!(is_anchored(&asks));
+    let leased = running().answers("", vec![write("a")]).calls_start();
+    assert_eq!((leased.session.open.len(), is_anchored(&leased)), (1, false));
+}
+
+#[test]
+fn the_log_tells_a_denial_from_a_question_that_nobody_answered() {
+    let asks = || a_session().says("x").turn_starts().answers("", vec![write("a")]).calls_start();
+    let verdicts = |world: &World| -> Vec<String> {
+        let entries = world.events.iter().filter_map(Entry::of);
+        entries
+            .filter(|entry| entry.kind == "permission_decided")
+            .map(|entry| entry.verdict)
+            .collect()
+    };
+    assert_eq!(verdicts(&asks().permitted(Permit::Deny)), ["denied"]);
+    let mut world = asks();
+    let call = world.session.ask.as_ref().unwrap().call;
+    world.now = world.now.plus_micros(2 * ASK_MICROS);
+    world.system(SystemCommand::ExpireAsk { call }).unwrap();
+    assert_eq!(verdicts(&world), ["denied: nobody decided in time"]);
+}

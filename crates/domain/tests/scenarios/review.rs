@@ -1,7 +1,7 @@
 //! What a reviewer reads: the changes, by line, without the noise of renumbering.
 
 use planwright_domain::{
-    diff::{Change, rows},
+    diff::{Change, PartChange, parts, rows},
     plan::review::Comment,
     prompt::{changes_opening, execution_opening},
     session::SessionEvent,
@@ -40,6 +40,53 @@ fn a_number_that_is_no_ordinal_counts() {
         changed("2026 was fine\n", "2025 was fine\n"),
         ["- 2026 was fine", "+ 2025 was fine"]
     );
+}
+
+#[test]
+fn an_ordinal_is_one_to_three_digits_and_a_mark() {
+    for (before, after) in [
+        ("2026. was fine\n", "2025. was fine\n"),
+        ("12 monkeys\n", "13 monkeys\n"),
+        (". a\n", "1. a\n"),
+        ("1.a\n", "2.a\n"),
+    ] {
+        assert_eq!(changed(before, after).len(), 2, "{before}");
+    }
+    assert_eq!(changed("998. a\n", "999. a\n"), Vec::<String>::new());
+}
+
+fn became(before: &str, after: &str) -> Vec<(String, PartChange)> {
+    parts(before, after).into_iter().map(|part| (part.title, part.change)).collect()
+}
+
+fn named(parts: &[(&str, PartChange)]) -> Vec<(String, PartChange)> {
+    parts.iter().map(|(title, change)| ((*title).to_owned(), *change)).collect()
+}
+
+#[test]
+fn a_part_with_the_same_title_or_much_the_same_words_is_one_that_changed() {
+    let (before, after) = ("# Copy\none\ntwo\nthree\n", "# Copy\nx\ny\nz\nquite other\n");
+    assert_eq!(became(before, after), named(&[("Copy", PartChange::Changed)]));
+    let (before, after) = ("# Copy\none\ntwo\nthree\n", "# Move\none\ntwo\nthree\n");
+    assert_eq!(became(before, after), named(&[("Move", PartChange::Changed)]));
+    let (before, after) = ("# Copy\none\n", "# Move\nother words\n");
+    assert_eq!(
+        became(before, after),
+        named(&[("Move", PartChange::Added), ("Copy", PartChange::Removed)])
+    );
+}
+
+#[test]
+fn parts_begin_at_headings_and_at_entries_of_any_outermost_list() {
+    let text = "# A\n- one\n  - inner\n* two\n3. three\n    4. inner\nmore\n## Step 5: five\n## Step x: six\n";
+    let same = ["A", "one", "two", "three", "five", "Step x: six"];
+    assert_eq!(became(text, text), named(&same.map(|title| (title, PartChange::Same))));
+}
+
+#[test]
+fn what_is_fenced_is_no_heading_until_a_fence_as_long_closes_it() {
+    let text = "# A\n````\n```\n# not one\n````\n# B\n```\n# nor this\n`````\n# C\n";
+    assert_eq!(became(text, text), named(&["A", "B", "C"].map(|title| (title, PartChange::Same))));
 }
 
 #[test]

@@ -1,0 +1,257 @@
+//! What is said of a session: to the model, to people, and in lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planwright_domain::{
+    command::{Decision, Ending, PersonCommand, Verdict},
+    digest::Digest,
+    effect::{Aim, Declared, Effect, Envelope, PathLease},
+    id::Seq,
+    identity::ConversationKey,
+    limits,
+    next::{Next, Waiting, next, waiting},
+    outcome::{PlanCard, TurnOutcome, quick_commands},
+    plan::Strategy,
+    prompt::{plan_line, plan_paragraph, step_opening},
+    refusal::Refusal,
+    tools::{self, ToolSpec},
+    turn::event::{TurnEnd, TurnEvent},
+};
+
+use crate::given::*;
+
+fn paragraph(world: &World) -> String {
+    plan_paragraph(&world.session, world.session.turn.as_ref().unwrap()).unwrap()
+}
+
+#[test]
+fn the_paragraph_says_what_this_turn_may_do_with_the_plan() {
+    assert!(paragraph(&running()).starts_with("You are executing an approved plan"));
+    assert!(paragraph(&building()).starts_with("You do step 1 of an approved plan"));
+    // A talk beside a held plan executes nothing.
+    let beside = held().says("how is it going?").turn_starts();
+    assert!(paragraph(&beside).starts_with("Plan work is active; the plan is Approved."));
+    let collects = a_session().plan_on_with(Strategy::Collect).says("plan it").turn_starts();
+    assert!(paragraph(&collects).contains("they are recorded, not run"));
+    let waits = collected().says("and?").turn_starts();
+    assert!(paragraph(&waits).contains("the plan is Ready; plan_get loads it. Propose steps"));
+    let failed = replaying().calls_start().the_process_dies().says("and?").turn_starts();
+    assert_eq!(paragraph(&failed), "Plan work is active; the plan is Paused; plan_get loads it.");
+}
+
+#[test]
+fn a_step_opens_with_what_was_done_before_it_and_its_own_words() {
+    let results: BTreeMap<_, _> = [(1, "copied".to_owned())].into();
+    let text = step_opening(&a_task(2, "writer"), &results);
+    assert_eq!(text, "Step 1: copied\nDo step 2 now, and no other: do it\n\nwith care\n");
+}
+
+#[test]
+fn a_plan_is_one_line_in_a_list() {
+    assert_eq!(plan_line(collecting().plan()), "Drafting · nothing written yet");
+    let world = ready();
+    let line = format!("Ready · rev 1 · {} · Move the photos", world.digest().short());
+    assert_eq!(plan_line(world.plan()), line);
+}
+
+#[test]
+fn a_card_says_how_each_step_came_out_and_which_is_in_doubt() {
+    let rows = |world: &World| -> Vec<_> {
+        let card = PlanCard::of(&world.session, &Envelope::default()).unwrap();
+        card.steps.into_iter().map(|step| (step.number, step.words, step.came_out)).collect()
+    };
+    let row = |number, came_out: Option<&str>| {
+        (number, "write_file".to_owned(), came_out.map(str::to_owned))
+    };
+    let first = replaying().calls_start().calls_give(&wrote("a.txt"));
+    assert_eq!(rows(&first), [row(1, Some("done")), row(2, None)]);
+    let second = first.calls_start().the_process_dies();
+    assert_eq!(rows(&second), [row(1, Some("done")), row(2, Some("in doubt"))]);
+}
+
+#[test]
+fn what_a_person_can_say_next_fits_where_the_plan_stands() {
+    let offers = |world: World| quick_commands(&world.session).join(" ");
+    assert_eq!(offers(withdrawn()), "/plan status /plan off");
+    assert_eq!(offers(held()), "/plan resume /plan off");
+    let steps = collected().shown();
+    let hold = steps.approve_command(steps.digest(), planwright_domain::command::Start::Hold);
+    assert_eq!(offers(steps.does(hold)), "/plan resume /plan skip <step> /plan off");
+    assert_eq!(offers(running()), "/plan stop /stop");
+}
+
+#[test]
+fn only_an_open_revision_waits_for_a_decision() {
+    assert_eq!(waiting(&ready().session), Some(Waiting::Decision));
+    assert_eq!(waiting(&withdrawn().session), None);
+}
+
+#[test]
+fn a_session_rests_when_only_a_person_can_move_it() {
+    let asks = a_session().says("x").turn_starts().answers("", vec![write("a")]).calls_start();
+    for rests in [a_session(), ready(), held(), in_doubt(), asks] {
+        assert!(next(&rests.session).is_rest(), "{:?}", next(&rests.session));
+    }
+    let opens = running().answers("", vec![write("a"), get()]);
+    let moves = [
+        a_session().says("x"),
+        running(),
+        running().model_is_asked(),
+        opens.clone(),
+        opens.calls_start(),
+        collecting().says("x").turn_starts().answers("", vec![get()]),
+    ];
+    for moving in moves {
+        assert!(!next(&moving.session).is_rest(), "{:?}", next(&moving.session));
+    }
+}
+
+#[test]
+fn a_turn_that_planned_tells_of_its_own_plan_and_no_other() {
+    let status = |world: &World, plan| {
+        let outcome = TurnOutcome::of(&TurnEnd::Planned { plan }, &world.session, "");
+        let TurnOutcome::Plan { status, .. } = outcome else { panic!("{outcome:?}") };
+        status
+    };
+    let first = ready();
+    let plan = first.plan().id;
+    let ended = first.ends(Ending::Off);
+    assert_eq!(status(&ended, plan), "Cancelled");
+    let second = ended.plan_on();
+    assert_eq!(status(&second, plan), "Cancelled");
+    let third = second.ends(Ending::Off).plan_on();
+    assert_eq!(status(&third, plan), "Superseded");
+}
+
+#[test]
+fn a_turn_beside_the_execution_did_not_plan() {
+    // The execution waits in the queue while a talk is open.
+    let beside = ready().says("hm").turn_starts().shown();
+    let command =
+        beside.approve_command(beside.digest(), planwright_domain::command::Start::AtOnce);
+    let beside = beside.does(command);
+    let planned = |world: &World| world.session.turn.as_ref().and_then(|turn| turn.planned);
+    assert_eq!(planned(&beside.clone().does(PersonCommand::PausePlan)), None);
+    assert_eq!(planned(&beside.ends(Ending::Done)), None);
+    // An empty draft ends by the model's word, in a turn that executes nothing.
+    let empty = a_session()
+        .plan_on_with(Strategy::Collect)
+        .says("plan it")
+        .turn_starts()
+        .answers("", vec![finalize()])
+        .plan_tools_run()
+        .answers("nothing to do", vec![]);
+    let end = empty.events.iter().rev().find_map(|event| match event {
+        planwright_domain::session::SessionEvent::Turn(TurnEvent::TurnFinished { end, .. }) => {
+            Some(end.clone())
+        }
+        _ => None,
+    });
+    assert!(matches!(end, Some(TurnEnd::Planned { .. })), "{end:?}");
+}
+
+#[test]
+fn a_doubt_can_be_denied_from_its_deadline_on() {
+    let settled = |early: i64| {
+        let mut world = in_doubt();
+        let (call, doubt) = world.session.doubts.iter().next().unwrap();
+        let (call, deadline) = (*call, doubt.deadline);
+        // Asking takes one thousandth of a second in every scenario.
+        world.now = deadline.plus_micros(-1_000 - early);
+        let settle = Decision::SettleDoubt { call, verdict: Verdict::DidNotHappen };
+        world.person(PersonCommand::Decide(settle)).map(drop)
+    };
+    assert_eq!(settled(1), Err(Refusal::DoubtTooFresh));
+    assert_eq!(settled(0), Ok(()));
+}
+
+#[test]
+fn what_was_only_too_late_is_not_kept_as_an_answer() {
+    assert!(!Refusal::MovedOn { what: "x".into() }.is_final());
+    assert!(Refusal::EmptyMessage.is_final() && Refusal::DoubtTooFresh.is_final());
+}
+
+#[test]
+fn revisions_are_found_by_their_numbers() {
+    let world = new_content(ready());
+    let seqs: Vec<_> = (0..4).map(|number| world.plan().revision_seq(number)).collect();
+    assert!(matches!(&seqs[..], [None, Some(first), Some(second), None] if first < second));
+    let at = |seq: Seq| world.events[seq.0 as usize - 1].kind();
+    assert_eq!(seqs[1].map(at), Some("revision_added"));
+}
+
+#[test]
+fn names_are_written_as_they_are_read() {
+    assert_eq!(
+        (Seq(7).to_string(), format!("{:?}", Digest([0xab; 32]))),
+        ("7".into(), "Digest(abababab)".into())
+    );
+    assert_eq!(ConversationKey::new("talk-0001").unwrap().as_str(), "talk-0001");
+    let aim = Aim { paths: ["a/b".to_owned()].into(), hosts: ["example.org".to_owned()].into() };
+    assert_eq!(aim.in_words(), "a/b, example.org");
+}
+
+#[test]
+fn a_lease_of_no_paths_is_a_lease_of_none() {
+    let paths = |paths: &[&str]| {
+        let paths: BTreeSet<_> = paths.iter().map(|path| (*path).to_owned()).collect();
+        let declared = Declared { paths, ..Declared::default() };
+        declared.lease(&schemas(), planwright_domain::time::Time(0)).paths
+    };
+    assert_eq!(paths(&[]), PathLease::Nothing);
+    assert_eq!(paths(&["./", "a"]), PathLease::Workspace);
+    assert_eq!(paths(&["a/"]), PathLease::Under(["a/".to_owned()].into()));
+}
+
+#[test]
+fn the_limits_are_those_that_are_published() {
+    const KIB: usize = 1_024;
+    let bytes = [
+        (limits::PLAN_MARKDOWN_BYTES_MAX, 256 * KIB),
+        (limits::MESSAGE_BYTES_MAX, 256 * KIB),
+        (limits::COMMENT_BYTES_MAX, 8 * KIB),
+        (limits::STEP_BYTES_MAX, 64 * KIB),
+        (limits::METADATA_BYTES_MAX, 2 * KIB),
+        (limits::SUMMARY_BYTES_MAX, 8 * KIB),
+        (limits::TOOL_OUTPUT_BYTES_MAX, 64 * KIB),
+        (limits::KEPT_OUTPUT_BYTES_MAX, 16 * KIB * KIB),
+    ];
+    for (limit, published) in bytes {
+        assert_eq!(limit, published);
+    }
+    assert_eq!(limits::RETRY_WAIT_MICROS_MAX, 60_000_000);
+    assert!(matches!(next(&a_session().session), Next::Nothing));
+}
+
+#[test]
+fn the_digest_of_a_tool_is_that_of_all_it_says_whatever_the_order_of_its_keys() {
+    let digest = |name: &str, description: &str, parameters: &str| {
+        let parameters = serde_json::from_str(parameters).unwrap();
+        let (name, description) = (name.into(), description.into());
+        ToolSpec { name, description, parameters, effect: Effect::Read }.schema_digest()
+    };
+    let plain =
+        r#"{"type": "object", "properties": {"a": {"type": "string", "enum": ["x", "y"]}}}"#;
+    let turned =
+        r#"{"properties": {"a": {"enum": ["x", "y"], "type": "string"}}, "type": "object"}"#;
+    assert_eq!(digest("t", "d", plain), digest("t", "d", turned));
+    let others = [
+        digest("t", "d", plain),
+        digest("u", "d", plain),
+        digest("t", "e", plain),
+        digest("t", "d", &plain.replace("\"y\"", "\"z\"")),
+        digest("t", "d", &plain.replace("[\"x\", \"y\"]", "[\"y\", \"x\"]")),
+        digest("t", "d", &plain.replace("\"a\"", "\"b\"")),
+        digest("t", "d", "null"),
+    ];
+    assert_eq!(others.into_iter().collect::<BTreeSet<_>>().len(), 7);
+}
+
+#[test]
+fn plan_tools_are_known_by_their_names() {
+    for (name, known) in
+        [("plan_get", true), ("plan_submit", true), ("plan_approve", false), ("", false)]
+    {
+        assert_eq!(tools::is_plan_tool(name), known, "{name}");
+    }
+}
