@@ -61,10 +61,6 @@ impl Approval {
             .number("notes", self.notes.len() as u64);
         let encoder = self.notes.iter().fold(encoder, |encoder, note| encoder.field("note", note));
         let encoder = self.envelope.encode(encoder);
-        // Records of the first version have neither.
-        if self.policy < 2 {
-            return encoder.digest();
-        }
         let on_failure = match self.on_failure {
             OnFailure::Stop => "stop",
             OnFailure::Continue => "continue",

@@ -15,7 +15,10 @@ use planwright_domain::{
     prompt::{plan_line, plan_paragraph, step_opening},
     refusal::Refusal,
     tools::{self, ToolSpec},
-    turn::event::{TurnEnd, TurnEvent},
+    turn::{
+        Usage,
+        event::{TurnEnd, TurnEvent},
+    },
 };
 
 use crate::given::*;
@@ -254,4 +257,27 @@ fn plan_tools_are_known_by_their_names() {
     {
         assert_eq!(tools::is_plan_tool(name), known, "{name}");
     }
+}
+
+#[test]
+fn usage_adds_up_and_nothing_is_not_written_down() {
+    let some = Usage { input: 3, output: 5, cost_micros: 7 };
+    assert_eq!(Usage::tokens(3, 5), Usage { cost_micros: 0, ..some });
+    let more = Usage { input: 10, output: 20, cost_micros: 30 };
+    assert_eq!(some.plus(more), Usage { input: 13, output: 25, cost_micros: 37 });
+    let written = |usage| serde_json::to_value(usage).unwrap();
+    assert_eq!(written(some), serde_json::json!({"input": 3, "output": 5, "cost_micros": 7}));
+    assert_eq!(written(Usage::tokens(3, 5)), serde_json::json!({"input": 3, "output": 5}));
+}
+
+#[test]
+fn a_list_of_metadata_may_have_fifty_entries_and_no_more() {
+    let answer = |many: usize| {
+        let entries = vec!["an entry"; many];
+        let risks = tool("plan_set_metadata", serde_json::json!({"risks": entries}));
+        let world = a_session().plan_on_with(Strategy::Build).says("plan it").turn_starts();
+        let world = world.answers("", vec![create(), risks]).plan_tools_run();
+        world.plan().draft.as_ref().map(|draft| draft.brief.risks.len())
+    };
+    assert_eq!((answer(50), answer(51)), (Some(50), Some(0)));
 }
