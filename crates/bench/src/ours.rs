@@ -24,8 +24,9 @@ use planwright_outbound::{
 use planwright_runtime::{
     inbound::{Reply, Spoken},
     ports::{
-        Broadcast, Journal, Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall,
-        default_profiles,
+        journal::Journal,
+        model::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall, default_profiles},
+        signal::Broadcast,
     },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };

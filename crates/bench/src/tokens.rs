@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use planwright_domain::{identity::SessionIdentity, tools::ToolSpec};
-use planwright_runtime::ports::ModelRequest;
+use planwright_runtime::ports::model::ModelRequest;
 use serde_json::json;
 use tiktoken_rs::o200k_base;
 

@@ -10,7 +10,7 @@ use planwright_domain::{
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
     dispatch::dispatch,
-    ports::{Answer, Journal as _},
+    ports::journal::{Answer, Journal as _},
 };
 use uuid::Uuid;
 
@@ -107,7 +107,7 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
 }
 
 async fn timed(
-    asked: impl Future<Output = Result<Answer, planwright_runtime::ports::JournalError>>,
+    asked: impl Future<Output = Result<Answer, planwright_runtime::ports::journal::JournalError>>,
 ) -> anyhow::Result<f64> {
     let begun = Instant::now();
     match asked.await? {

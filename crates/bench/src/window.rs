@@ -11,7 +11,7 @@ use planwright_domain::{
     identity::SessionIdentity,
     turn::{CallResult, CallStatus},
 };
-use planwright_runtime::ports::{Ran, Tool, ToolRun, Toolbox};
+use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
 
 use crate::measure::{Judged, close, median};
 

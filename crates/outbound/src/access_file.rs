@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use planwright_domain::{digest::Digest, time::Time};
-use planwright_runtime::ports::{Access, AccessError, Grant};
+use planwright_runtime::ports::access::{Access, AccessError, Grant};
 use uuid::Uuid;
 
 use crate::passphrase;

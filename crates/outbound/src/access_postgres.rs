@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use planwright_domain::digest::Digest;
-use planwright_runtime::ports::{Access, AccessError, Grant};
+use planwright_runtime::ports::access::{Access, AccessError, Grant};
 use uuid::Uuid;
 
 use crate::{

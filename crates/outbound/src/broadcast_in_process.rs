@@ -1,7 +1,7 @@
 //! Telling watchers in the same process.
 
 use planwright_domain::identity::SessionIdentity;
-use planwright_runtime::ports::{Broadcast, Signal, Subscription};
+use planwright_runtime::ports::signal::{Broadcast, Signal, Subscription};
 
 use crate::ears::Ears;
 

@@ -15,7 +15,7 @@ use std::{
 use async_nats::{Client, ConnectOptions, Event};
 use futures_util::StreamExt as _;
 use planwright_domain::{digest::Digest, identity::SessionIdentity};
-use planwright_runtime::ports::{Broadcast, Signal, Subscription};
+use planwright_runtime::ports::signal::{Broadcast, Signal, Subscription};
 use tokio::sync::mpsc;
 
 use crate::ears::Ears;

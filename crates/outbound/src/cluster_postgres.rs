@@ -2,7 +2,7 @@
 
 use deadpool_postgres::Pool;
 use planwright_domain::time::Time;
-use planwright_runtime::ports::JournalError;
+use planwright_runtime::ports::journal::JournalError;
 
 use crate::{
     journal::engine,

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use planwright_domain::identity::SessionIdentity;
-use planwright_runtime::ports::{Signal, Subscription};
+use planwright_runtime::ports::signal::{Signal, Subscription};
 use tokio::sync::broadcast;
 
 /// How many signals a slow ear may lag behind before it is told that it missed some.

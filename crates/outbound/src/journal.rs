@@ -8,7 +8,7 @@ use planwright_domain::{
     time::Time,
     turn::event::{Arrival, TurnEvent},
 };
-use planwright_runtime::ports::{Answer, JournalError, Pointer, Recorded};
+use planwright_runtime::ports::journal::{Answer, JournalError, Pointer, Recorded};
 
 pub(crate) mod codec;
 pub(crate) mod warm;

@@ -26,7 +26,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     failpoint,
-    ports::{
+    ports::journal::{
         Answer, Append, Archive, BackedOff, Decide, DueRow, Journal, JournalError, Pointer,
         Recorded, SessionRow, Stream, Undecided,
     },

@@ -18,7 +18,7 @@ use planwright_domain::{
     session::Session,
     time::Time,
 };
-use planwright_runtime::ports::{
+use planwright_runtime::ports::journal::{
     Answer, Append, Archive, BackedOff, Decide, DueRow, Journal, JournalError, Pointer, Recorded,
     SessionRow, Stream,
 };

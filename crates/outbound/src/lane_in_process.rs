@@ -18,7 +18,10 @@ use futures_util::FutureExt as _;
 use planwright_domain::{id::Seq, identity::SessionIdentity, next::Due, time::Time};
 use planwright_runtime::{
     failpoint,
-    ports::{BackedOff, JournalError, Lane},
+    ports::{
+        journal::{BackedOff, JournalError},
+        signal::Lane,
+    },
     runtime::Runtime,
 };
 use tokio::{

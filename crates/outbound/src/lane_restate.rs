@@ -13,7 +13,7 @@ use std::{
 };
 
 use planwright_domain::{id::Seq, identity::SessionIdentity, next::Due, time::Time};
-use planwright_runtime::{ports::Lane, runtime::Runtime};
+use planwright_runtime::{ports::signal::Lane, runtime::Runtime};
 use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},

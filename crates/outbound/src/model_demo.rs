@@ -7,7 +7,9 @@ use std::{
 
 use async_trait::async_trait;
 use planwright_domain::turn::{FailureKind, ModelFailure, Usage};
-use planwright_runtime::ports::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall};
+use planwright_runtime::ports::model::{
+    Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall,
+};
 use serde_json::json;
 
 /// The files that the story is about, with their contents.

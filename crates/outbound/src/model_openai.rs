@@ -12,7 +12,7 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{FailureKind, ModelFailure},
 };
-use planwright_runtime::ports::{
+use planwright_runtime::ports::model::{
     Message, Model, ModelAnswer, ModelRequest, OnPreview, Price, WireCall,
 };
 use reqwest::{Client, Response, StatusCode, header::HeaderMap};

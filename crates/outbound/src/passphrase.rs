@@ -4,7 +4,7 @@ use argon2::{
     Argon2,
     password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
 };
-use planwright_runtime::ports::AccessError;
+use planwright_runtime::ports::access::AccessError;
 
 /// The shortest passphrase.
 const LENGTH_MIN: usize = 8;

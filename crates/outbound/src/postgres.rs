@@ -5,7 +5,7 @@ use std::time::Duration;
 use deadpool_postgres::{
     Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime as PoolRuntime,
 };
-use planwright_runtime::ports::JournalError;
+use planwright_runtime::ports::journal::JournalError;
 use tokio_postgres::NoTls;
 
 use crate::journal::engine;

@@ -17,7 +17,7 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{CallResult, CallStatus},
 };
-use planwright_runtime::ports::{Ran, Tool, ToolRun, Toolbox};
+use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use serde_json::json;

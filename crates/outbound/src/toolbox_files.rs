@@ -16,7 +16,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     failpoint,
-    ports::{Ran, Tool, ToolRun, Toolbox},
+    ports::toolbox::{Ran, Tool, ToolRun, Toolbox},
 };
 use regex::Regex;
 use serde::{Deserialize, de::DeserializeOwned};

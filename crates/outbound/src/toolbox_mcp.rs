@@ -21,7 +21,7 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{CallResult, CallStatus},
 };
-use planwright_runtime::ports::{Ran, Tool, ToolRun, Toolbox};
+use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
 use rmcp::{
     RoleClient, ServiceError, ServiceExt as _,
     model::{CallToolRequestParams, CallToolResult, ContentBlock},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use planwright_domain::effect::Aim;
-use planwright_runtime::ports::{Ran, Tool, ToolRun, Toolbox};
+use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
 
 /// Several toolboxes as one.
 pub struct ToolboxUnion {

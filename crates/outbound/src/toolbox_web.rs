@@ -18,7 +18,7 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{CallResult, CallStatus},
 };
-use planwright_runtime::ports::{Ran, Tool, ToolRun, Toolbox};
+use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
 use reqwest::{
     Client, Response, Url,
     dns::{Addrs, Name, Resolve, Resolving},

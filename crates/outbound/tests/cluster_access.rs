@@ -8,7 +8,7 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_outbound::{access_postgres::PostgresAccess, journal_postgres::PostgresJournal};
-use planwright_runtime::ports::{Access as _, Grant};
+use planwright_runtime::ports::access::{Access as _, Grant};
 use planwright_testkit::servers::Postgres;
 use uuid::Uuid;
 

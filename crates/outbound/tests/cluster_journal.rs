@@ -17,7 +17,7 @@ use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::Sql
 use planwright_runtime::{
     archive::{self, ArchiveError},
     dispatch::dispatch,
-    ports::{Answer, Archive, Journal, JournalError},
+    ports::journal::{Answer, Archive, Journal, JournalError},
 };
 use planwright_testkit::{journal_contract, journal_contract::Place, servers::Postgres};
 

@@ -15,7 +15,7 @@ use planwright_domain::{
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
     dispatch::dispatch,
-    ports::{Journal, JournalError},
+    ports::journal::{Journal, JournalError},
 };
 use planwright_testkit::{journal_contract, journal_contract::Place};
 

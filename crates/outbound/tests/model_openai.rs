@@ -13,7 +13,7 @@ use planwright_domain::{
     turn::{FailureKind, ModelFailure, Usage},
 };
 use planwright_outbound::model_openai::{OpenAiModel, OpenAiSettings};
-use planwright_runtime::ports::{Message, Model, ModelAnswer, ModelRequest, WireCall};
+use planwright_runtime::ports::model::{Message, Model, ModelAnswer, ModelRequest, WireCall};
 use planwright_testkit::scripted_model::{Said, ScriptedModel, Shape};
 use serde_json::json;
 

@@ -11,7 +11,7 @@ use planwright_domain::{
     turn::{CallResult, CallStatus},
 };
 use planwright_outbound::{data_directory::DataDirectory, toolbox_files::FileToolbox};
-use planwright_runtime::ports::{Ran, ToolRun, Toolbox};
+use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox};
 use serde_json::{Value, json};
 
 struct Workspace {

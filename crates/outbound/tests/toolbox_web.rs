@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, net::SocketAddr};
 
 use planwright_domain::{effect::Touched, identity::SessionIdentity, turn::CallStatus};
 use planwright_outbound::toolbox_web::{Addresses, WebToolbox, is_public};
-use planwright_runtime::ports::{Ran, ToolRun, Toolbox as _};
+use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

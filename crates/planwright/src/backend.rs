@@ -8,7 +8,10 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     inbound::Reply,
-    ports::{Recorded, SessionRow, Subscription},
+    ports::{
+        journal::{Recorded, SessionRow},
+        signal::Subscription,
+    },
     view::StatusView,
 };
 

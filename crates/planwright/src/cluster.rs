@@ -7,12 +7,12 @@ use planwright_outbound::{
     access_postgres::PostgresAccess, clock_system::SystemClock, cluster_postgres::PostgresNodes,
     journal_postgres::PostgresJournal, lane_restate::RestateAdmin,
 };
-use planwright_runtime::ports::{Clock as _, Journal as _};
+use planwright_runtime::ports::{Clock as _, journal::Journal as _};
 use serde_json::json;
 
 use crate::{
     args::{Args, ClusterCommand},
-    config::{ClusterConfig, without_secret},
+    config::cluster::{ClusterConfig, without_secret},
     exit::Exit,
     node::database,
     talk::Lines,

@@ -5,7 +5,7 @@ use std::{fs, sync::Arc, time::Duration};
 use planwright_domain::actor::Standing;
 use planwright_outbound::model_demo::{DemoModel, FILES};
 
-use planwright_runtime::ports::{Model, default_profiles};
+use planwright_runtime::ports::model::{Model, default_profiles};
 
 use crate::{
     backend::{Backend as _, Reach},

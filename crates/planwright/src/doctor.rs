@@ -10,7 +10,10 @@ use planwright_outbound::{
     model_openai::OpenAiModel,
     toolbox_files::FileToolbox,
 };
-use planwright_runtime::ports::{Journal as _, Message, Model as _, ModelRequest};
+use planwright_runtime::ports::{
+    journal::Journal as _,
+    model::{Message, Model as _, ModelRequest},
+};
 use serde_json::json;
 
 use crate::{

@@ -27,8 +27,10 @@ use planwright_outbound::{
 use planwright_runtime::{
     inbound::{Reply, Spoken},
     ports::{
-        AgentProfile, Model, Price, Profiles, Recorded, SessionRow, Subscription, Toolbox,
-        default_profiles,
+        journal::{Recorded, SessionRow},
+        model::{AgentProfile, Model, Price, Profiles, default_profiles},
+        signal::Subscription,
+        toolbox::Toolbox,
     },
     runtime::{Ports, Runtime},
     view::StatusView,

@@ -74,9 +74,10 @@ async fn act(
         Command::Demo { play } => demo::run(terminal, *play).await,
         Command::Doctor => doctor::run(args, terminal).await,
         Command::Config { schema } => {
-            let keys = config::keys();
-            let text = if *schema { format!("{:#}", config::schema()) } else { keys.join("\n") };
-            terminal.row(&text, config::schema);
+            let keys = config::keys::keys();
+            let text =
+                if *schema { format!("{:#}", config::keys::schema()) } else { keys.join("\n") };
+            terminal.row(&text, config::keys::schema);
             Ok(Exit::Fine)
         }
         Command::Status => up::status(terminal, &data).await,

@@ -20,7 +20,7 @@ use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     args::{Args, ClusterArgs},
-    config::{ClusterConfig, Config, ServerConfig},
+    config::{Config, ServerConfig, cluster::ClusterConfig},
     exit::Exit,
     installation::{WrapToolbox, agents, data_path},
     remote::ServerFile,

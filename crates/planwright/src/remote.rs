@@ -21,7 +21,10 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     inbound::Reply,
-    ports::{Preview, Recorded, SessionRow, Signal, Subscription},
+    ports::{
+        journal::{Recorded, SessionRow},
+        signal::{Preview, Signal, Subscription},
+    },
     view::StatusView,
 };
 use planwright_surfaces::http::{

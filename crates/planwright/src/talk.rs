@@ -8,7 +8,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     inbound::Reply,
-    ports::{Signal, Subscription},
+    ports::signal::{Signal, Subscription},
     runtime::fresh_id,
 };
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};

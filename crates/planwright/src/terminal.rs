@@ -25,7 +25,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     inbound::Reply,
-    ports::{Preview, Recorded},
+    ports::{journal::Recorded, signal::Preview},
     view::{AskView, CommentRow, DiffView, RevisionView, StatusView},
 };
 use serde_json::{Value, json};

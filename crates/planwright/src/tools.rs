@@ -12,12 +12,12 @@ use planwright_outbound::{
     toolbox_union::ToolboxUnion,
     toolbox_web::{Addresses, WebToolbox},
 };
-use planwright_runtime::ports::Toolbox;
+use planwright_runtime::ports::toolbox::Toolbox;
 use serde_json::json;
 
 use crate::{
     args::{Args, ToolsCommand},
-    config::{CommandConfig, Config},
+    config::{Config, tools::CommandConfig},
     exit::Exit,
     installation::data_path,
     terminal::Terminal,

@@ -16,7 +16,7 @@ use planwright_outbound::{
 use planwright_runtime::{
     archive::{self, Totals},
     audit::{self, Summary},
-    ports::Archive,
+    ports::journal::Archive,
 };
 use serde_json::json;
 

@@ -12,7 +12,7 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_runtime::{
-    ports::{Access, Grant},
+    ports::access::{Access, Grant},
     runtime::Runtime,
 };
 use planwright_surfaces::http::{self, App, HttpSettings, tokens::new_secret};

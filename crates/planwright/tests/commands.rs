@@ -19,7 +19,7 @@ use planwright_domain::{
     turn::{CallResult, CallStatus},
 };
 use planwright_outbound::toolbox_command::{CommandLimits, CommandToolbox, KEEPER, RUN_COMMAND};
-use planwright_runtime::ports::{Ran, ToolRun, Toolbox as _};
+use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use serde_json::json;
 
 const KEEPER_PROGRAM: &str = env!("CARGO_BIN_EXE_planwright");

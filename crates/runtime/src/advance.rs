@@ -27,8 +27,10 @@ use uuid::Uuid;
 use crate::{
     failpoint, history,
     ports::{
-        AgentProfile, Answer, JournalError, Model, ModelAnswer, ModelRequest, Preview, Price, Ran,
-        Signal, ToolRun,
+        journal::{Answer, JournalError},
+        model::{AgentProfile, Model, ModelAnswer, ModelRequest, Price},
+        signal::{Preview, Signal},
+        toolbox::{Ran, ToolRun},
     },
     replay,
     runtime::{Ports, Runtime, fresh_id, report_id},

@@ -18,7 +18,7 @@ use planwright_domain::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::ports::{Answer, Append, Archive, JournalError, Pointer, Recorded, Stream};
+use crate::ports::journal::{Answer, Append, Archive, JournalError, Pointer, Recorded, Stream};
 
 /// The form of the lines.
 const FORMAT: u32 = 1;

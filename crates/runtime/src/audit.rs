@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     archive::chained,
-    ports::{Archive, JournalError},
+    ports::journal::{Archive, JournalError},
 };
 
 /// How many events or sessions are read at once.

@@ -14,7 +14,7 @@ use planwright_domain::{
 
 use crate::{
     failpoint,
-    ports::{Answer, Append, Journal, JournalError, Undecided},
+    ports::journal::{Answer, Append, Journal, JournalError, Undecided},
 };
 
 /// Decides one command under the session's lock.

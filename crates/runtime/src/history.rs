@@ -29,7 +29,10 @@ use planwright_domain::{
     },
 };
 
-use crate::ports::{Journal, JournalError, Message, ModelRequest, Recorded, WireCall};
+use crate::ports::{
+    journal::{Journal, JournalError, Recorded},
+    model::{Message, ModelRequest, WireCall},
+};
 
 /// How many conversations are kept warm.
 const WARM_MAX: usize = 64;

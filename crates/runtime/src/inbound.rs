@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     dispatch::refused,
-    ports::{Answer, JournalError},
+    ports::journal::{Answer, JournalError},
     runtime::Runtime,
     view::{CommentRow, DiffView, PlanRow, RevisionView, StatusView},
 };

@@ -2,7 +2,7 @@
 
 use planwright_domain::{digest::Digest, identity::SessionIdentity, limits, turn::CallResult};
 
-use crate::{ports::JournalError, runtime::Ports};
+use crate::{ports::journal::JournalError, runtime::Ports};
 
 impl Ports {
     /// The result as it is recorded. An output that is longer than that is kept beside it, under its digest.

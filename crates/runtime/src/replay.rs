@@ -13,7 +13,7 @@ use planwright_domain::{
     turn::Work,
 };
 
-use crate::ports::{Journal, JournalError};
+use crate::ports::journal::{Journal, JournalError};
 
 /// The arguments of the recorded calls that the open turn makes, by step.
 pub(crate) async fn arguments(

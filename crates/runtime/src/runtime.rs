@@ -19,8 +19,11 @@ use crate::{
     failpoint,
     history::Histories,
     ports::{
-        Answer, Broadcast, Clock, Journal, JournalError, Lane, Model, Profiles, Signal, Toolbox,
-        schemas,
+        Clock,
+        journal::{Answer, Journal, JournalError},
+        model::{Model, Profiles},
+        signal::{Broadcast, Lane, Signal},
+        toolbox::{Toolbox, schemas},
     },
 };
 

@@ -17,7 +17,10 @@ use planwright_domain::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ports::{Journal, JournalError, schemas},
+    ports::{
+        journal::{Journal, JournalError},
+        toolbox::schemas,
+    },
     runtime::Runtime,
 };
 

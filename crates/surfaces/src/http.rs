@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::{Router, extract::DefaultBodyLimit, middleware, serve::ListenerExt as _};
-use planwright_runtime::{ports::Access, runtime::Runtime};
+use planwright_runtime::{ports::access::Access, runtime::Runtime};
 use tokio::net::TcpListener;
 use utoipa::openapi::{
     Info, OpenApi,

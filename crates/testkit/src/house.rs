@@ -28,7 +28,9 @@ use planwright_outbound::{
 use planwright_runtime::{
     inbound::{Reply, Spoken},
     ports::{
-        AgentProfile, Broadcast, Journal, Lane, Model, Price, Profiles, Recorded, default_profiles,
+        journal::{Journal, Recorded},
+        model::{AgentProfile, Model, Price, Profiles, default_profiles},
+        signal::{Broadcast, Lane},
     },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };

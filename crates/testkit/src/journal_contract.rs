@@ -20,7 +20,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     dispatch::dispatch,
-    ports::{Answer, BackedOff, Journal, JournalError, Undecided},
+    ports::journal::{Answer, BackedOff, Journal, JournalError, Undecided},
 };
 use uuid::Uuid;
 

@@ -14,7 +14,7 @@ use planwright_domain::{
     id::CallId,
     turn::CallResult,
 };
-use planwright_runtime::ports::{Ran, Tool, ToolRun, Toolbox};
+use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
 use uuid::Uuid;
 
 /// The environment variable that names the ledger's file.

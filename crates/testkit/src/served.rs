@@ -8,7 +8,7 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_outbound::access_file::FileAccess;
-use planwright_runtime::ports::{Access as _, Grant};
+use planwright_runtime::ports::access::{Access as _, Grant};
 use planwright_surfaces::http::{App, HttpSettings, serve};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;

@@ -19,7 +19,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},
-    ports::Signal,
+    ports::signal::Signal,
     runtime::fresh_id,
 };
 use serde_json::{Value, json};

@@ -20,7 +20,10 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    ports::{Lane, Model, default_profiles},
+    ports::{
+        model::{Model, default_profiles},
+        signal::Lane,
+    },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
 use planwright_testkit::{

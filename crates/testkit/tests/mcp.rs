@@ -10,7 +10,7 @@ use planwright_domain::{
     turn::CallStatus,
 };
 use planwright_outbound::toolbox_mcp::{McpServer, McpToolbox, Pinned, Pins};
-use planwright_runtime::ports::{Ran, ToolRun, Toolbox as _};
+use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use uuid::Uuid;
 
 struct Strict {

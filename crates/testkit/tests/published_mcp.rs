@@ -15,7 +15,7 @@ use std::{
 
 use planwright_domain::{identity::SessionIdentity, turn::CallStatus};
 use planwright_outbound::toolbox_mcp::{McpServer, McpToolbox, Pins};
-use planwright_runtime::ports::{Ran, ToolRun, Toolbox as _};
+use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use planwright_testkit::servers::free_port;
 use serde_json::json;
 use uuid::Uuid;

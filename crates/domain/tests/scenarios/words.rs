@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planwright_domain::{
-    command::{Decision, Ending, PersonCommand, Verdict},
+    command::{Decision, Ending, PersonCommand, SessionCommand, SystemCommand, Verdict},
     digest::Digest,
     effect::{Aim, Declared, Effect, Envelope, PathLease},
     id::Seq,
@@ -11,9 +11,11 @@ use planwright_domain::{
     limits,
     next::{Next, Waiting, next, waiting},
     outcome::{PlanCard, TurnOutcome, quick_commands},
-    plan::Strategy,
+    plan::{Strategy, step::StepWork},
+    policy::Policy,
     prompt::{plan_line, plan_paragraph, step_opening},
     refusal::Refusal,
+    session::SessionEvent,
     tools::{self, ToolSpec},
     turn::{
         Usage,
@@ -145,9 +147,7 @@ fn a_turn_beside_the_execution_did_not_plan() {
         .plan_tools_run()
         .answers("nothing to do", vec![]);
     let end = empty.events.iter().rev().find_map(|event| match event {
-        planwright_domain::session::SessionEvent::Turn(TurnEvent::TurnFinished { end, .. }) => {
-            Some(end.clone())
-        }
+        SessionEvent::Turn(TurnEvent::TurnFinished { end, .. }) => Some(end.clone()),
         _ => None,
     });
     assert!(matches!(end, Some(TurnEnd::Planned { .. })), "{end:?}");
@@ -280,4 +280,77 @@ fn a_list_of_metadata_may_have_fifty_entries_and_no_more() {
         world.plan().draft.as_ref().map(|draft| draft.brief.risks.len())
     };
     assert_eq!((answer(50), answer(51)), (Some(50), Some(0)));
+}
+
+#[test]
+fn a_title_is_cut_at_a_letter_and_never_empty() {
+    let title = |markdown: &str| {
+        let world = collecting().says("plan it").turn_starts();
+        let world = world.answers("", vec![set_content(markdown)]).plan_tools_run();
+        world.plan().current.as_ref().unwrap().title.clone()
+    };
+    assert_eq!(title(&format!("# a{}", "ä".repeat(150))), format!("a{}", "ä".repeat(99)));
+    assert_eq!(
+        (title("words\n# Heading\n"), title("words\nmore\n")),
+        ("Heading".into(), "words".into())
+    );
+    assert_eq!(title("#\n"), "Plan");
+}
+
+#[test]
+fn a_draft_has_room_for_two_hundred_steps() {
+    let steps = limits::STEPS_MAX;
+    let mut world = a_session().plan_on_with(Strategy::Build).says("plan it").turn_starts();
+    world = world.answers("", vec![create()]).plan_tools_run();
+    for _ in 0..4 {
+        let fifty = (0..steps / 4).map(|_| add_step("copy", "coder")).collect();
+        world = world.answers("", fifty).plan_tools_run();
+    }
+    assert_eq!(world.plan().draft.as_ref().unwrap().steps.len(), steps);
+    let world = world.answers("", vec![add_step("one more", "coder")]).plan_tools_run();
+    assert!(world.last_refusal().contains("201, and the limit is 200"), "{}", world.last_refusal());
+    let mut calls: Vec<_> = (0..steps).map(|at| write(&format!("{at}.txt"))).collect();
+    let mut world = a_session().plan_on_with(Strategy::Collect).says("plan it").turn_starts();
+    while !calls.is_empty() {
+        let some = calls.drain(..50).collect();
+        world = world.answers("", some).plan_tools_run();
+    }
+    let world = world.answers("", vec![write("one-more.txt")]).plan_tools_run();
+    assert_eq!(world.plan().draft.as_ref().unwrap().steps.len(), steps);
+}
+
+#[test]
+fn a_step_that_is_updated_keeps_what_was_not_given_of_its_own() {
+    let update = tool("plan_update_step", serde_json::json!({"step": 2, "title": "look"}));
+    let world = a_session().plan_on_with(Strategy::Build).says("plan it").turn_starts();
+    let calls = vec![create(), add_step("copy", "coder"), add_step("check", "writer"), update];
+    let world = world.answers("", calls).plan_tools_run();
+    let draft = world.plan().draft.as_ref().unwrap();
+    let (title, instructions) = ("look".to_owned(), "check, well".to_owned());
+    let profile = "writer".to_owned();
+    assert_eq!(draft.steps[1].work, StepWork::Task { title, instructions, profile });
+}
+
+#[test]
+fn showing_the_same_revision_again_is_no_event_and_to_another_person_it_is() {
+    let mut world = ready().shown();
+    let shown = PersonCommand::RecordShown { digest: world.digest() };
+    assert_eq!(world.person(shown.clone()), Ok(vec![]));
+    let told = world.ask(SessionCommand::Person(a_guest(), shown)).unwrap();
+    assert_eq!(told.iter().map(SessionEvent::kind).next(), Some("revision_shown"));
+}
+
+#[test]
+fn a_revision_that_may_expire_is_reminded_of_until_it_does() {
+    let hour = 3_600_000_000;
+    let policy =
+        Policy { remind_micros: Some(hour), expires_micros: Some(3 * hour), ..Policy::default() };
+    let mut world = new_content(ready().under(policy)).answers("there", vec![]);
+    let mut rings = Vec::new();
+    while let Next::AwaitDecision { at } = next(&world.session) {
+        world.now = at;
+        let rung = world.system(SystemCommand::RingDecision).unwrap();
+        rings.extend(rung.iter().map(SessionEvent::kind));
+    }
+    assert_eq!(rings, ["decision_reminded", "decision_reminded", "decision_expired"]);
 }

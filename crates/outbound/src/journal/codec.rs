@@ -4,7 +4,7 @@ use planwright_domain::{
     identity::SessionIdentity,
     session::{Session, SessionEvent},
 };
-use planwright_runtime::ports::JournalError;
+use planwright_runtime::ports::journal::JournalError;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// Shorter bodies are stored as they are.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use planwright_domain::{id::Seq, identity::SessionIdentity, session::Session};
-use planwright_runtime::ports::Recorded;
+use planwright_runtime::ports::journal::Recorded;
 
 /// How many sessions are kept warm.
 const WARM_MAX: usize = 1_024;

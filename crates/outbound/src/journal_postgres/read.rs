@@ -10,7 +10,9 @@ use planwright_domain::{
     session::{FOLD_VERSION, Session},
     time::Time,
 };
-use planwright_runtime::ports::{Answer, DueRow, JournalError, Pointer, Recorded, SessionRow};
+use planwright_runtime::ports::journal::{
+    Answer, DueRow, JournalError, Pointer, Recorded, SessionRow,
+};
 use tokio_postgres::{Row, types::ToSql};
 
 use crate::journal::{

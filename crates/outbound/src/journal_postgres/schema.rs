@@ -1,7 +1,7 @@
 //! The schema: its versions, and room for the streams to come.
 
 use deadpool_postgres::Object;
-use planwright_runtime::ports::JournalError;
+use planwright_runtime::ports::journal::JournalError;
 
 use crate::journal::engine;
 

@@ -9,7 +9,7 @@ use planwright_domain::{
     session::FOLD_VERSION,
     time::Time,
 };
-use planwright_runtime::ports::{Append, BackedOff, JournalError, Stream};
+use planwright_runtime::ports::journal::{Append, BackedOff, JournalError, Stream};
 use tokio_postgres::{error::SqlState, types::ToSql};
 
 use super::{Asking, read::Known};

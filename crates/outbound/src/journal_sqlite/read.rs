@@ -9,7 +9,9 @@ use planwright_domain::{
     session::{FOLD_VERSION, Session},
     time::Time,
 };
-use planwright_runtime::ports::{Answer, DueRow, JournalError, Pointer, Recorded, SessionRow};
+use planwright_runtime::ports::journal::{
+    Answer, DueRow, JournalError, Pointer, Recorded, SessionRow,
+};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::journal::{

@@ -14,7 +14,9 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     failpoint,
-    ports::{Answer, Append, BackedOff, Decide, JournalError, Recorded, Stream, Undecided},
+    ports::journal::{
+        Answer, Append, BackedOff, Decide, JournalError, Recorded, Stream, Undecided,
+    },
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};

@@ -17,7 +17,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     failpoint,
-    ports::{BackedOff, JournalError},
+    ports::journal::{BackedOff, JournalError},
     runtime::Runtime,
 };
 use restate_sdk::prelude::{Endpoint, HandlerError, ObjectContext, TerminalError};

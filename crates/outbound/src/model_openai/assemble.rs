@@ -4,7 +4,7 @@
 //! stop reason is an error, never an answer; an error inside the stream is an error.
 
 use planwright_domain::turn::{FailureKind, ModelFailure, Usage};
-use planwright_runtime::ports::{ModelAnswer, WireCall};
+use planwright_runtime::ports::model::{ModelAnswer, WireCall};
 use serde::Deserialize;
 
 /// An answer in the making.

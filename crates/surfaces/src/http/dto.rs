@@ -341,8 +341,8 @@ impl From<StepRow> for StepDto {
     }
 }
 
-impl From<planwright_runtime::ports::SessionRow> for SessionRowDto {
-    fn from(row: planwright_runtime::ports::SessionRow) -> Self {
+impl From<planwright_runtime::ports::journal::SessionRow> for SessionRowDto {
+    fn from(row: planwright_runtime::ports::journal::SessionRow) -> Self {
         Self {
             session_id: row.identity.to_string(),
             version: row.version.0,

@@ -1,7 +1,7 @@
 //! One envelope for everything that is streamed, over WebSocket and server-sent events alike.
 
 use planwright_domain::{identity::SessionIdentity, session::SessionEvent};
-use planwright_runtime::ports::{Preview, Recorded};
+use planwright_runtime::ports::{journal::Recorded, signal::Preview};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;

@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use planwright_domain::{plan::refusal::PlanRefusal, refusal::Refusal};
-use planwright_runtime::ports::{AccessError, JournalError};
+use planwright_runtime::ports::{access::AccessError, journal::JournalError};
 use serde::Serialize;
 use utoipa::{IntoResponses, ToSchema};
 

@@ -13,7 +13,7 @@ use planwright_domain::{
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
 };
-use planwright_runtime::{inbound::Spoken, ports::Answer};
+use planwright_runtime::{inbound::Spoken, ports::journal::Answer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};

@@ -26,7 +26,10 @@ use axum::{
 };
 use futures_util::{Stream, stream};
 use planwright_domain::{id::Seq, identity::SessionIdentity};
-use planwright_runtime::ports::{Recorded, Signal, Subscription};
+use planwright_runtime::ports::{
+    journal::Recorded,
+    signal::{Signal, Subscription},
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

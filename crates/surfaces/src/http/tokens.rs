@@ -12,7 +12,7 @@ use planwright_domain::{
     actor::{PersonId, Standing},
     digest::Digest,
 };
-use planwright_runtime::ports::Grant;
+use planwright_runtime::ports::access::Grant;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;

@@ -17,7 +17,7 @@ use planwright_domain::{
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
     dispatch::dispatch,
-    ports::{Answer, Journal, Recorded},
+    ports::journal::{Answer, Journal, Recorded},
 };
 
 use super::{Acknowledged, Campaign, journal_path};

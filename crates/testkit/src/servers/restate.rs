@@ -64,8 +64,12 @@ impl Restate {
         let log = self.home.path().join(format!("node-{at}.log"));
         let arguments = ["--no-logo", "-c", &file.display().to_string()];
         // It asks for its latest release at each start: nowhere but here.
-        let nowhere = [("HTTPS_PROXY", "http://127.0.0.1:9"), ("DO_NOT_TRACK", "1")];
-        self.nodes[at].daemon = Some(Daemon::start(&binary(), &arguments, &log, None, &nowhere));
+        // What it spills to disk goes when its home does.
+        let spill = self.home.path().display().to_string();
+        let environment =
+            [("HTTPS_PROXY", "http://127.0.0.1:9"), ("DO_NOT_TRACK", "1"), ("TMPDIR", &spill)];
+        self.nodes[at].daemon =
+            Some(Daemon::start(&binary(), &arguments, &log, None, &environment));
     }
 
     fn wait(&mut self, at: usize) {

@@ -18,7 +18,7 @@ use planwright_domain::{
     identity::SessionIdentity,
     plan::Strategy,
 };
-use planwright_runtime::ports::Journal;
+use planwright_runtime::ports::journal::Journal;
 
 use crate::staged::{Counting, Staged, runtime};
 

@@ -9,7 +9,7 @@ use std::{
 
 use fastrand::Rng;
 use planwright_outbound::journal_postgres::PostgresJournal;
-use planwright_runtime::ports::Journal as _;
+use planwright_runtime::ports::journal::Journal as _;
 use planwright_testkit::{
     cluster::{Cluster, Shape, load::Load},
     kill::verdict::judge,

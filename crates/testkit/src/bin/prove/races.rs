@@ -26,7 +26,10 @@ use planwright_domain::{
 };
 use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
 use planwright_runtime::{
-    ports::{Answer, Journal, Recorded, Toolbox},
+    ports::{
+        journal::{Answer, Journal, Recorded},
+        toolbox::Toolbox,
+    },
     runtime::{Runtime, fresh_id},
 };
 use planwright_testkit::servers::Postgres;

@@ -23,8 +23,13 @@ use planwright_domain::{
 use planwright_outbound::{broadcast_in_process::InProcessBroadcast, clock_system::SystemClock};
 use planwright_runtime::{
     ports::{
-        Journal, Lane, Message, Model, ModelAnswer, ModelRequest, OnPreview, Profiles, Ran, Tool,
-        ToolRun, Toolbox, WireCall, default_profiles,
+        journal::Journal,
+        model::{
+            Message, Model, ModelAnswer, ModelRequest, OnPreview, Profiles, WireCall,
+            default_profiles,
+        },
+        signal::Lane,
+        toolbox::{Ran, Tool, ToolRun, Toolbox},
     },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };

@@ -8,7 +8,7 @@ use planwright_outbound::{
     journal_sqlite::SqliteJournal,
     toolbox_mcp::{McpServer, McpToolbox, Pins},
 };
-use planwright_runtime::{ports::Toolbox, runtime::Runtime};
+use planwright_runtime::{ports::toolbox::Toolbox, runtime::Runtime};
 
 use super::{goes_on, hold};
 use crate::staged::{Staged, runtime, talk};

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use fastrand::Rng;
 use planwright_domain::{identity::SessionIdentity, plan::Strategy};
 use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
-use planwright_runtime::ports::Journal;
+use planwright_runtime::ports::journal::Journal;
 use planwright_testkit::servers::Postgres;
 use serde_json::Value;
 use tokio_postgres::NoTls;

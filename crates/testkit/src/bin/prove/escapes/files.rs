@@ -14,7 +14,7 @@ use std::{
 use fastrand::Rng;
 use planwright_domain::{identity::SessionIdentity, turn::CallStatus};
 use planwright_outbound::toolbox_files::FileToolbox;
-use planwright_runtime::ports::{Ran, ToolRun, Toolbox as _};
+use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 

@@ -25,8 +25,11 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     ports::{
-        AgentProfile, Message, Model, ModelAnswer, ModelRequest, OnPreview, Ran, Tool, ToolRun,
-        Toolbox, WireCall, default_profiles,
+        model::{
+            AgentProfile, Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall,
+            default_profiles,
+        },
+        toolbox::{Ran, Tool, ToolRun, Toolbox},
     },
     runtime::Runtime,
 };

@@ -13,7 +13,7 @@ use std::{
 
 use planwright_domain::{identity::SessionIdentity, turn::CallStatus};
 use planwright_outbound::toolbox_web::{Addresses, Lookup, WEB_FETCH, WebToolbox};
-use planwright_runtime::ports::{Ran, ToolRun, Toolbox as _};
+use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

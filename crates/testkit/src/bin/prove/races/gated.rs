@@ -12,8 +12,8 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_runtime::ports::{
-    Answer, BackedOff, Decide, DueRow, Journal, JournalError, Ran, Recorded, SessionRow, Tool,
-    ToolRun, Toolbox,
+    journal::{Answer, BackedOff, Decide, DueRow, Journal, JournalError, Recorded, SessionRow},
+    toolbox::{Ran, Tool, ToolRun, Toolbox},
 };
 
 use super::turnstile::{Point, Turnstile};

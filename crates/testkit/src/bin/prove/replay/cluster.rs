@@ -48,6 +48,8 @@ impl Bench<'_> {
     async fn one_plan(&mut self, kills: u32) -> anyhow::Result<u32> {
         self.plans += 1;
         let mut doubts = 0;
+        // The window is not what is proven here.
+        self.says("/reset").await?;
         self.says("/plan on collect").await?;
         self.says(&format!("note plan {}", self.plans)).await?;
         let is_ready = |status: &Value| status["plan"]["status"] == "Ready";

@@ -77,6 +77,8 @@ impl<'a> Bench<'a> {
     fn one_plan(&mut self, kills: u32) -> anyhow::Result<u32> {
         self.plans += 1;
         let mut doubts = 0;
+        // The window is not what is proven here.
+        self.say(&["chat", "/reset"])?;
         self.say(&["plan", "on", "collect"])?;
         self.say(&["chat", "note", "plan", &self.plans.to_string()])?;
         self.say(&["plan", "show"])?;

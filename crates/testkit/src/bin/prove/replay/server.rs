@@ -96,7 +96,7 @@ impl Server {
     pub(super) fn busy(&self) -> std::ops::Range<u64> {
         match self.kind {
             Kind::Strict => 20..160,
-            Kind::Published => 350..900,
+            Kind::Published => 250..650,
         }
     }
 

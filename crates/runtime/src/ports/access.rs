@@ -1,0 +1,57 @@
+//! Who may do what.
+
+use async_trait::async_trait;
+use planwright_domain::{
+    actor::{PersonId, Standing},
+    digest::Digest,
+    time::Time,
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// What the bearer of a secret may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Its name in lists.
+    pub id: Uuid,
+    /// What its owner calls it.
+    pub name: String,
+    /// Who the bearer is.
+    pub person: PersonId,
+    /// Whether the bearer may decide.
+    pub standing: Standing,
+    /// When it was given.
+    pub created: Time,
+    /// When it ends by itself.
+    pub expires: Option<Time>,
+}
+
+/// Why access could not be looked up or changed. The operator reads this.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// It will not be, and why.
+    #[error("access cannot be looked up or changed: {0}")]
+    Refused(String),
+    /// It cannot be now.
+    #[error("who may do what cannot be looked up now: {0}")]
+    Unreachable(String),
+}
+
+/// Who may do what. Secrets are never kept, only their digests.
+#[async_trait]
+pub trait Access: Send + Sync {
+    /// Keeps a grant under the digest of its secret.
+    async fn keep(&self, grant: Grant, secret: Digest) -> Result<(), AccessError>;
+
+    /// The grant of this secret.
+    async fn find(&self, secret: Digest) -> Result<Option<Grant>, AccessError>;
+
+    /// Every grant there is, oldest first.
+    async fn list(&self) -> Result<Vec<Grant>, AccessError>;
+
+    /// Takes a grant back; whether there was one.
+    async fn revoke(&self, id: Uuid) -> Result<bool, AccessError>;
+
+    /// Whether this is the passphrase that was chosen.
+    async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError>;
+}

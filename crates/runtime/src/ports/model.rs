@@ -1,0 +1,149 @@
+//! The model, and the agents that it plays.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use planwright_domain::{
+    tools::ToolSpec,
+    turn::{ModelFailure, Usage, profile::Profile},
+};
+
+/// What the model is given.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// What it is, and what plan work is active.
+    pub system: String,
+    /// What was said.
+    pub messages: Arc<Vec<Message>>,
+    /// What it may call.
+    pub tools: Vec<Arc<ToolSpec>>,
+}
+
+/// One message of the conversation, as the model is given it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// From outside.
+    User(String),
+    /// From the model.
+    Assistant {
+        /// Its words.
+        text: String,
+        /// The calls it asked for.
+        calls: Vec<WireCall>,
+    },
+    /// A call's result.
+    Tool {
+        /// The call, as the provider named it.
+        wire_id: String,
+        /// What came of it.
+        text: String,
+    },
+}
+
+/// A call as the provider writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireCall {
+    /// The provider's id.
+    pub wire_id: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, byte for byte.
+    pub arguments: String,
+}
+
+/// What the model said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelAnswer {
+    /// Its words.
+    pub text: String,
+    /// The calls it asks for.
+    pub calls: Vec<WireCall>,
+    /// What it cost, if the provider says.
+    pub usage: Option<Usage>,
+}
+
+/// What a model costs, in millionths of a dollar for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Price {
+    /// For what it reads.
+    pub input_micros: u64,
+    /// For what it writes.
+    pub output_micros: u64,
+}
+
+impl Price {
+    /// What so many tokens cost, in millionths of a dollar.
+    #[must_use]
+    pub fn of(self, usage: Usage) -> u64 {
+        let cost = u128::from(self.input_micros) * u128::from(usage.input)
+            + u128::from(self.output_micros) * u128::from(usage.output);
+        u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+}
+
+/// Hears pieces of text as they arrive.
+pub type OnPreview<'a> = &'a (dyn for<'piece> Fn(&'piece str) + Send + Sync);
+
+/// A model.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// Asks it. Pieces of text go to `preview` as they arrive.
+    async fn answer(
+        &self,
+        request: &ModelRequest,
+        preview: OnPreview<'_>,
+    ) -> Result<ModelAnswer, ModelFailure>;
+
+    /// How many tokens one request may hold.
+    fn window_tokens(&self) -> usize;
+
+    /// What it costs, if that is known.
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    /// Its name, for people.
+    fn name(&self) -> String;
+}
+
+/// An agent profile: who does a step of a plan.
+#[derive(Clone)]
+pub struct AgentProfile {
+    /// As the gate knows it.
+    pub facts: Profile,
+    /// What it is told besides.
+    pub prompt: String,
+    /// The model that it asks.
+    pub model: Arc<dyn Model>,
+}
+
+impl AgentProfile {
+    /// A profile, given all that it is.
+    #[must_use]
+    pub fn new(
+        name: &str,
+        prompt: &str,
+        model: Arc<dyn Model>,
+        tools: Option<BTreeSet<String>>,
+        rounds_max: Option<u32>,
+    ) -> Self {
+        let facts = Profile::new(name, prompt, &model.name(), tools, rounds_max);
+        Self { facts, prompt: prompt.into(), model }
+    }
+}
+
+/// The profiles there are, by name.
+pub type Profiles = Arc<BTreeMap<String, AgentProfile>>;
+
+/// The profile that is there without any setting: every tool, and the model of the conversation.
+pub const DEFAULT_PROFILE: &str = "default";
+
+/// The profiles of an installation that names none: one, with this model.
+#[must_use]
+pub fn default_profiles(model: &Arc<dyn Model>) -> Profiles {
+    let profile = AgentProfile::new(DEFAULT_PROFILE, "", model.clone(), None, None);
+    Arc::new([(DEFAULT_PROFILE.to_owned(), profile)].into())
+}

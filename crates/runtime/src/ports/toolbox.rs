@@ -1,0 +1,88 @@
+//! The tools.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use async_trait::async_trait;
+use planwright_domain::{
+    digest::Digest,
+    effect::{Aim, Repeat, ToolFacts},
+    id::{CallId, PlanId},
+    identity::SessionIdentity,
+    tools::ToolSpec,
+    turn::CallResult,
+};
+
+/// A tool of the toolbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// As the model is told of it.
+    pub spec: Arc<ToolSpec>,
+    /// As the gate knows it.
+    pub facts: ToolFacts,
+}
+
+impl Tool {
+    /// A tool, and whether a call whose outcome is unknown may be made again unasked.
+    #[must_use]
+    pub fn new(spec: ToolSpec, repeat: Repeat) -> Self {
+        let facts = ToolFacts { effect: spec.effect, repeat, schema: spec.schema_digest() };
+        Self { spec: Arc::new(spec), facts }
+    }
+}
+
+/// One call to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRun {
+    /// In this session.
+    pub identity: SessionIdentity,
+    /// The call: also the idempotency key.
+    pub call: CallId,
+    /// The so-manieth try.
+    pub attempt: u32,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, byte for byte.
+    pub arguments: String,
+    /// The plan under whose lease it runs.
+    pub plan: Option<PlanId>,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ran {
+    /// It ended, well or badly.
+    Ended(CallResult),
+    /// Nobody knows whether it took effect.
+    Unknown {
+        /// In words.
+        why: String,
+    },
+}
+
+/// The tools there are.
+#[async_trait]
+pub trait Toolbox: Send + Sync {
+    /// All of them, as they stand now.
+    fn tools(&self) -> Arc<Vec<Tool>>;
+
+    /// What a call with these arguments is aimed at, as far as the tool can say.
+    fn aim(&self, tool: &str, arguments: &str) -> Aim {
+        let _ = (tool, arguments);
+        Aim::default()
+    }
+
+    /// Whether a tool can take these arguments; in words if not.
+    fn check(&self, tool: &str, arguments: &str) -> Result<(), String>;
+
+    /// Looks again which tools there are, where they may change by themselves. The gate asks for this
+    /// before every call, so that what was approved is held against what is there now.
+    async fn refresh(&self) {}
+
+    /// Makes a call.
+    async fn run(&self, run: ToolRun) -> Ran;
+}
+
+/// The schemas of a toolbox, by name.
+pub fn schemas(toolbox: &dyn Toolbox) -> BTreeMap<String, Digest> {
+    toolbox.tools().iter().map(|tool| (tool.spec.name.clone(), tool.facts.schema)).collect()
+}
