@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planwright_domain::{
-    command::{Decision, Ending, PersonCommand, SessionCommand, SystemCommand, Verdict},
+    command::{Approving, Decision, Ending, PersonCommand, SessionCommand, SystemCommand, Verdict},
     digest::Digest,
     effect::{Aim, Declared, Effect, Envelope, PathLease},
     id::Seq,
@@ -353,4 +353,18 @@ fn a_revision_that_may_expire_is_reminded_of_until_it_does() {
         rings.extend(rung.iter().map(SessionEvent::kind));
     }
     assert_eq!(rings, ["decision_reminded", "decision_reminded", "decision_expired"]);
+}
+
+#[test]
+fn an_approval_may_carry_two_hundred_notes() {
+    let approve = |many: usize| {
+        let mut world = ready().shown();
+        let plain = Approving::of(world.digest(), terms());
+        let approving = Approving { notes: vec!["mind it".into(); many], ..plain };
+        let refusal = world.person(PersonCommand::Decide(Decision::Approve(approving))).err();
+        refusal.map(|refusal| refusal.to_string())
+    };
+    assert_eq!(approve(200), None);
+    let words = "the list of notes is too long: 201, and the limit is 200";
+    assert_eq!(approve(201).as_deref(), Some(words));
 }
