@@ -110,14 +110,21 @@ impl CommandToolbox {
             scratch: scratch.path().to_owned(),
             limits: self.limits.clone(),
         };
-        let mut child = Command::new(&self.keeper)
+        let keeper = Command::new(&self.keeper)
             .arg(KEEPER)
             .env_clear()
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .spawn()?;
+            .spawn();
+        let mut child = match keeper {
+            Ok(child) => child,
+            Err(error) => {
+                let why = format!("{} cannot be started: {error}", self.keeper.display());
+                return Ok(Some(Report::Refused(why)));
+            }
+        };
         let group = Group::of(&child);
         let (Some(mut orders), Some(mut reports)) = (child.stdin.take(), child.stdout.take())
         else {

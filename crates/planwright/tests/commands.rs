@@ -7,7 +7,7 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::{TcpListener, UdpSocket},
-    os::unix::{net::UnixListener, process::CommandExt as _},
+    os::unix::{fs::PermissionsExt as _, net::UnixListener, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -18,7 +18,9 @@ use planwright_domain::{
     identity::SessionIdentity,
     turn::{CallResult, CallStatus},
 };
-use planwright_outbound::toolbox_command::{CommandLimits, CommandToolbox, KEEPER, RUN_COMMAND};
+use planwright_outbound::toolbox_command::{
+    CommandLimits, CommandToolbox, KEEPER, RUN_COMMAND, confined::can_hold,
+};
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use serde_json::json;
 
@@ -30,17 +32,22 @@ struct Place {
 }
 
 impl Place {
-    fn new() -> Self {
+    fn new() -> Option<Self> {
         Self::with(CommandLimits { seconds: 20, memory_mib: 512, file_mib: 2, read: Vec::new() })
     }
 
-    fn with(limits: CommandLimits) -> Self {
+    /// Nothing on a kernel that cannot hold commands: there the tool is not offered, and says why.
+    fn with(limits: CommandLimits) -> Option<Self> {
+        if let Err(words) = can_hold() {
+            assert!(words.starts_with("commands need Linux 6.12 or newer"), "{words}");
+            return None;
+        }
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("workspace")).unwrap();
         fs::write(home.path().join("secret"), "the secret").unwrap();
         let workspace = home.path().join("workspace");
         let toolbox = CommandToolbox::open(Path::new(KEEPER_PROGRAM), &workspace, limits).unwrap();
-        Self { home, toolbox }
+        Some(Self { home, toolbox })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -81,7 +88,7 @@ impl Place {
 
 #[tokio::test]
 async fn a_command_works_in_the_workspace_and_says_how_it_ended() {
-    let place = Place::new();
+    let Some(place) = Place::new() else { return };
     assert_eq!(
         place.done("echo one > a.txt; cat a.txt; pwd | grep -o '[^/]*$'").await,
         "one\nworkspace\n"
@@ -99,7 +106,7 @@ async fn a_command_works_in_the_workspace_and_says_how_it_ended() {
 
 #[tokio::test]
 async fn a_command_reads_and_writes_nothing_else() {
-    let place = Place::new();
+    let Some(place) = Place::new() else { return };
     let (secret, new) = (place.path("secret"), place.path("new"));
     let (secret, new) = (secret.display(), new.display());
     let me = std::process::id();
@@ -138,7 +145,11 @@ async fn what_the_operator_names_may_be_read_and_not_written() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("tool"), "#!/bin/sh\necho from the tool\n").unwrap();
     let read = vec![home.path().to_owned(), "/nowhere/at/all".into()];
-    let place = Place::with(CommandLimits { seconds: 20, memory_mib: 512, file_mib: 2, read });
+    let Some(place) =
+        Place::with(CommandLimits { seconds: 20, memory_mib: 512, file_mib: 2, read })
+    else {
+        return;
+    };
     let tool = home.path().join("tool");
     assert_eq!(place.done(&format!("sh {}", tool.display())).await, "from the tool\n");
     place.refused(&format!("echo x >> {}", tool.display())).await;
@@ -146,7 +157,7 @@ async fn what_the_operator_names_may_be_read_and_not_written() {
 
 #[tokio::test]
 async fn a_command_reaches_nobody() {
-    let place = Place::new();
+    let Some(place) = Place::new() else { return };
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     udp.set_nonblocking(true).unwrap();
@@ -194,7 +205,7 @@ async fn the_end_of_a_call_is_the_end_of_all_that_it_started() {
 
 #[tokio::test]
 async fn a_command_that_kills_its_keeper_leaves_the_outcome_unknown_and_nothing_running() {
-    let place = Place::new();
+    let Some(place) = Place::new() else { return };
     let ran = place
         .run("(sleep 2; echo late > late.txt) & kill -9 $PPID; sleep 2; echo late > late.txt")
         .await;
@@ -206,7 +217,7 @@ async fn a_command_that_kills_its_keeper_leaves_the_outcome_unknown_and_nothing_
 
 #[tokio::test]
 async fn a_command_uses_no_more_than_it_may() {
-    let place = Place::new();
+    let Some(place) = Place::new() else { return };
     place.refused("head -c 3000000 /dev/zero > large").await;
     assert!(fs::metadata(place.path("workspace/large")).unwrap().len() <= 2 * 1024 * 1024);
     let words = place.refused("python3 -c 'x = bytearray(600 * 1024 * 1024)'").await;
@@ -216,10 +227,44 @@ async fn a_command_uses_no_more_than_it_may() {
     assert_eq!((words.len(), words.ends_with(told)), (4 * 1024 * 1024 + told.len(), true));
 }
 
+#[tokio::test]
+async fn a_keeper_that_is_not_there_ran_nothing() {
+    let Some(mut place) = Place::new() else { return };
+    let limits = CommandLimits { seconds: 20, memory_mib: 512, file_mib: 2, read: vec![] };
+    let workspace = place.path("workspace");
+    place.toolbox = CommandToolbox::open(Path::new("/nowhere"), &workspace, limits).unwrap();
+    let words = place.refused("true").await;
+    assert!(words.starts_with("nothing was run: /nowhere cannot be started"), "{words}");
+}
+
+#[test]
+fn the_tool_is_there_only_if_it_is_turned_on_and_can_be_ended_in_time() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
+    let tools = |config: &str| {
+        let file = data.join("config.toml");
+        fs::write(&file, config).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let mut command = Command::new(KEEPER_PROGRAM);
+        command.args(["tools", "--data"]).arg(&data).arg("--workspace").arg(home.path().join("w"));
+        let output = command.env("HOME", home.path()).output().unwrap();
+        let (out, err) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        format!("{out}{err}")
+    };
+    assert!(!tools("").contains("run_command"));
+    let told = tools("[command]\nenabled = true\n");
+    assert!(told.contains(if can_hold().is_ok() { "run_command" } else { "Linux 6.12" }), "{told}");
+    let words = tools("[command]\nenabled = true\nseconds = 60\n");
+    assert!(words.contains("must be less than effects.tool_seconds = 60"), "{words}");
+}
+
 /// As when the runtime is killed: nobody is left to end the command.
 #[test]
 fn a_keeper_dies_with_its_holder() {
-    let place = Place::new();
+    let Some(place) = Place::new() else { return };
     let workspace = place.path("workspace");
     let order = json!({
         "command": "touch begun; sleep 2; touch late",
