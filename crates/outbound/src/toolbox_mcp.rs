@@ -3,7 +3,8 @@
 //! Nothing that a server says of itself is trusted. Its tools are `external` and never repeated unasked
 //! unless the operator pins them otherwise; the schema that a tool had when it was first seen is pinned,
 //! and a tool that comes with another is quarantined until the operator accepts it. A child gets a clean
-//! environment. A call whose connection ends before its answer has an unknown outcome, and says so.
+//! environment. A call whose connection ends before its answer has an unknown outcome, and says so; so has one that
+//! takes too long, and its server is told to stop.
 
 use std::{
     collections::BTreeMap,
@@ -40,6 +41,8 @@ pub use pins::Pins;
 
 /// How long a server may take to start and to greet.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// How long a call may take, unless something else is said.
+const CALL_MAX: Duration = Duration::from_secs(60);
 /// How long it may take to list its tools.
 const LIST_MAX: Duration = Duration::from_secs(5);
 /// How long a server that could not be reached is left alone.
@@ -87,6 +90,7 @@ pub struct McpToolbox {
     server: McpServer,
     pinned: BTreeMap<String, Pinned>,
     pins: Arc<Pins>,
+    call_max: Duration,
     connection: tokio::sync::Mutex<Connection>,
     listed: RwLock<Listed>,
 }
@@ -121,9 +125,16 @@ impl McpToolbox {
             server,
             pinned,
             pins,
+            call_max: CALL_MAX,
             connection: tokio::sync::Mutex::default(),
             listed: RwLock::default(),
         }
+    }
+
+    /// The same, with this as the longest time that a call may take.
+    #[must_use]
+    pub fn within(self, call_max: Duration) -> Self {
+        Self { call_max, ..self }
     }
 
     /// Why there are no tools of it, if there are none.
@@ -256,10 +267,17 @@ impl Toolbox for McpToolbox {
             (Err(why), _) | (_, Err(why)) => return failed(why),
         };
         let params = CallToolRequestParams::new(own).with_arguments(arguments);
-        match service.call_tool(params).await {
-            Ok(result) => Ran::Ended(told(result)),
-            Err(ServiceError::McpError(error)) => failed(error.message.into_owned()),
-            Err(error) => {
+        // A call that is dropped is cancelled at the server.
+        match timeout(self.call_max, service.call_tool(params)).await {
+            Ok(Ok(result)) => Ran::Ended(told(result)),
+            Ok(Err(ServiceError::McpError(error))) => failed(error.message.into_owned()),
+            Err(_) => {
+                let (name, seconds) = (&self.name, self.call_max.as_secs());
+                Ran::Unknown {
+                    why: format!("{name} did not answer within {seconds} s, and was told to stop"),
+                }
+            }
+            Ok(Err(error)) => {
                 Ran::Unknown { why: format!("{} ended before it answered ({error})", self.name) }
             }
         }

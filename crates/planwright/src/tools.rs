@@ -1,6 +1,6 @@
 //! The tools of an installation: files under the workspace root, web pages, commands, and those of MCP servers.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::bail;
 #[cfg(target_os = "linux")]
@@ -40,7 +40,9 @@ impl Tools {
         let mut servers = Vec::new();
         for (name, mcp) in &config.mcp {
             let server = mcp.server(name, &workspace)?;
-            servers.push(Arc::new(McpToolbox::new(name, server, mcp.pinned(), pins.clone())));
+            let longest = Duration::from_secs(u64::from(config.effects.tool_seconds));
+            let mcp = McpToolbox::new(name, server, mcp.pinned(), pins.clone()).within(longest);
+            servers.push(Arc::new(mcp));
         }
         let mut boxes = vec![files];
         if !config.web.hosts.is_empty() {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use std::{collections::BTreeMap, fs, sync::Arc};
+use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
 use planwright_domain::{
     effect::{Effect, Repeat},
@@ -87,6 +87,7 @@ async fn tools_are_external_whatever_the_server_says_until_the_operator_pins_the
             external("note"),
             ("strict__look".into(), Effect::Read),
             external("environment"),
+            external("hang"),
             external("die")
         ]
     );
@@ -139,11 +140,26 @@ async fn a_tool_whose_schema_changes_is_quarantined_until_it_is_accepted() {
     let later = Arc::new(Pins::open(strict.home.path().join("pins.json")).unwrap());
     let again = toolbox(&strict.home, later, &[]);
     again.refresh().await;
-    assert_eq!(again.tools().len(), 3, "another process remembers");
+    assert_eq!(again.tools().len(), 4, "another process remembers");
     assert!(strict.pins.accept("strict__note").unwrap());
     strict.toolbox.refresh().await;
     assert_ne!(strict.toolbox.tools()[0].facts.schema, before);
     assert_eq!(strict.ledger(), "");
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_is_unknown_and_its_server_is_told_to_stop() {
+    let mut there = Strict::start(&[]).await;
+    there.toolbox = there.toolbox.within(Duration::from_millis(300));
+    let Ran::Unknown { why } = there.run("strict__hang", "{}").await else { panic!("it ended") };
+    assert_eq!(why, "strict did not answer within 0 s, and was told to stop");
+    let begun = std::time::Instant::now();
+    while there.ledger() != "cancelled\n" {
+        assert!(begun.elapsed() < Duration::from_secs(5), "it was never told: {}", there.ledger());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (status, _) = said(there.run("strict__note", r#"{"text": "still here"}"#).await);
+    assert_eq!(status, CallStatus::Done, "the others go on");
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! An MCP server that is as strict as the protocol: it keeps a ledger of every call, and can change.
 //!
 //! `strict-mcp LEDGER [CHANGED]`: every call of `note` is a line in LEDGER, synced before it is answered.
-//! While the file CHANGED exists, `note` has another schema, with the words of the file in it. `die` takes effect and ends without an answer.
+//! While the file CHANGED exists, `note` has another schema, with the words of the file in it. `die` takes effect and ends without an answer; `hang`
+//! never answers, and notes when it is told to stop.
 
 use std::{
     fs::OpenOptions,
@@ -23,6 +24,9 @@ fn main() -> io::Result<()> {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         let Some(id) = message.get("id").cloned() else {
             greeted |= method == "notifications/initialized";
+            if method == "notifications/cancelled" {
+                append(&ledger, "cancelled")?;
+            }
             continue;
         };
         let answer = match method.as_str() {
@@ -37,6 +41,7 @@ fn main() -> io::Result<()> {
                 let words = changed.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
                 Ok(json!({"tools": tools(words.as_deref())}))
             }
+            "tools/call" if message["params"]["name"] == "hang" => continue,
             "tools/call" => call(&ledger, &message["params"]),
             other => Err((-32601, format!("no method {other}"))),
         };
@@ -67,6 +72,7 @@ fn tools(changed: Option<&str>) -> Value {
         {"name": "note", "description": "Write a line.", "inputSchema": note, "annotations": {"readOnlyHint": true}},
         {"name": "look", "description": "Read all lines.", "inputSchema": plain},
         {"name": "environment", "description": "Name what is in the environment.", "inputSchema": plain},
+        {"name": "hang", "description": "Never answer.", "inputSchema": plain},
         {"name": "die", "description": "Take effect, then end.", "inputSchema": plain},
     ])
 }
