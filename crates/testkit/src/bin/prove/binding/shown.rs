@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use planwright::terminal::visible;
+use planwright::terminal::visible::visible;
 use planwright_domain::{
     command::PersonCommand,
     limits::PLAN_MARKDOWN_BYTES_MAX,
