@@ -16,6 +16,8 @@ pub const COMMENT_BYTES_MAX: usize = 8 * 1024;
 pub const FRONT_MATTER_LINES_MAX: usize = 32;
 /// The most that one approval may lease.
 pub const SPEND_DOLLARS_MAX: f64 = 1_000_000.0;
+/// The longest time that one approval may lease for: ten years.
+pub const LEASE_MICROS_MAX: i64 = 3_650 * 86_400 * 1_000_000;
 /// How many grants one plan keeps beside its approval.
 pub const GRANTS_MAX: usize = 64;
 /// How many steps one plan may have.

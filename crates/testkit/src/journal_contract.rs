@@ -41,6 +41,7 @@ macro_rules! journal_contract {
             a_refusal_is_kept_and_stores_no_event
             a_refusal_that_is_only_too_late_is_not_kept
             a_decision_that_finds_corruption_stores_nothing
+            a_decision_that_breaks_down_harms_nobody_else
             events_are_numbered_from_one_without_a_gap
             the_session_is_the_fold_of_its_events_across_snapshots
             appends_to_one_session_happen_one_after_the_other
@@ -438,6 +439,25 @@ async fn ready(journal: &dyn Journal, key: &str) {
         &recorded.event,
         SessionEvent::Turn(TurnEvent::CallAnswered { .. })
     )));
+}
+
+/// A panic in one decision is that command's alone.
+pub async fn a_decision_that_breaks_down_harms_nobody_else(place: &dyn Place) {
+    let journal = place.open().await;
+    ask(&*journal, "talk-0001", 1, say("hello")).await;
+    let theirs = journal.clone();
+    let broken = tokio::spawn(async move {
+        let decide = |_: &Session| panic!("on purpose");
+        let id = Uuid::from_u128(2).into();
+        theirs.append(&identity("talk-0001"), id, Time(2_000), Box::new(decide)).await
+    });
+    assert!(!matches!(broken.await, Ok(Ok(_))), "it has no answer");
+    assert_eq!(
+        ask(&*journal, "talk-0001", 3, say("more")).await,
+        Answer::Accepted { before: Seq(1), version: Seq(2) }
+    );
+    ask(&*journal, "talk-0002", 4, say("hello")).await;
+    assert_eq!(kinds(&*journal, "talk-0001").await, ["message_queued", "message_queued"]);
 }
 
 /// A long output is there under its digest after a restart, and not in another session.

@@ -160,7 +160,7 @@ pub enum DraftChange {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
-    /// What it says besides its steps was set; goal and title stay.
+    /// What it says besides its steps was set.
     MetadataSet {
         /// All of it, as it stands now.
         brief: Brief,

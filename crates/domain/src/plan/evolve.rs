@@ -10,7 +10,7 @@ use crate::{
     limits,
     plan::{
         Plan, PlanStatus, PlanWork, Progress, Review, RevisionHead, Seen, Strategy,
-        draft::{Brief, Draft},
+        draft::Draft,
         event::{DraftChange, PlanEvent},
         step::{PlanStep, StepHead},
     },
@@ -187,8 +187,7 @@ fn draft(plan: &mut Plan, change: &DraftChange) {
             draft.brief.title.clone_from(title);
         }
         DraftChange::MetadataSet { brief } => {
-            let (goal, title) = (draft.brief.goal.take(), draft.brief.title.take());
-            draft.brief = Brief { goal, title, ..brief.clone() };
+            draft.brief.clone_from(brief);
         }
         DraftChange::StepAdded { step } => {
             if plan.strategy == Strategy::Build {

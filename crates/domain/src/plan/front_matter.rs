@@ -88,13 +88,10 @@ fn tidy(path: String) -> String {
 }
 
 fn lasts(value: &str) -> Option<i64> {
-    let (number, unit) = value.split_at(value.len().checked_sub(1)?);
-    let seconds = match unit {
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return None,
-    };
+    let units = [("m", 60), ("h", 3_600), ("d", 86_400)];
+    let (number, seconds) =
+        units.into_iter().find_map(|(unit, seconds)| Some((value.strip_suffix(unit)?, seconds)))?;
     let number: u32 = number.trim().parse().ok().filter(|number| *number > 0)?;
-    Some(i64::from(number) * seconds * 1_000_000)
+    let micros = i64::from(number).checked_mul(seconds * 1_000_000)?;
+    (micros <= limits::LEASE_MICROS_MAX).then_some(micros)
 }

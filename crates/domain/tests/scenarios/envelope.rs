@@ -55,7 +55,24 @@ fn what_a_front_matter_cannot_say_is_refused_in_words() {
         refused("expires: soon"),
         "\"expires\" of the envelope needs a time, as 30m, 2h or 1d"
     );
+    for wrong in
+        ["0h", "2", "h", "-1h", "2w", "2時", "時", "1.5h", "3651d", "4294967295d", "99999999999d"]
+    {
+        let words = "\"expires\" of the envelope needs a time, as 30m, 2h or 1d";
+        assert_eq!(refused(&format!("expires: {wrong}")), words, "{wrong}");
+    }
     assert_eq!(refused("calls: -1"), "\"calls\" of the envelope needs a number");
+}
+
+#[test]
+fn a_lease_lasts_minutes_hours_or_days() {
+    for (written, seconds) in
+        [("30m", 1_800), ("2h", 7_200), ("1 d", 86_400), ("3650d", 315_360_000)]
+    {
+        let text = format!("---\nexpires: {written}\n---\n# x\n");
+        let lasts = declared(&text).unwrap().unwrap().lasts_micros;
+        assert_eq!(lasts, Some(seconds * 1_000_000), "{written}");
+    }
 }
 
 #[test]

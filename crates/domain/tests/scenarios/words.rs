@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planwright_domain::{
-    command::{Approving, Decision, Ending, PersonCommand, SessionCommand, SystemCommand, Verdict},
+    actor::{Person, Standing},
+    command::{
+        Approving, Decision, Ending, PersonCommand, SessionCommand, Start, SystemCommand, Verdict,
+    },
     digest::Digest,
     effect::{Aim, Declared, Effect, Envelope, PathLease},
     id::Seq,
@@ -80,7 +83,7 @@ fn what_a_person_can_say_next_fits_where_the_plan_stands() {
     assert_eq!(offers(withdrawn()), "/plan status /plan off");
     assert_eq!(offers(held()), "/plan resume /plan off");
     let steps = collected().shown();
-    let hold = steps.approve_command(steps.digest(), planwright_domain::command::Start::Hold);
+    let hold = steps.approve_command(steps.digest(), Start::Hold);
     assert_eq!(offers(steps.does(hold)), "/plan resume /plan skip <step> /plan off");
     assert_eq!(offers(running()), "/plan stop /stop");
 }
@@ -132,8 +135,7 @@ fn a_turn_that_planned_tells_of_its_own_plan_and_no_other() {
 fn a_turn_beside_the_execution_did_not_plan() {
     // The execution waits in the queue while a talk is open.
     let beside = ready().says("hm").turn_starts().shown();
-    let command =
-        beside.approve_command(beside.digest(), planwright_domain::command::Start::AtOnce);
+    let command = beside.approve_command(beside.digest(), Start::AtOnce);
     let beside = beside.does(command);
     let planned = |world: &World| world.session.turn.as_ref().and_then(|turn| turn.planned);
     assert_eq!(planned(&beside.clone().does(PersonCommand::PausePlan)), None);
@@ -367,4 +369,62 @@ fn an_approval_may_carry_two_hundred_notes() {
     assert_eq!(approve(200), None);
     let words = "the list of notes is too long: 201, and the limit is 200";
     assert_eq!(approve(201).as_deref(), Some(words));
+}
+
+#[test]
+fn a_plan_remembers_sixty_four_readers_and_then_begins_anew() {
+    let mut world = ready();
+    let digest = world.digest();
+    let show = |world: &mut World, name: &str| {
+        let reader = Person::new(name, "cli", Standing::Speaks);
+        let shown = PersonCommand::RecordShown { digest };
+        world.ask(SessionCommand::Person(reader, shown)).unwrap();
+        world.plan().shown.len()
+    };
+    let known: Vec<_> =
+        (0..=limits::SHOWN_MAX).map(|at| show(&mut world, &format!("reader-{at}"))).collect();
+    assert_eq!(known[limits::SHOWN_MAX - 1..], [limits::SHOWN_MAX, 1]);
+}
+
+#[test]
+fn a_reader_compares_with_what_they_saw_before_however_often_they_look() {
+    let world = new_content(ready().shown()).shown();
+    let against = |world: &World| world.plan().read_against(&ada().id);
+    assert_eq!(against(&world), 1);
+    let elsewhere = Person::new("ada", "web 1", Standing::Speaks);
+    let shown = PersonCommand::RecordShown { digest: world.digest() };
+    let mut world = world;
+    world.ask(SessionCommand::Person(elsewhere, shown)).unwrap();
+    assert_eq!(against(&world), 1, "another look at the same revision");
+}
+
+#[test]
+fn nobody_is_reminded_of_what_was_decided() {
+    let policy = Policy { remind_micros: Some(1_000_000), ..Policy::default() };
+    let world = new_content(ready().under(policy)).answers("there", vec![]).shown();
+    let hold = world.approve_command(world.digest(), Start::Hold);
+    assert_eq!(next(&world.does(hold).session), Next::WaitForPerson(Waiting::Resume));
+}
+
+proptest::proptest! {
+    #[test]
+    fn nothing_that_can_be_written_breaks_a_decision_down(
+        text in "(.|\n|---|: |# |```|- |1\\. |[0-9]{1,12}[mhd時]){0,60}",
+        key in "(tools|paths|hosts|spend|calls|expires|colour)",
+        value in "[0-9]{0,12}[mhdé時 ]{0,2}.{0,4}",
+        verb in "(approve|changes|skip|settle|show|diff|on|edit|replan|reject)",
+    ) {
+        let front = format!("---\n{key}: {value}\n---\n{text}");
+        for markdown in [&text, &front] {
+            let world = collecting().says("plan it").turn_starts();
+            let world = world.answers("", vec![set_content(markdown)]).plan_tools_run();
+            let _ = planwright_domain::diff::parts(FIRST, markdown);
+            let _ = planwright_domain::diff::rows(markdown, FIRST);
+            let goes_on = matches!(next(&world.session), Next::CallModel { .. });
+            proptest::prop_assert!(goes_on);
+        }
+        let _ = planwright_domain::chat::parse(&text);
+        let _ = planwright_domain::chat::parse(&format!("/plan {verb} {text}"));
+        let _ = planwright_domain::chat::parse(&format!("/plan {verb} {key}={value}"));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    panic::{self, AssertUnwindSafe},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -243,9 +244,15 @@ impl Writer {
             return Ok(answer);
         }
         let before = session.version;
-        match decide(&session) {
-            Err(Undecided::Corrupt(corrupt)) => Err(Failed::Job(corrupt.into())),
-            Err(Undecided::Refused(refusal)) => {
+        // One command that cannot be decided must not end the journal of all.
+        match panic::catch_unwind(AssertUnwindSafe(|| decide(&session))) {
+            Err(_) => {
+                let words =
+                    format!("deciding a command of {identity} broke down; nothing was stored");
+                Err(Failed::Job(JournalError::Engine(words.into())))
+            }
+            Ok(Err(Undecided::Corrupt(corrupt))) => Err(Failed::Job(corrupt.into())),
+            Ok(Err(Undecided::Refused(refusal))) => {
                 if let Some(stream) = stream
                     && refusal.is_final()
                 {
@@ -255,7 +262,7 @@ impl Writer {
                 }
                 Ok(Answer::Refused(refusal))
             }
-            Ok(append) => {
+            Ok(Ok(append)) => {
                 let version = append.after.version;
                 let stream = self.store(group, identity, stream, at, append)?;
                 self.keep_answer(stream, command, before, version, None)?;
