@@ -14,7 +14,7 @@ use planwright_domain::{
     limits,
     next::{Next, Waiting, next, waiting},
     outcome::{PlanCard, TurnOutcome, quick_commands},
-    plan::{Strategy, step::StepWork},
+    plan::{Strategy, review::Comment, step::StepWork},
     policy::Policy,
     prompt::{plan_line, plan_paragraph, step_opening},
     refusal::Refusal,
@@ -427,4 +427,23 @@ proptest::proptest! {
         let _ = planwright_domain::chat::parse(&format!("/plan {verb} {text}"));
         let _ = planwright_domain::chat::parse(&format!("/plan {verb} {key}={value}"));
     }
+}
+
+#[test]
+fn comments_may_be_two_hundred_and_stand_on_the_last_line() {
+    let request = |comments: Vec<Comment>| {
+        let mut world = ready().shown();
+        let digest = world.digest();
+        let asked = Decision::RequestChanges { digest, comments };
+        world.person(PersonCommand::Decide(asked)).map(drop).map_err(|refusal| refusal.kind())
+    };
+    let lines = FIRST.lines().count() as u32;
+    assert_eq!(request(vec![Comment::on_line(lines, "here"); 200]), Ok(()));
+    assert_eq!(request(vec![Comment::on_line(lines, "here"); 201]), Err("too_long"));
+    assert_eq!(request(vec![Comment::on_line(lines + 1, "here")]), Err("no_such_line"));
+    let written = |number| {
+        let comment = Comment { number, ..Comment::on_the_whole("x") };
+        serde_json::to_value(comment).unwrap().get("number").cloned()
+    };
+    assert_eq!((written(0), written(1)), (None, Some(1.into())));
 }
