@@ -1,0 +1,129 @@
+//! What the runtime reports: in time, late, or about something else.
+
+use planwright_domain::{
+    command::{Decision, Ending, PersonCommand, Start, SystemCommand, Verdict},
+    next::{Next, next},
+    plan::{PauseReason, PlanStatus, Progress, Strategy},
+    refusal::Refusal,
+    session::SessionEvent,
+    turn::{
+        FailureKind,
+        event::{TurnEnd, TurnEvent},
+        profile::Profile,
+    },
+};
+
+use crate::given::*;
+
+#[test]
+fn a_turn_beside_the_execution_did_not_plan() {
+    // The execution waits in the queue while a talk is open.
+    let beside = ready().says("hm").turn_starts().shown();
+    let command = beside.approve_command(beside.digest(), Start::AtOnce);
+    let beside = beside.does(command);
+    let planned = |world: &World| world.session.turn.as_ref().and_then(|turn| turn.planned);
+    assert_eq!(planned(&beside.clone().does(PersonCommand::PausePlan)), None);
+    assert_eq!(planned(&beside.ends(Ending::Done)), None);
+    // An empty draft ends by the model's word, in a turn that executes nothing.
+    let empty = a_session()
+        .plan_on_with(Strategy::Collect)
+        .says("plan it")
+        .turn_starts()
+        .answers("", vec![finalize()])
+        .plan_tools_run()
+        .answers("nothing to do", vec![]);
+    let end = empty.events.iter().rev().find_map(|event| match event {
+        SessionEvent::Turn(TurnEvent::TurnFinished { end, .. }) => Some(end.clone()),
+        _ => None,
+    });
+    assert!(matches!(end, Some(TurnEnd::Planned { .. })), "{end:?}");
+}
+
+#[test]
+fn a_doubt_can_be_denied_from_its_deadline_on() {
+    let settled = |early: i64| {
+        let mut world = in_doubt();
+        let (call, doubt) = world.session.doubts.iter().next().unwrap();
+        let (call, deadline) = (*call, doubt.deadline);
+        // Asking takes one thousandth of a second in every scenario.
+        world.now = deadline.plus_micros(-1_000 - early);
+        let settle = Decision::SettleDoubt { call, verdict: Verdict::DidNotHappen };
+        world.person(PersonCommand::Decide(settle)).map(drop)
+    };
+    assert_eq!(settled(1), Err(Refusal::DoubtTooFresh));
+    assert_eq!(settled(0), Ok(()));
+}
+
+#[test]
+fn a_profile_of_the_same_name_that_says_something_else_pauses_the_execution() {
+    let mut world = built().approved();
+    let Next::StartTurn(queued) = next(&world.session) else { panic!("a turn is due") };
+    let profile = Some(Profile::new("coder", "be careless", "scripted", None, None));
+    let turn = world.fresh().into();
+    world.system(SystemCommand::StartTurn { turn, queued, profile }).unwrap();
+    assert_eq!(world.status(), "executing_paused");
+}
+
+#[test]
+fn only_the_model_call_that_is_due_starts() {
+    let world = || a_session().says("x").turn_starts();
+    let turn = world().session.turn.unwrap().id;
+    for (round, attempt, starts) in [(1, 1, true), (2, 1, false), (1, 2, false), (2, 2, false)] {
+        let mut world = world();
+        let bracket = world.bracket();
+        let started = world.system(SystemCommand::StartModelCall { turn, round, attempt, bracket });
+        assert_eq!(started.is_ok(), starts, "round {round}, attempt {attempt}");
+    }
+}
+
+#[test]
+fn a_model_that_fails_is_asked_again_after_twice_the_time() {
+    let mut world = a_session().says("x").turn_starts();
+    let mut waits = Vec::new();
+    for _ in 0..3 {
+        world.now = world.now.plus_micros(60_000_000);
+        world = world.model_is_asked();
+        let (turn, round, attempt) = world.open_model_call();
+        let failure = a_failure(FailureKind::Transient);
+        let failed = SystemCommand::RecordModelFailure { turn, round, attempt, failure };
+        world.system(failed).unwrap();
+        let Next::CallModel { not_before: Some(then), .. } = next(&world.session) else {
+            panic!("it is asked again")
+        };
+        waits.push(then.0 - world.now.0);
+    }
+    assert_eq!(waits, [1_000_000, 2_000_000, 4_000_000]);
+}
+
+#[test]
+fn the_last_doubt_that_a_late_result_settles_says_so() {
+    let reason = |world: &World| match &world.plan().status {
+        PlanStatus::Executing(_, Progress::Paused(reason)) => reason.clone(),
+        other => panic!("{other:?}"),
+    };
+    let mut world = in_doubt();
+    let (call, doubt) = world.session.doubts.iter().next().unwrap();
+    let (call, attempt, before) = (*call, doubt.attempt, reason(&world));
+    assert_ne!(before, PauseReason::DoubtSettled);
+    let result = wrote("a.txt");
+    world.system(SystemCommand::RecordResult { call, attempt, result }).unwrap();
+    assert_eq!((world.session.doubts.len(), reason(&world)), (0, PauseReason::DoubtSettled));
+}
+
+#[test]
+fn an_answer_in_time_does_not_say_so_and_a_late_one_does() {
+    let arrival = |world: &World| {
+        let answered = world.events.iter().rev().find(|event| event.kind() == "model_answered");
+        let text = serde_json::to_string(answered.unwrap()).unwrap();
+        text.contains("\"arrival\":\"late\"")
+            .then_some("late")
+            .or(text.contains("arrival").then_some("?"))
+    };
+    let world = a_session().says("x").turn_starts().model_is_asked();
+    let (turn, round, attempt) = world.open_model_call();
+    assert_eq!(arrival(&world.clone().answers("hi", vec![])), None);
+    let mut stopped = world.does(PersonCommand::Stop);
+    let answer = stopped.answer("hi", vec![]);
+    stopped.system(SystemCommand::RecordAnswer { turn, round, attempt, answer }).unwrap();
+    assert_eq!(arrival(&stopped), Some("late"));
+}
