@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     actor::{Person, Standing},
-    command::{Approving, Decision, PersonCommand, SessionCommand},
+    command::{Approving, Decision, Ending, Permit, PersonCommand, SessionCommand},
     limits,
     next::{Next, next},
     plan::{Strategy, review::Comment},
@@ -135,4 +135,29 @@ fn an_answer_may_ask_for_sixty_four_calls() {
         matches!(next(&world.session), Next::RunCalls(_))
     };
     assert_eq!((answered(64), answered(65)), (true, false));
+}
+
+#[test]
+fn a_plan_keeps_sixty_four_grants() {
+    let mut world = running();
+    let declares = "---\ntools: write_file\npaths: src/\n---\n# Move it\n";
+    world = world.ends(Ending::Off).plan_on().says("plan it").turn_starts();
+    world = world.answers("", vec![set_content(declares)]).plan_tools_run().answers("", vec![]);
+    world = world.approved().turn_starts();
+    for at in 0..=limits::GRANTS_MAX {
+        if at % 40 == 39 {
+            world = world.answers("", vec![report("blocked")]).plan_tools_run().answers("", vec![]);
+            let command = world.resume_command();
+            world = world.does(command).turn_starts();
+        }
+        world = world.answers("", vec![write(&format!("d{at}/a.txt"))]).calls_start();
+        let permitted = world.permit(Permit::UntilPlanEnds).map(drop);
+        if at < limits::GRANTS_MAX {
+            assert_eq!(permitted, Ok(()));
+            world = world.calls_start().calls_give(&wrote("a.txt"));
+        } else {
+            let words = permitted.unwrap_err().to_string();
+            assert_eq!(words, "the list of grants is too long: 65, and the limit is 64");
+        }
+    }
 }

@@ -2,12 +2,13 @@
 
 use planwright_domain::{
     command::{Decision, Ending, PersonCommand, Start, SystemCommand, Verdict},
+    id::CallId,
     next::{Next, next},
-    plan::{PauseReason, PlanStatus, Progress, Strategy},
+    plan::{PauseReason, PlanStatus, Progress, Strategy, event::PlanEvent},
     refusal::Refusal,
     session::SessionEvent,
     turn::{
-        FailureKind,
+        CallResult, CallStatus, FailureKind,
         event::{TurnEnd, TurnEvent},
         profile::Profile,
     },
@@ -126,4 +127,91 @@ fn an_answer_in_time_does_not_say_so_and_a_late_one_does() {
     let answer = stopped.answer("hi", vec![]);
     stopped.system(SystemCommand::RecordAnswer { turn, round, attempt, answer }).unwrap();
     assert_eq!(arrival(&stopped), Some("late"));
+}
+
+fn failing(output: &str) -> CallResult {
+    CallResult { status: CallStatus::Failed, output: output.into(), touched: vec![] }
+}
+
+/// The calls that were answered without running, by how often each.
+fn unrun(events: &[SessionEvent]) -> Vec<CallId> {
+    let answered = |event: &SessionEvent| match event {
+        SessionEvent::Turn(TurnEvent::CallAnswered { call, .. }) => Some(*call),
+        _ => None,
+    };
+    events.iter().filter_map(answered).collect()
+}
+
+#[test]
+fn what_a_call_of_an_ended_plan_did_is_not_what_the_next_plan_did() {
+    let world = running().answers("", vec![write("a.txt")]).calls_start();
+    let (call, attempt) = world.open_calls()[0];
+    let mut world = world.ends(Ending::Off).plan_on();
+    let result = wrote("a.txt");
+    world.system(SystemCommand::RecordResult { call, attempt, result }).unwrap();
+    assert_eq!(world.plan().touched.len(), 0);
+}
+
+#[test]
+fn a_recorded_call_that_fails_says_why_and_answers_each_that_is_left_once() {
+    let world = collected_of(vec![write("a"), write("b"), write("c")]).approved().turn_starts();
+    let world = world.calls_start().calls_give(&wrote("a")).calls_start();
+    let calls = world.session.turn.as_ref().unwrap().calls().to_vec();
+    let before = world.events.len();
+    let world = world.calls_give(&failing("the disk is full"));
+    assert_eq!(world.status(), "failed");
+    assert_eq!(unrun(&world.events[before..]), [calls[2].requested.id]);
+    let failed = world.events.iter().find_map(|event| match event {
+        SessionEvent::Plan(PlanEvent::PlanFailed { summary }) => Some(summary.as_str()),
+        _ => None,
+    });
+    assert_eq!(failed, Some("step 2 failed: the disk is full"));
+}
+
+#[test]
+fn a_question_that_nobody_answers_leaves_each_call_answered_once() {
+    let outside = vec![mail(), write("b.txt")];
+    let mut world = running().answers("", outside).calls_start();
+    let calls: Vec<_> = {
+        let turn = world.session.turn.as_ref().unwrap();
+        turn.calls().iter().map(|call| call.requested.id).collect()
+    };
+    world.now = world.now.plus_micros(2 * ASK_MICROS);
+    let call = world.session.ask.as_ref().unwrap().call;
+    let events = world.system(SystemCommand::ExpireAsk { call }).unwrap();
+    let mut answered = unrun(&events);
+    answered.sort();
+    assert_eq!((answered, world.status().as_str()), (calls, "executing_paused"));
+}
+
+#[test]
+fn the_words_beside_a_finalize_are_the_summary_and_are_cut_at_a_letter() {
+    let finalized = |text: &str| {
+        let calls = vec![tool("plan_finalize", serde_json::json!({}))];
+        let world = a_session().plan_on_with(Strategy::Collect).says("plan it").turn_starts();
+        let world = world.answers("looking", vec![write("a.txt")]).plan_tools_run();
+        let world = world.answers(text, calls).plan_tools_run();
+        world.plan().current.as_ref().map(|head| head.title.clone())
+    };
+    assert_eq!(finalized("Write one file").as_deref(), Some("Write one file"));
+    let long = format!("a{}", "ä".repeat(5_000));
+    assert_eq!(finalized(&long), Some(format!("a{}", "ä".repeat(99))));
+}
+
+#[test]
+fn a_late_result_of_a_stopped_turn_does_not_end_the_one_that_replays_now() {
+    let world = collected_of(vec![write("a")]).approved().turn_starts().calls_start();
+    let (call, attempt) = world.open_calls()[0];
+    let mut world = world.does(PersonCommand::Stop);
+    let result = failing("too late");
+    let resumed = world.person(world.resume_command());
+    assert!(resumed.is_ok(), "{resumed:?}");
+    let mut world = if matches!(next(&world.session), Next::StartTurn(_)) {
+        world.turn_starts()
+    } else {
+        world
+    };
+    let before = world.session.turn.as_ref().map(|turn| turn.id);
+    world.system(SystemCommand::RecordResult { call, attempt, result }).unwrap();
+    assert_eq!(world.session.turn.as_ref().map(|turn| turn.id), before);
 }
