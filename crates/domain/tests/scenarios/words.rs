@@ -33,6 +33,12 @@ fn the_paragraph_says_what_this_turn_may_do_with_the_plan() {
     // A talk beside a held plan executes nothing.
     let beside = held().says("how is it going?").turn_starts();
     assert!(paragraph(&beside).starts_with("Plan work is active; the plan is Approved."));
+    // Nor does one that was open when the plan was approved.
+    let open = ready().says("hm").turn_starts().shown();
+    let approve = open.approve_command(open.digest(), Start::AtOnce);
+    assert!(
+        paragraph(&open.does(approve)).starts_with("Plan work is active; the plan is Running.")
+    );
     let collects = a_session().plan_on_with(Strategy::Collect).says("plan it").turn_starts();
     assert!(paragraph(&collects).contains("they are recorded, not run"));
     let waits = collected().says("and?").turn_starts();
