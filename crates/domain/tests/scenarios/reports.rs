@@ -191,11 +191,20 @@ fn the_words_beside_a_finalize_are_the_summary_and_are_cut_at_a_letter() {
         let world = a_session().plan_on_with(Strategy::Collect).says("plan it").turn_starts();
         let world = world.answers("looking", vec![write("a.txt")]).plan_tools_run();
         let world = world.answers(text, calls).plan_tools_run();
-        world.plan().current.as_ref().map(|head| head.title.clone())
+        let markdown = world.events.iter().rev().find_map(|event| match event {
+            SessionEvent::Plan(PlanEvent::RevisionAdded { revision, .. }) => {
+                Some(revision.markdown.clone())
+            }
+            _ => None,
+        });
+        (world.plan().current.as_ref().unwrap().title.clone(), markdown.unwrap())
     };
-    assert_eq!(finalized("Write one file").as_deref(), Some("Write one file"));
-    let long = format!("a{}", "ä".repeat(5_000));
-    assert_eq!(finalized(&long), Some(format!("a{}", "ä".repeat(99))));
+    let (title, markdown) = finalized("Write one file");
+    assert_eq!((title.as_str(), markdown.matches("Write one file").count()), ("Write one file", 1));
+    let (title, markdown) = finalized(&format!("a{}", "ä".repeat(5_000)));
+    assert_eq!(title, format!("a{}", "ä".repeat(99)));
+    let whole = format!("\na{}\n", "ä".repeat(4_095));
+    assert!(markdown.contains(&whole), "the whole summary stands below the title");
 }
 
 #[test]

@@ -253,6 +253,7 @@ fn a_revision_that_may_expire_is_reminded_of_until_it_does() {
 fn a_reader_compares_with_what_they_saw_before_however_often_they_look() {
     let world = new_content(ready().shown()).shown();
     let against = |world: &World| world.plan().read_against(&ada().id);
+    assert_eq!(against(&ready().shown()), 0, "nothing was seen before it");
     assert_eq!(against(&world), 1);
     let elsewhere = Person::new("ada", "web 1", Standing::Speaks);
     let shown = PersonCommand::RecordShown { digest: world.digest() };
