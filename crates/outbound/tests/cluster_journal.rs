@@ -174,6 +174,10 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     let cut = &text[..text.len() / 2];
     assert!(archive::verify(cut.as_bytes()).is_err());
     let _: &dyn Archive = &there;
+    let connection = rusqlite::Connection::open(home.path().join("b.sqlite")).unwrap();
+    connection.execute("UPDATE outputs SET body = x'00226122'", []).unwrap();
+    let lost = archive::export(&back, &mut Vec::new()).await;
+    assert!(matches!(lost, Err(ArchiveError::Output(_, named)) if named == digest), "{lost:?}");
 }
 
 #[tokio::test]

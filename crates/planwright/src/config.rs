@@ -247,6 +247,12 @@ impl Config {
                 bail!("effects.{name}_seconds = {seconds} is not from 1 to {EFFECT_SECONDS_MAX}");
             }
         }
+        let (seconds, most) = (self.command.seconds, effects.tool_seconds);
+        if self.command.enabled && !(1..most).contains(&seconds) {
+            bail!(
+                "command.seconds = {seconds} must be less than effects.tool_seconds = {most}, so that a command is ended before its call is given up"
+            );
+        }
         self.cluster.check()?;
         let server = &self.server;
         if server.bind.ip().is_loopback() {

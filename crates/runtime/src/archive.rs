@@ -81,6 +81,11 @@ pub enum ArchiveError {
         "{0} is there already; bring an archive into an installation that has none of its sessions"
     )]
     Exists(SessionIdentity),
+    /// A kept output is not what it was.
+    #[error(
+        "the output {1} of {0} is damaged or gone; bring the database back from a backup, then write it out again"
+    )]
+    Output(SessionIdentity, Digest),
     /// What was brought in is not what the archive holds.
     #[error("what was brought in has the digest {found}, and the archive {named}; do not use it")]
     Differs {
@@ -162,7 +167,9 @@ impl Writer<'_> {
         }
         for digest in outputs {
             let text = journal.output(&identity, digest).await?;
-            self.line(&Line::Output(text.unwrap_or_default()))?;
+            let whole = text.filter(|text| Digest::of(text.as_bytes()) == digest);
+            let text = whole.ok_or_else(|| ArchiveError::Output(identity.clone(), digest))?;
+            self.line(&Line::Output(text))?;
         }
         Ok(())
     }

@@ -20,7 +20,10 @@ use planwright_domain::{
 };
 use planwright_runtime::ports::journal::Journal;
 
-use crate::staged::{Counting, Staged, runtime};
+use crate::{
+    on_threads,
+    staged::{Counting, Staged, runtime},
+};
 
 mod change;
 mod live;
@@ -31,20 +34,8 @@ use change::Change;
 use place::{Place, PostgresPlace, SqlitePlace};
 
 /// Proves it over so many cases.
-#[expect(clippy::print_stdout, reason = "a proof prints its figures")]
 pub(crate) fn prove(seed: u64, cases: u64) -> ExitCode {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let proved =
-        runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(all(seed, cases)));
-    match proved {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            println!("binding: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    on_threads("binding", 2, all(seed, cases))
 }
 
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]

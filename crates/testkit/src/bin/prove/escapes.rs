@@ -6,6 +6,8 @@
 
 use std::{process::ExitCode, time::Instant};
 
+use crate::on_threads;
+
 mod files;
 mod orders;
 mod web;
@@ -21,20 +23,8 @@ struct Found {
 }
 
 /// Proves it with so many swaps.
-#[expect(clippy::print_stdout, reason = "a proof prints its figures")]
 pub(crate) fn prove(seed: u64, swaps: u32) -> ExitCode {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let proved =
-        runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(all(seed, swaps)));
-    match proved {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            println!("escapes: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    on_threads("escapes", 2, all(seed, swaps))
 }
 
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]

@@ -102,6 +102,31 @@ enum Proof {
     },
 }
 
+/// Runs a proof on so many threads.
+fn on_threads(
+    name: &str,
+    threads: usize,
+    proof: impl Future<Output = anyhow::Result<bool>>,
+) -> ExitCode {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    let proved = runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(proof));
+    ended(name, proved)
+}
+
+/// How a proof ended: as it should, or not, or not at all.
+#[expect(clippy::print_stdout, reason = "a proof prints its figures")]
+fn ended(name: &str, proved: anyhow::Result<bool>) -> ExitCode {
+    match proved {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("{name}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn main() -> ExitCode {
     match Args::parse().proof {
         Proof::Machine { count, seed, quick } => {

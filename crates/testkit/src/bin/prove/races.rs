@@ -34,7 +34,10 @@ use planwright_runtime::{
 };
 use planwright_testkit::servers::Postgres;
 
-use crate::staged::{Counting, Staged, ada, document, runtime, talk};
+use crate::{
+    on_threads,
+    staged::{Counting, Staged, ada, document, in_memory, runtime, talk},
+};
 
 mod gated;
 mod turnstile;
@@ -43,7 +46,6 @@ use gated::{Gate, Gated};
 use turnstile::{Choice, Crashed, Turnstile, following};
 
 /// Proves it.
-#[expect(clippy::print_stdout, reason = "a proof prints its figures")]
 pub(crate) fn prove(quick: bool) -> ExitCode {
     let ordinary = panic::take_hook();
     panic::set_hook(Box::new(move |panicked| {
@@ -51,18 +53,7 @@ pub(crate) fn prove(quick: bool) -> ExitCode {
             ordinary(panicked);
         }
     }));
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
-    let proved =
-        runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(all(quick)));
-    match proved {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            println!("races: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    on_threads("races", 4, all(quick))
 }
 
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]
@@ -145,10 +136,7 @@ type Journals = [Arc<dyn Journal>; 2];
 
 impl Place {
     fn sqlite() -> anyhow::Result<Self> {
-        let memory = std::path::Path::new("/dev/shm");
-        let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let home = tempfile::Builder::new().prefix("planwright-races-").tempdir_in(place)?;
-        Ok(Self::Sqlite(home))
+        Ok(Self::Sqlite(in_memory("races")?))
     }
 
     fn name(&self) -> &'static str {

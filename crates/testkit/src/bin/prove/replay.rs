@@ -9,6 +9,8 @@ use std::{process::ExitCode, sync::Arc, time::Instant};
 use planwright_testkit::scripted_model::{Said, ScriptedModel, Told};
 use serde_json::json;
 
+use crate::ended;
+
 mod cluster;
 mod local;
 mod server;
@@ -29,16 +31,8 @@ struct Replayed {
 }
 
 /// Proves it with so many kills of each deployment and each server.
-#[expect(clippy::print_stdout, reason = "a proof prints its figures")]
 pub(crate) fn prove(seed: u64, kills: u32) -> ExitCode {
-    match all(seed, kills) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            println!("replay: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("replay", all(seed, kills))
 }
 
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]

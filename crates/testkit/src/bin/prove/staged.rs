@@ -1,9 +1,13 @@
 //! A small stage for proofs in this process: a planner that is no model, a tool that only counts, and a runtime
 //! over any journal that moves when it is told to.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use anyhow::Context as _;
@@ -20,7 +24,11 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{CallResult, CallStatus, ModelFailure},
 };
-use planwright_outbound::{broadcast_in_process::InProcessBroadcast, clock_system::SystemClock};
+use planwright_outbound::{
+    broadcast_in_process::InProcessBroadcast,
+    clock_system::SystemClock,
+    toolbox_mcp::{McpServer, McpToolbox, Pins},
+};
 use planwright_runtime::{
     ports::{
         journal::Journal,
@@ -65,6 +73,38 @@ pub(crate) fn runtime_with(
         policy: Arc::default(),
     };
     Runtime::new(ports, Settings::default())
+}
+
+/// A directory that lives in memory, where the system has such a place.
+pub(crate) fn in_memory(name: &str) -> std::io::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix(&format!("planwright-{name}-")).tempdir_in(place)
+}
+
+/// A call, made outside of any plan.
+pub(crate) fn tool_run(tool: &str, arguments: &Value) -> ToolRun {
+    ToolRun {
+        identity: talk("staged-01"),
+        call: uuid::Uuid::now_v7().into(),
+        attempt: 1,
+        tool: tool.into(),
+        arguments: arguments.to_string(),
+        plan: None,
+    }
+}
+
+/// The tools of a strict MCP server of its own, which keeps `ledger` here and looks for `changed`.
+pub(crate) fn strict_mcp(home: &Path) -> anyhow::Result<Arc<dyn Toolbox>> {
+    let server = std::env::current_exe()?.with_file_name("strict-mcp");
+    let words = [server, home.join("ledger"), home.join("changed")];
+    let child = McpServer::Child {
+        command: words.iter().map(|path| path.display().to_string()).collect(),
+        environment: BTreeMap::new(),
+        directory: home.to_owned(),
+    };
+    let pins = Arc::new(Pins::open(home.join("pins"))?);
+    Ok(Arc::new(McpToolbox::new("strict", child, BTreeMap::new(), pins)))
 }
 
 /// A session by its key.

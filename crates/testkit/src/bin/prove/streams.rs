@@ -16,23 +16,14 @@ use planwright_testkit::{
 };
 use serde_json::json;
 
+use crate::on_threads;
+
 /// How many clients stall.
 const STALLED: usize = 200;
 
 /// Proves it; at quick size with fewer messages.
-#[expect(clippy::print_stdout, reason = "a proof prints its figures")]
 pub(crate) fn prove(quick: bool) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let outcome =
-        runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(all(quick)));
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            println!("streams: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    on_threads("streams", 2, all(quick))
 }
 
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]

@@ -1,17 +1,14 @@
 //! A tool of a server that is alive, and changes its schema between approve and execute.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc};
+use std::{fs, sync::Arc};
 
 use fastrand::Rng;
 use planwright_domain::plan::Strategy;
-use planwright_outbound::{
-    journal_sqlite::SqliteJournal,
-    toolbox_mcp::{McpServer, McpToolbox, Pins},
-};
+use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{ports::toolbox::Toolbox, runtime::Runtime};
 
 use super::{goes_on, hold};
-use crate::staged::{Staged, runtime, talk};
+use crate::staged::{Staged, runtime, strict_mcp, talk};
 
 /// A server that writes every call into its own ledger.
 pub(super) struct Server {
@@ -25,7 +22,7 @@ impl Server {
     /// Starts one, and shows that an unchanged plan runs.
     pub(super) async fn start() -> anyhow::Result<Self> {
         let home = tempfile::Builder::new().prefix("planwright-live-").tempdir()?;
-        let toolbox = toolbox(&home)?;
+        let toolbox = strict_mcp(home.path())?;
         toolbox.refresh().await;
         let journal = Arc::new(SqliteJournal::open(&home.path().join("journal.sqlite"))?);
         let runtime = runtime(journal, toolbox.clone());
@@ -63,16 +60,4 @@ impl Server {
     fn noted(&self) -> usize {
         fs::read_to_string(self.home.path().join("ledger")).unwrap_or_default().lines().count()
     }
-}
-
-fn toolbox(home: &tempfile::TempDir) -> anyhow::Result<Arc<dyn Toolbox>> {
-    let server = std::env::current_exe()?.with_file_name("strict-mcp");
-    let words: [PathBuf; 3] = [server, home.path().join("ledger"), home.path().join("changed")];
-    let child = McpServer::Child {
-        command: words.iter().map(|path| path.display().to_string()).collect(),
-        environment: BTreeMap::new(),
-        directory: home.path().to_owned(),
-    };
-    let pins = Arc::new(Pins::open(home.path().join("pins"))?);
-    Ok(Arc::new(McpToolbox::new("strict", child, BTreeMap::new(), pins)))
 }

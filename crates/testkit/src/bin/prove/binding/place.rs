@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -21,7 +21,7 @@ use super::{
     change::{Change, unpacked},
     template,
 };
-use crate::staged::talk;
+use crate::staged::{in_memory, talk};
 
 const STRATEGIES: [Strategy; 2] = [Strategy::Collect, Strategy::Document];
 const KINDS: [&str; 2] = ["revision_added", "plan_approved"];
@@ -59,9 +59,7 @@ pub(super) struct SqlitePlace {
 
 impl SqlitePlace {
     pub(super) async fn new() -> anyhow::Result<Self> {
-        let memory = Path::new("/dev/shm");
-        let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let home = tempfile::Builder::new().prefix("planwright-binding-").tempdir_in(place)?;
+        let home = in_memory("binding")?;
         let (identity, mut files) = (talk("binding-01"), Vec::new());
         for strategy in STRATEGIES {
             let file = home.path().join(format!("{}.sqlite", strategy.name()));

@@ -12,13 +12,14 @@ use std::{
 };
 
 use fastrand::Rng;
-use planwright_domain::{identity::SessionIdentity, turn::CallStatus};
+use planwright_domain::turn::CallStatus;
 use planwright_outbound::toolbox_files::FileToolbox;
-use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
+use planwright_runtime::ports::toolbox::{Ran, Toolbox as _};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
 use super::Found;
+use crate::staged::tool_run;
 
 const SECRET: &str = "what nobody may read";
 
@@ -43,15 +44,7 @@ pub(super) async fn swapped_links(seed: u64, swaps: u32) -> anyhow::Result<Found
     let (mut through, mut done, mut refused) = (Vec::new(), 0, 0);
     for _ in 0..swaps {
         let (tool, arguments) = any_call(&mut rng);
-        let run = ToolRun {
-            identity: SessionIdentity::parse("cli:escapes-01")?,
-            call: uuid::Uuid::now_v7().into(),
-            attempt: 1,
-            tool: tool.into(),
-            arguments: arguments.to_string(),
-            plan: None,
-        };
-        match toolbox.run(run).await {
+        match toolbox.run(tool_run(tool, &arguments)).await {
             Ran::Ended(result) => {
                 let count = match result.status {
                     CallStatus::Done => &mut done,

@@ -1,7 +1,7 @@
 //! Tools that are not what they were, outputs that give orders, and agents that reach for more than they have.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs,
     sync::{
         Arc,
@@ -19,10 +19,7 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{CallResult, CallStatus, ModelFailure},
 };
-use planwright_outbound::{
-    journal_sqlite::SqliteJournal,
-    toolbox_mcp::{McpServer, McpToolbox, Pins},
-};
+use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
     ports::{
         model::{
@@ -36,7 +33,7 @@ use planwright_runtime::{
 use serde_json::{Value, json};
 
 use super::Found;
-use crate::staged::{Counting, Staged, runtime_with, talk};
+use crate::staged::{Counting, Staged, runtime_with, strict_mcp, talk};
 
 /// A model that does what a function says.
 struct Says<F>(F);
@@ -78,16 +75,7 @@ pub(super) async fn changed_schemas() -> anyhow::Result<Found> {
     for (changes, may_note) in [(None, 2), (Some(0), 0), (Some(1), 1)] {
         let home = tempfile::Builder::new().prefix("planwright-escapes-").tempdir()?;
         let (ledger, changed) = (home.path().join("ledger"), home.path().join("changed"));
-        let server = std::env::current_exe()?.with_file_name("strict-mcp");
-        let words = [&server, &ledger, &changed].map(|path| path.display().to_string());
-        let child = McpServer::Child {
-            command: words.to_vec(),
-            environment: BTreeMap::new(),
-            directory: home.path().to_owned(),
-        };
-        let pins = Arc::new(Pins::open(home.path().join("pins"))?);
-        let mcp: Arc<dyn Toolbox> =
-            Arc::new(McpToolbox::new("strict", child, BTreeMap::new(), pins));
+        let mcp = strict_mcp(home.path())?;
         mcp.refresh().await;
         let toolbox = Arc::new(Turning { mcp, changed: changed.clone(), after: changes });
         let model: Arc<dyn Model> = Arc::new(Says(|request: &ModelRequest| {

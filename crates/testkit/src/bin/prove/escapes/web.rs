@@ -11,9 +11,9 @@ use std::{
     time::Duration,
 };
 
-use planwright_domain::{identity::SessionIdentity, turn::CallStatus};
+use planwright_domain::turn::CallStatus;
 use planwright_outbound::toolbox_web::{Addresses, Lookup, WEB_FETCH, WebToolbox};
-use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
+use planwright_runtime::ports::toolbox::{Ran, Toolbox as _};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -21,6 +21,7 @@ use tokio::{
 };
 
 use super::Found;
+use crate::staged::tool_run;
 
 /// Where everyone may go, and where nobody may: two addresses of this machine, at one port.
 const FRONT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -230,15 +231,7 @@ fn serve(listener: TcpListener, visitors: Arc<AtomicU64>) {
 }
 
 async fn fetch(web: &WebToolbox, url: &str) -> anyhow::Result<(CallStatus, String)> {
-    let run = ToolRun {
-        identity: SessionIdentity::parse("cli:escapes-01")?,
-        call: uuid::Uuid::now_v7().into(),
-        attempt: 1,
-        tool: WEB_FETCH.into(),
-        arguments: json!({"url": url}).to_string(),
-        plan: None,
-    };
-    match web.run(run).await {
+    match web.run(tool_run(WEB_FETCH, &json!({"url": url}))).await {
         Ran::Ended(result) => Ok((result.status, result.output)),
         Ran::Unknown { why } => anyhow::bail!("{why}"),
     }

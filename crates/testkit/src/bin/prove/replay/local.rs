@@ -113,13 +113,7 @@ impl<'a> Bench<'a> {
     /// Says what became of a call in doubt, as the server's own ledger has it.
     fn settle(&self, doubt: &Value) -> anyhow::Result<()> {
         let call = doubt["call"].as_str().context("a call")?;
-        let steps = self.status()?["plan"]["steps"].clone();
-        let step =
-            steps.as_array().into_iter().flatten().find(|step| step["came_out"] == "in doubt");
-        let number =
-            step.and_then(|step| step["number"].as_u64()).context("a step in doubt says so")?;
-        let note = format!("plan {} step {}", self.plans, number - 1);
-        let verdict = if self.server.noted()?.contains_key(&note) { "happened" } else { "not" };
+        let verdict = self.server.verdict(&self.status()?, self.plans)?;
         if verdict == "not" {
             sleep(Duration::from_secs(TOOL_SECONDS));
         }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
 
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
 /// Which server.
@@ -90,6 +91,16 @@ impl Server {
             *noted.entry(line.to_owned()).or_default() += 1;
         }
         Ok(noted)
+    }
+
+    /// What became of the call in doubt of this plan, as the ledger has it.
+    pub(super) fn verdict(&self, status: &Value, plan: u32) -> anyhow::Result<&'static str> {
+        let steps = status["plan"]["steps"].as_array();
+        let doubted = |step: &&Value| step["came_out"] == "in doubt";
+        let step = steps.into_iter().flatten().find(doubted).context("a step in doubt says so")?;
+        let number = step["number"].as_u64().context("a step has a number")?;
+        let note = format!("plan {plan} step {}", number - 1);
+        Ok(if self.noted()?.contains_key(&note) { "happened" } else { "not" })
     }
 
     /// When after its start, in milliseconds, its calls are under way.
