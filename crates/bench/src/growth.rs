@@ -110,6 +110,9 @@ fn said(event: &SessionEvent) -> usize {
         SessionEvent::Plan(_)
         | SessionEvent::Turn(_)
         | SessionEvent::CauseWithdrawn { .. }
+        | SessionEvent::Auto(_)
+        | SessionEvent::Memory(_)
+        | SessionEvent::Life(_)
         | SessionEvent::ViewReset { .. }
         | SessionEvent::Logged { .. } => 0,
     }

@@ -83,7 +83,12 @@ fn ready(
             },
         ),
         SessionCommand::Person(ada, PersonCommand::Say { text: "plan it".into() }),
-        SessionCommand::System(SystemCommand::StartTurn { turn, queued: Seq(2), profile: None }),
+        SessionCommand::System(SystemCommand::StartTurn {
+            turn,
+            queued: Seq(2),
+            profile: None,
+            recalled: Default::default(),
+        }),
         SessionCommand::System(SystemCommand::StartModelCall {
             turn,
             round: 1,
@@ -95,7 +100,7 @@ fn ready(
             turn,
             ModelCommand::UsePlanTool {
                 call: id(3).into(),
-                given: Given { fresh: id(5).into(), profiles: [].into() },
+                given: Given { fresh: id(5).into(), profiles: [].into(), memory: None },
             },
         ),
         SessionCommand::System(SystemCommand::StartModelCall {

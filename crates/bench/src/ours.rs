@@ -24,7 +24,7 @@ use planwright_outbound::{
 use planwright_runtime::{
     inbound::{Reply, Spoken},
     ports::{
-        journal::Journal,
+        memory::Store,
         model::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall, default_profiles},
         signal::Broadcast,
     },
@@ -91,14 +91,15 @@ impl Ours {
     fn over(
         home: tempfile::TempDir,
         data: &Path,
-        journal: Arc<dyn Journal>,
+        journal: Arc<dyn Store>,
         broadcast: Arc<dyn Broadcast>,
         model: Arc<AtOnce>,
         driven: Driven,
     ) -> anyhow::Result<Self> {
         let (lane, worker) = in_process();
         let ports = Ports {
-            journal,
+            journal: journal.clone(),
+            memory: journal,
             lane,
             broadcast,
             profiles: default_profiles(&(model.clone() as Arc<dyn Model>)),
@@ -106,6 +107,7 @@ impl Ours {
             toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), data)?),
             clock: Arc::new(SystemClock),
             policy: Arc::default(),
+            session_label: false,
         };
         let runtime = Arc::new(Runtime::new(ports, Settings::default()));
         let stopping = watch::Sender::new(false);
@@ -125,6 +127,7 @@ impl Ours {
         let mut ear = self.runtime.ports.broadcast.subscribe(identity);
         let spoken = Spoken {
             identity: identity.clone(),
+            transport: None,
             person: person.clone(),
             id: fresh_id(),
             line: line.into(),
@@ -140,6 +143,10 @@ impl Ours {
             | Reply::Diff(_)
             | Reply::Plans(_)
             | Reply::Comments(_)
+            | Reply::Moved { .. }
+            | Reply::Sessions(_)
+            | Reply::Work(_)
+            | Reply::Memory(_)
             | Reply::Nothing(_)
             | Reply::Help) => anyhow::bail!("{line}: {other:?}"),
         }

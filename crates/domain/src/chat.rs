@@ -1,5 +1,9 @@
 //! What people type: a message, or a command that begins with `/`.
 
+pub mod work;
+
+use work::WorkAct;
+
 use crate::{
     command::{Ending, Permit, Start, Verdict},
     effect::Declared,
@@ -24,10 +28,21 @@ pub enum ChatCommand {
     Look(Look),
     /// Asks for something to happen.
     Act(Act),
+    /// Asks for another conversation.
+    Route(Route),
+}
+
+/// Which conversation a chat talks to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route {
+    /// `/new`
+    New,
+    /// `/switch <key>`
+    Switch(String),
 }
 
 /// What people ask to see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
     /// `/plan status`
     Status,
@@ -39,6 +54,14 @@ pub enum Look {
     List,
     /// `/plan comments`
     Comments,
+    /// `/auto status`, `/goal`, `/task`, `/schedule`
+    Work,
+    /// `/sessions`
+    Sessions,
+    /// `/memory [words]`
+    Memory(String),
+    /// `/delete` without a yes: what would go.
+    Deletion,
 }
 
 /// What people ask to happen.
@@ -91,6 +114,22 @@ pub enum Act {
     Stop,
     /// `/reset`
     Reset,
+    /// Goals, tasks, runs and schedules.
+    Work(WorkAct),
+    /// `/rename <title>`
+    Rename(String),
+    /// `/archive`
+    Archive,
+    /// `/delete yes`
+    Delete,
+    /// `/memory save <text>`
+    MemorySave(String),
+    /// `/memory edit <id> <text>`
+    MemoryEdit(String, String),
+    /// `/memory forget <id>`
+    MemoryForget(String),
+    /// `/memory promote <id>`
+    MemoryPromote(String),
 }
 
 /// A line that begins with `/` and is no command.
@@ -112,7 +151,7 @@ pub enum LineRefusal {
 }
 
 /// Every command with its words, as `/help` lists them.
-pub const HELP: [(&str, &str); 19] = [
+pub const HELP: [(&str, &str); 27] = [
     ("/plan on [document|collect|build]", "begin plan work in this session"),
     ("/plan status", "where the plan stands, and what waits for you"),
     ("/plan show [rev]", "read a revision in full"),
@@ -138,6 +177,26 @@ pub const HELP: [(&str, &str); 19] = [
     ),
     ("/plan replan <text>", "instead of allowing a call: have the plan revised"),
     ("/plan done · /plan off", "end plan work: as finished, or as cancelled"),
+    ("/goal add <what> · /goal done|drop <n>", "goals, whose tasks share what they find out"),
+    ("/task add [g<n>] <what> · /task done|drop <n>", "tasks, of a goal or alone"),
+    (
+        "/auto on [g<n>|t<n>] [plan] [time=2h] [calls=50] [tools=80] [tokens=200000] [spend=1]",
+        "let it work by itself, on a goal or on a task; with plan it drafts one first and waits for you",
+    ),
+    (
+        "/auto off [r<n>] · /auto resume [r<n>] · /auto status",
+        "end runs, let one go on, see them all",
+    ),
+    (
+        "/schedule add <cron> <zone> <what> · /schedule add every 2h <what> · /schedule off <n>",
+        "begin work by itself, at these times",
+    ),
+    ("/sessions · /new · /switch <key>", "your conversations; begin one; talk in another"),
+    ("/rename <title> · /archive · /delete", "what becomes of this conversation"),
+    (
+        "/memory [words] · /memory save|forget|edit|promote …",
+        "what is remembered here; make something known everywhere",
+    ),
     ("/stop", "end what the agent is doing now"),
     ("/reset", "end everything here and start a new view"),
     ("/help", "this list"),
@@ -160,13 +219,69 @@ pub fn parse(line: &str) -> Result<Line, LineRefusal> {
         "stop" => ChatCommand::Act(Act::Stop),
         "reset" => ChatCommand::Act(Act::Reset),
         "help" => ChatCommand::Help,
+        "goal" => work::goal(rest)?,
+        "task" => work::task(rest)?,
+        "auto" => work::auto(rest)?,
+        "schedule" => work::schedule(rest)?,
+        "sessions" => ChatCommand::Look(Look::Sessions),
+        "new" => ChatCommand::Route(Route::New),
+        "switch" => ChatCommand::Route(Route::Switch(needed("/switch", rest)?)),
+        "rename" => ChatCommand::Act(Act::Rename(needed("/rename", rest)?)),
+        "archive" => ChatCommand::Act(Act::Archive),
+        "delete" if rest == "yes" => ChatCommand::Act(Act::Delete),
+        "delete" => ChatCommand::Look(Look::Deletion),
+        "memory" => memory(rest)?,
         _ => {
             return Err(LineRefusal::Unknown(
                 format!("/{verb}"),
-                nearest(verb, &["/plan status", "/allow", "/deny", "/stop", "/reset", "/help"]),
+                nearest(
+                    verb,
+                    &[
+                        "/plan status",
+                        "/allow",
+                        "/deny",
+                        "/stop",
+                        "/reset",
+                        "/help",
+                        "/goal",
+                        "/task",
+                        "/auto status",
+                        "/schedule",
+                        "/sessions",
+                        "/new",
+                        "/switch",
+                        "/rename",
+                        "/archive",
+                        "/delete",
+                        "/memory",
+                    ],
+                ),
             ));
         }
     }))
+}
+
+fn needed(command: &'static str, words: &str) -> Result<String, LineRefusal> {
+    if words.is_empty() {
+        let problem = "needs a word more; /help lists the commands".into();
+        return Err(LineRefusal::BadWords { command, problem });
+    }
+    Ok(words.to_owned())
+}
+
+fn memory(words: &str) -> Result<ChatCommand, LineRefusal> {
+    let (verb, rest) = split(words);
+    Ok(match verb {
+        "save" => ChatCommand::Act(Act::MemorySave(needed("/memory save", rest)?)),
+        "forget" => ChatCommand::Act(Act::MemoryForget(needed("/memory forget", rest)?)),
+        "promote" => ChatCommand::Act(Act::MemoryPromote(needed("/memory promote", rest)?)),
+        "edit" => {
+            let (id, text) = split(rest);
+            let text = needed("/memory edit", text)?;
+            ChatCommand::Act(Act::MemoryEdit(id.to_owned(), text))
+        }
+        _ => ChatCommand::Look(Look::Memory(words.to_owned())),
+    })
 }
 
 fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {

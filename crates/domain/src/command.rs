@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::{Actor, Person},
+    autonomy::{TaskEnd, budget::Budget, schedule::Rhythm},
     digest::Digest,
     effect::{Aim, Bracket, Declared, ToolFacts},
-    id::{CallId, CommandId, PlanId, Seq, TurnId},
+    id::{CallId, CommandId, GoalId, PlanId, RunId, ScheduleId, Seq, TaskId, TurnId},
+    memory::{Item, MemoryCommand, select::Recalled},
     plan::{Reads, Strategy, review::Comment, step::OnFailure},
     policy::Policy,
     time::Time,
@@ -111,6 +113,145 @@ pub enum PersonCommand {
     },
     /// A decision. It needs [`crate::actor::Standing::Decides`].
     Decide(Decision),
+    /// Goals, tasks, runs and schedules.
+    Auto(AutoCommand),
+    /// What is remembered here.
+    Memory(MemoryCommand),
+    /// The life of the session itself.
+    Life(LifeCommand),
+}
+
+/// The life of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LifeCommand {
+    /// Call it something else.
+    Rename {
+        /// The title.
+        title: String,
+    },
+    /// Put it away; what is said in it brings it back.
+    Archive,
+    /// Bring it back.
+    Restore,
+    /// End everything in it, for good.
+    Delete,
+}
+
+/// Goals, tasks, runs and schedules, as a person asks for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AutoCommand {
+    /// `/goal add`
+    AddGoal {
+        /// The id it will have.
+        goal: GoalId,
+        /// In words.
+        title: String,
+    },
+    /// `/goal done`, `/goal drop`: its runs and tasks end with it.
+    EndGoal {
+        /// The goal.
+        goal: GoalId,
+        /// Whether it was reached.
+        reached: bool,
+    },
+    /// `/task add`
+    AddTask {
+        /// The id it will have.
+        task: TaskId,
+        /// The goal it belongs to.
+        goal: Option<GoalId>,
+        /// In words.
+        title: String,
+    },
+    /// `/task done`, `/task drop`
+    EndTask {
+        /// The task.
+        task: TaskId,
+        /// How it came out.
+        end: TaskEnd,
+    },
+    /// `/auto on`
+    On {
+        /// The id the run will have.
+        run: RunId,
+        /// What it works on.
+        target: Target,
+        /// What it may use.
+        budget: Budget,
+        /// Whether it drafts a plan first and waits for its approval.
+        drafts: bool,
+    },
+    /// `/auto off`: all of the session's runs, or the one named.
+    Off {
+        /// The run.
+        run: Option<RunId>,
+    },
+    /// `/auto resume`: the run that waits, or the one named.
+    Resume {
+        /// The run.
+        run: Option<RunId>,
+    },
+    /// `/schedule add`
+    AddSchedule {
+        /// The id it will have.
+        schedule: ScheduleId,
+        /// When.
+        rhythm: Rhythm,
+        /// What is to be done.
+        title: String,
+        /// For this goal.
+        goal: Option<GoalId>,
+        /// What each of its runs may use.
+        budget: Budget,
+        /// Its first slot.
+        next: Time,
+    },
+    /// `/schedule off`
+    EndSchedule {
+        /// The schedule.
+        schedule: ScheduleId,
+    },
+}
+
+/// What a run works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The tasks of this goal, one after the other.
+    Goal(GoalId),
+    /// This task.
+    Task(TaskId),
+    /// The oldest open task that stands alone.
+    NextTask,
+}
+
+/// A slot that is due, as the clock and the calendar have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// Of this schedule.
+    pub schedule: ScheduleId,
+    /// The slots before it that nobody claimed.
+    pub missed: Option<Missed>,
+    /// The slot.
+    pub slot: Time,
+    /// The slot after it; none if there is none.
+    pub next: Option<Time>,
+    /// Until then it may be tried again.
+    pub until: Time,
+    /// The id its task will have.
+    pub task: TaskId,
+    /// The id its run will have.
+    pub run: RunId,
+}
+
+/// Slots that passed while nobody was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missed {
+    /// The first.
+    pub first: Time,
+    /// The last.
+    pub last: Time,
+    /// How many.
+    pub count: u64,
 }
 
 /// How a person ends plan work.
@@ -257,6 +398,8 @@ pub struct Given {
     pub fresh: PlanId,
     /// The agent profiles there are.
     pub profiles: BTreeSet<String>,
+    /// What was looked up in the turn's own scopes; none if memory is turned off.
+    pub memory: Option<Vec<Item>>,
 }
 
 /// What the runtime reports.
@@ -270,7 +413,11 @@ pub enum SystemCommand {
         queued: Seq,
         /// The profile of the step that it works on, as it stands now.
         profile: Option<Profile>,
+        /// What is remembered that fits, found in the turn's own scopes.
+        recalled: Recalled,
     },
+    /// A slot of a schedule is due.
+    ClaimSlot(Claim),
     /// The model is about to be asked.
     StartModelCall {
         /// In this turn.

@@ -37,6 +37,16 @@ uuid_id! {
     CallId;
     /// Names one life of one process; effects of a life that is over are orphans.
     Incarnation;
+    /// Names one goal.
+    GoalId;
+    /// Names one task, in all sessions together.
+    TaskId;
+    /// Names one run.
+    RunId;
+    /// Names one schedule.
+    ScheduleId;
+    /// Names one thing that is remembered.
+    MemoryId;
 }
 
 /// The position of an event in its session's stream, from 1.

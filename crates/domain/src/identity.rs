@@ -50,9 +50,41 @@ impl ChannelType {
 #[serde(transparent)]
 pub struct TransportChatId(pub String);
 
+/// A chat of a channel: where something came from, and where answers are delivered.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Transport {
+    /// The channel.
+    pub channel: ChannelType,
+    /// The address in it.
+    pub chat: TransportChatId,
+}
+
+impl Transport {
+    /// This chat of this channel.
+    #[must_use]
+    pub fn new(channel: ChannelType, chat: &str) -> Self {
+        Self { channel, chat: TransportChatId(chat.into()) }
+    }
+}
+
 /// The logical conversation inside a channel.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ConversationKey(String);
+
+impl TryFrom<String> for ConversationKey {
+    type Error = IdentityRefusal;
+
+    fn try_from(key: String) -> Result<Self, IdentityRefusal> {
+        Self::legacy(&key)
+    }
+}
+
+impl From<ConversationKey> for String {
+    fn from(key: ConversationKey) -> Self {
+        key.0
+    }
+}
 
 /// Why a text is not a conversation key or an identity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -18,6 +18,7 @@
 //! ```
 
 pub mod actor;
+pub mod autonomy;
 pub mod chat;
 pub mod command;
 pub mod diff;
@@ -27,8 +28,10 @@ pub mod id;
 pub mod identity;
 pub mod limits;
 pub mod log;
+pub mod memory;
 pub mod next;
 pub mod outcome;
+pub mod owner;
 pub mod plan;
 pub mod policy;
 pub mod prompt;

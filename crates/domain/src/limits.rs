@@ -44,5 +44,31 @@ pub const KEPT_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const TOUCHED_MAX: usize = 200;
 /// How many rows the memory of what was shown keeps for one plan.
 pub const SHOWN_MAX: usize = 64;
+/// How many goals may be open in one session.
+pub const GOALS_MAX: usize = 50;
+/// How many tasks one session keeps.
+pub const TASKS_MAX: usize = 200;
+/// How many runs one session may have.
+pub const RUNS_MAX: usize = 20;
+/// How many schedules one session may have.
+pub const SCHEDULES_MAX: usize = 50;
+/// The longest title of a goal, a task or a session.
+pub const WORK_TITLE_BYTES_MAX: usize = 2 * 1024;
+/// The shortest interval of a schedule.
+pub const INTERVAL_MICROS_MIN: i64 = 60 * 1_000_000;
+/// How many observations a run remembers, to notice that it goes in circles.
+pub const OBSERVATIONS_MAX: usize = 256;
+/// How often the same call may give the same observation before a run is parked.
+pub const SAME_OBSERVATION_MAX: u32 = 3;
+/// How many turns of a run in a row may bring nothing.
+pub const IDLE_TURNS_MAX: u32 = 3;
+/// How many chats one owner may have.
+pub const POINTERS_MAX: usize = 10_000;
+/// The longest text that is remembered.
+pub const MEMORY_BYTES_MAX: usize = 4 * 1024;
+/// How many things one owner may make known everywhere.
+pub const GLOBAL_MEMORY_MAX: usize = 2_000;
+/// The longest word that is looked up.
+pub const WORD_CHARS_MAX: usize = 40;
 /// The longest wait before a model call is tried again.
 pub const RETRY_WAIT_MICROS_MAX: i64 = 60 * 1_000_000;

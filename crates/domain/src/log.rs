@@ -16,7 +16,7 @@ use crate::{
         event::{PlanEvent, Word},
         step::StepEnd,
     },
-    session::{Session, SessionEvent},
+    session::{LifeEvent, Session, SessionEvent},
     turn::{
         Told,
         event::{TurnEnd, TurnEvent},
@@ -162,7 +162,13 @@ impl Entry {
                 | TurnEvent::CallInDoubt { .. }
                 | TurnEvent::TurnFinished { .. } => None,
             },
-            SessionEvent::MessageQueued { .. }
+            SessionEvent::Life(LifeEvent::Deleted { by: who }) => {
+                by(Some(who), "session".into(), "deleted".into())
+            }
+            SessionEvent::Auto(_)
+            | SessionEvent::Memory(_)
+            | SessionEvent::Life(_)
+            | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
             | SessionEvent::Logged { .. } => None,

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     effect::{Bracket, Effect},
-    id::{CallId, Seq, TurnId},
+    id::{CallId, ScheduleId, Seq, TurnId},
     plan::{Plan, PlanStatus, Progress, Reads, Strategy},
-    session::Session,
+    session::{Life, Session},
     time::Time,
     tools::PlanTool,
-    turn::{Call, CallKind, CallState, Queued, RequestedCall, Step, Turn, Work},
+    turn::{Call, CallKind, CallState, Cause, Queued, RequestedCall, Step, Turn, Work},
 };
 
 /// What should happen now.
@@ -54,6 +54,13 @@ pub enum Next {
     },
     /// A revision waits for a decision; then a person is reminded, or it expires.
     AwaitDecision {
+        /// When.
+        at: Time,
+    },
+    /// A schedule has its next slot then.
+    AwaitSlot {
+        /// The schedule.
+        schedule: ScheduleId,
         /// When.
         at: Time,
     },
@@ -102,6 +109,8 @@ pub enum Waiting {
     Doubt,
     /// Permission for a call.
     Permission,
+    /// A word on a run that paused.
+    Run,
 }
 
 /// When a session needs someone to act.
@@ -118,6 +127,33 @@ pub enum Due {
 /// What should happen now.
 #[must_use]
 pub fn next(session: &Session) -> Next {
+    let now = by_turn(session);
+    match slot(session) {
+        Some((schedule, at)) if now.is_rest() && is_before(at, now.due()) => {
+            Next::AwaitSlot { schedule, at }
+        }
+        Some(_) | None => now,
+    }
+}
+
+/// The first slot of all schedules.
+fn slot(session: &Session) -> Option<(ScheduleId, Time)> {
+    if session.life == Life::Deleted {
+        return None;
+    }
+    let next = session.auto.schedules.iter().filter_map(|(id, known)| Some((*id, known.next?)));
+    next.min_by_key(|(id, at)| (*at, *id))
+}
+
+fn is_before(at: Time, due: Due) -> bool {
+    match due {
+        Due::Never => true,
+        Due::Now => false,
+        Due::At(time) => at < time,
+    }
+}
+
+fn by_turn(session: &Session) -> Next {
     let Some(turn) = &session.turn else { return between_turns(session) };
     match &turn.step {
         Step::ModelDue { attempt, not_before } => Next::CallModel {
@@ -150,6 +186,7 @@ impl Next {
             Self::Nothing
             | Self::WaitForPerson(_)
             | Self::AwaitDecision { .. }
+            | Self::AwaitSlot { .. }
             | Self::AwaitPermission { .. } => true,
             Self::StartTurn(_)
             | Self::CallModel { .. }
@@ -168,7 +205,7 @@ impl Next {
             Self::StartTurn(_) | Self::UsePlanTool { .. } | Self::RunCalls(_) => Due::Now,
             Self::CallModel { not_before, .. } => not_before.map_or(Due::Now, Due::At),
             Self::AwaitPermission { until, .. } => Due::At(*until),
-            Self::AwaitDecision { at } => Due::At(*at),
+            Self::AwaitDecision { at } | Self::AwaitSlot { at, .. } => Due::At(*at),
             Self::AwaitModel { bracket, .. } => Due::At(bracket.deadline),
             Self::AwaitCalls(calls) => {
                 let first = calls.iter().map(|call| call.bracket.deadline).min();
@@ -187,8 +224,7 @@ pub fn waiting(session: &Session) -> Option<Waiting> {
     if session.ask.is_some() {
         return Some(Waiting::Permission);
     }
-    let plan = session.plan()?;
-    match &plan.status {
+    let by_plan = session.plan().and_then(|plan| match &plan.status {
         PlanStatus::Ready if plan.awaits_decision() => Some(Waiting::Decision),
         PlanStatus::Approved(_)
         | PlanStatus::Executing(_, Progress::Paused(_))
@@ -196,7 +232,8 @@ pub fn waiting(session: &Session) -> Option<Waiting> {
         PlanStatus::Collecting
         | PlanStatus::Ready
         | PlanStatus::Executing(_, Progress::Running) => None,
-    }
+    });
+    by_plan.or_else(|| session.auto.asks().then_some(Waiting::Run))
 }
 
 fn between_turns(session: &Session) -> Next {
@@ -215,9 +252,10 @@ fn rings(session: &Session) -> Option<Time> {
     session.plan()?.waits?.next()
 }
 
-/// The cause whose turn it is: commit order.
+/// The cause whose turn it is: commit order, what a person began before what goes on by itself.
 fn first(queue: &[Queued]) -> Option<&Queued> {
-    queue.first()
+    let ticks = |queued: &&Queued| matches!(queued.cause, Cause::Tick { .. });
+    queue.iter().find(|queued| !ticks(queued)).or_else(|| queue.first())
 }
 
 fn started(session: &Session) -> Next {

@@ -68,6 +68,7 @@ impl TurnOutcome {
                 Self::Failure { kind: failure.kind, message: failure.message.clone() }
             }
             TurnEnd::Stopped { .. } => Self::Interruption { reason: "stopped".into() },
+            TurnEnd::Yielded => Self::Interruption { reason: "it makes way for you".into() },
             TurnEnd::InDoubt { .. } => {
                 Self::Interruption { reason: "the outcome of a call is unknown".into() }
             }
@@ -243,7 +244,10 @@ pub fn quick_commands(session: &Session) -> Vec<String> {
         let words = [Some(format!("/allow {id}")), lasting, Some(format!("/deny {id}")), replan];
         return words.into_iter().flatten().collect();
     }
-    let Some(plan) = session.plan() else { return Vec::new() };
+    let Some(plan) = session.plan() else {
+        let asks = session.auto.asks();
+        return if asks { vec!["/auto resume".into(), "/auto off".into()] } else { Vec::new() };
+    };
     let words: &[&str] = match &plan.status {
         PlanStatus::Ready if plan.awaits_decision() => {
             &["/plan show", "/plan approve", "/plan changes <text>", "/plan reject"]

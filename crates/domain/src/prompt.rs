@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    memory::{rank::Ranked, using::line},
     plan::{
         Plan, PlanStatus, Progress, Revision, Strategy,
         approval::Approval,
@@ -54,6 +55,40 @@ pub fn plan_paragraph(session: &Session, turn: &Turn) -> Option<String> {
              researching as you go; plan_submit proposes it to a person and lists what is missing."
         ),
     })
+}
+
+/// The paragraph for a turn in which a run works by itself; none for any other.
+#[must_use]
+pub fn run_paragraph(session: &Session, turn: &Turn) -> Option<String> {
+    crate::tools::own::of_run(session, turn).map(|_| {
+        "You work by yourself; nobody reads along. Do the task and no other, then call task_report: done, \
+         failed, or blocked if a person must help."
+            .into()
+    })
+}
+
+/// The message that opens the first turn of a task.
+#[must_use]
+pub fn task_opening(goal: Option<&str>, task: &str, before: &[String]) -> String {
+    let mut text = goal.map(|goal| format!("The goal: {goal}\n")).unwrap_or_default();
+    for line in before {
+        text.push_str(&format!("Done for it so far: {line}\n"));
+    }
+    text.push_str(&format!("Your task: {task}\n"));
+    text
+}
+
+/// The message that opens one more turn of a task.
+#[must_use]
+pub fn task_again(task: &str) -> String {
+    format!("Go on with your task: {task}\n")
+}
+
+/// What is remembered that fits, as the model reads it.
+#[must_use]
+pub fn memory_paragraph(recalled: &[Ranked]) -> Option<String> {
+    let lines: Vec<_> = recalled.iter().map(|ranked| line(&ranked.item)).collect();
+    (!lines.is_empty()).then(|| format!("You remember:\n{}", lines.join("\n")))
 }
 
 /// The message that opens an execution turn: the approved document, verbatim, and its terms.

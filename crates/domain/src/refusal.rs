@@ -62,6 +62,83 @@ pub enum Refusal {
         /// The identity that was named.
         identity: String,
     },
+    /// The session is deleted.
+    #[error("{identity} was deleted; start another conversation with /new")]
+    SessionDeleted {
+        /// The identity that was named.
+        identity: String,
+    },
+    /// The session is someone else's.
+    #[error("{identity} is not yours; start a conversation of your own with /new")]
+    NotYours {
+        /// The identity that was named.
+        identity: String,
+    },
+    /// Runs go on in it.
+    #[error("{count} runs go on here; end them with /auto off first")]
+    RunsGoOn {
+        /// How many.
+        count: usize,
+    },
+    /// What is named is not there.
+    #[error("there is no such {what} here; /auto status lists what there is")]
+    NotThere {
+        /// What kind of thing.
+        what: std::borrow::Cow<'static, str>,
+    },
+    /// No run is there.
+    #[error("no run of this session waits or goes on")]
+    NoRuns,
+    /// No task can be worked on.
+    #[error("there is no open task to work on; add one with /task add <what>")]
+    NoOpenTask,
+    /// The task is being worked on.
+    #[error("a run works on task {number} already")]
+    AlreadyRuns {
+        /// The task.
+        number: u32,
+    },
+    /// The run does not wait.
+    #[error("run {number} goes on; it does not wait for you")]
+    RunGoesOn {
+        /// The run.
+        number: u32,
+    },
+    /// The run waits for the plan.
+    #[error("run {number} waits for the plan; decide on it with /plan approve or /plan resume")]
+    RunWaitsForPlan {
+        /// The run.
+        number: u32,
+    },
+    /// The run waits for a doubt.
+    #[error("run {number} waits for a call in doubt; settle it with /plan settle")]
+    RunWaitsForDoubt {
+        /// The run.
+        number: u32,
+    },
+    /// There is no room for more.
+    #[error("there are {limit} {what} already, and that is the limit; end some first")]
+    TooMany {
+        /// What kind of thing.
+        what: std::borrow::Cow<'static, str>,
+        /// The limit.
+        limit: usize,
+    },
+    /// The interval is too short.
+    #[error("a schedule runs at most once a minute")]
+    TooOften,
+    /// The rhythm cannot be read.
+    #[error("this schedule cannot be read: {why}")]
+    BadRhythm {
+        /// Why.
+        why: String,
+    },
+    /// The text is another one.
+    #[error("what is remembered has other words now; read it again with /memory")]
+    OtherText,
+    /// It is known everywhere already.
+    #[error("this is known everywhere already")]
+    AlreadyGlobal,
     /// The state moved on: the report is about something that is no longer the case.
     #[error("the session has moved on: {what}")]
     MovedOn {
@@ -94,6 +171,21 @@ impl Refusal {
             Self::NoPattern => "no_pattern",
             Self::DoubtTooFresh => "doubt_too_fresh",
             Self::LegacyKeyIsNotNew { .. } => "legacy_key_is_not_new",
+            Self::SessionDeleted { .. } => "session_deleted",
+            Self::NotYours { .. } => "not_yours",
+            Self::RunsGoOn { .. } => "runs_go_on",
+            Self::NotThere { .. } => "not_there",
+            Self::NoRuns => "no_runs",
+            Self::NoOpenTask => "no_open_task",
+            Self::AlreadyRuns { .. } => "already_runs",
+            Self::RunGoesOn { .. } => "run_goes_on",
+            Self::RunWaitsForPlan { .. } => "run_waits_for_plan",
+            Self::RunWaitsForDoubt { .. } => "run_waits_for_doubt",
+            Self::TooMany { .. } => "too_many",
+            Self::TooOften => "too_often",
+            Self::BadRhythm { .. } => "bad_rhythm",
+            Self::OtherText => "other_text",
+            Self::AlreadyGlobal => "already_global",
             Self::MovedOn { .. } => "moved_on",
         }
     }

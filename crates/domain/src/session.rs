@@ -14,14 +14,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    actor::Person,
-    command::{Asked, Decision, Given, PersonCommand, SessionCommand, Verdict},
+    actor::{Person, PersonId},
+    autonomy::{self, Autonomy, event::AutoEvent},
+    command::{Asked, Decision, Given, LifeCommand, PersonCommand, SessionCommand, Verdict},
     digest::Digest,
     effect::Touched,
     id::{CallId, PlanId, Seq},
     identity::SessionIdentity,
     limits,
     log::{self, Entry},
+    memory::{self, MemoryEvent},
     plan::{
         self, Ended, PauseReason, Plan, PlanStatus, PlanWork, Progress,
         authoring::Authoring,
@@ -39,11 +41,14 @@ use crate::{
 };
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 2;
+pub const FOLD_VERSION: u32 = 3;
 
 /// The highest level of events that this version knows. A new kind of event begins a new level, and is
 /// written only after every node of a cluster knows it.
 pub const EVENT_LEVEL: u32 = 1;
+
+/// How many characters of a first message become the title.
+const TITLE_CHARS: usize = 60;
 
 /// One session, folded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +57,14 @@ pub struct Session {
     pub identity: SessionIdentity,
     /// How many events it has.
     pub version: Seq,
+    /// Whose it is: who spoke in it first.
+    pub owner: Option<PersonId>,
+    /// What people call it.
+    pub title: String,
+    /// Whether it is there.
+    pub life: Life,
+    /// Its goals, tasks, runs and schedules.
+    pub auto: Autonomy,
     /// Its plan work.
     pub work: PlanWork,
     /// The plan that ended last, for those who come late.
@@ -72,6 +85,59 @@ pub struct Session {
     pub view_from: Seq,
     /// The head of the decision log.
     pub log: Digest,
+}
+
+/// Whether a session is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Life {
+    /// It is.
+    #[default]
+    Open,
+    /// It was put away.
+    Archived,
+    /// It was deleted, for good.
+    Deleted,
+}
+
+impl Life {
+    /// The name, as programs read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Archived => "archived",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+/// What happened to a session itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LifeEvent {
+    /// It is called something else.
+    Renamed {
+        /// The title.
+        title: String,
+        /// Who.
+        by: Person,
+    },
+    /// It was put away.
+    Archived {
+        /// Who.
+        by: Person,
+    },
+    /// It was brought back.
+    Restored {
+        /// Who.
+        by: Person,
+    },
+    /// It was deleted.
+    Deleted {
+        /// Who.
+        by: Person,
+    },
 }
 
 /// A plan that ended.
@@ -101,6 +167,12 @@ pub enum SessionEvent {
     Plan(PlanEvent),
     /// In its turns.
     Turn(TurnEvent),
+    /// To its goals, tasks, runs and schedules.
+    Auto(AutoEvent),
+    /// To what is remembered in it.
+    Memory(MemoryEvent),
+    /// To the session itself.
+    Life(LifeEvent),
     /// A person said something; it waits for a turn.
     MessageQueued {
         /// The words.
@@ -153,6 +225,10 @@ impl Session {
             identity,
             log,
             version: Seq(0),
+            owner: None,
+            title: String::new(),
+            life: Life::Open,
+            auto: Autonomy::default(),
             work: PlanWork::Inactive,
             last_ended: None,
             turn: None,
@@ -183,13 +259,27 @@ impl Session {
     pub fn evolve(mut self, event: &SessionEvent) -> Result<Self, CorruptJournal> {
         let seq = self.version.following();
         self.version = seq;
+        if self.owner.is_none() {
+            self.owner = event.person().map(|person| person.id.clone());
+        }
         if let Some(entry) = Entry::of(event) {
             self.log = log::head_after(self.log, seq, &entry);
         }
         match event {
             SessionEvent::Plan(event) => self.evolve_plan(seq, event)?,
             SessionEvent::Turn(event) => turn::evolve::evolve(&mut self, seq, event)?,
-            SessionEvent::MessageQueued { .. } => {
+            SessionEvent::Auto(event) => autonomy::evolve::evolve(&mut self, seq, event)?,
+            SessionEvent::Memory(_) => {}
+            SessionEvent::Life(event) => match event {
+                LifeEvent::Renamed { title, .. } => self.title.clone_from(title),
+                LifeEvent::Archived { .. } => self.life = Life::Archived,
+                LifeEvent::Restored { .. } => self.life = Life::Open,
+                LifeEvent::Deleted { .. } => self.life = Life::Deleted,
+            },
+            SessionEvent::MessageQueued { text, .. } => {
+                if self.title.is_empty() {
+                    self.title = first_words(text);
+                }
                 self.queue.push(Queued { seq, cause: Cause::Message });
             }
             SessionEvent::CauseWithdrawn { queued, .. } => {
@@ -235,6 +325,7 @@ impl Session {
                 if writes || matches!(word, Word::Model { .. }) {
                     self.planned(*plan);
                 }
+                self.auto.plan_ended(*plan);
                 let revision = self.plan().and_then(|plan| plan.revisions.last().copied());
                 let title = self.plan().and_then(|plan| plan.current.as_ref());
                 self.last_ended = Some(EndedPlan {
@@ -267,7 +358,9 @@ pub fn decide(
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let mut events = match &asked.command {
         SessionCommand::Person(person, command) => decide_person(session, asked, person, command),
-        SessionCommand::Model(turn, command) => turn::decide::decide_model(session, *turn, command),
+        SessionCommand::Model(turn, command) => {
+            turn::decide::decide_model(session, asked.at, *turn, command)
+        }
         SessionCommand::System(command) => turn::decide::decide_system(session, asked.at, command),
     }?;
     for event in &mut events {
@@ -275,6 +368,8 @@ pub fn decide(
             *waits = asked.policy.waits(asked.at);
         }
     }
+    let followed = autonomy::decide::follow(session, asked.at, &events)?;
+    events.extend(followed);
     events.extend(log::anchor(session, &events).map(|head| SessionEvent::Logged { head }));
     Ok(events)
 }
@@ -288,10 +383,19 @@ fn decide_person(
     if session.version == Seq(0) && !session.identity.key.may_be_new() {
         return Err(Refusal::LegacyKeyIsNotNew { identity: session.identity.to_string() });
     }
+    may_ask(session, person, command)?;
     match command {
         PersonCommand::Say { text } => say(session, person, text),
+        PersonCommand::Auto(command) => {
+            autonomy::decide::decide(session, asked.at, person, command)
+        }
+        PersonCommand::Memory(command) => {
+            let decided = memory::decide(session, asked.at, person, command)?;
+            Ok(decided.into_iter().map(SessionEvent::Memory).collect())
+        }
+        PersonCommand::Life(command) => lives(session, person, command),
         PersonCommand::StartPlan { plan, strategy, reads } => {
-            Ok(of_plan(plan::decide::start(&session.work, *plan, *strategy, *reads)?))
+            Ok(of_plan(plan::decide::start(&session.work, *plan, *strategy, *reads, person)?))
         }
         PersonCommand::EndPlan(ending) => {
             let ended = plan::decide::end(&session.work, *ending, person)?;
@@ -355,7 +459,86 @@ fn say(session: &Session, person: &Person, text: &str) -> Result<Vec<SessionEven
     if session.queue.len() >= limits::QUEUE_MAX {
         return Err(Refusal::QueueFull { limit: limits::QUEUE_MAX });
     }
-    Ok(vec![SessionEvent::MessageQueued { text: text.to_owned(), by: person.clone() }])
+    let queued = SessionEvent::MessageQueued { text: text.to_owned(), by: person.clone() };
+    let by = person.clone();
+    let restored =
+        (session.life == Life::Archived).then_some(SessionEvent::Life(LifeEvent::Restored { by }));
+    Ok(restored.into_iter().chain([queued]).collect())
+}
+
+/// Whether this person may ask this of the session: it is there, and it is theirs. Who may decide may review
+/// and decide in the sessions of others too.
+fn may_ask(session: &Session, person: &Person, command: &PersonCommand) -> Result<(), Refusal> {
+    let identity = session.identity.to_string();
+    if session.life == Life::Deleted {
+        return Err(Refusal::SessionDeleted { identity });
+    }
+    let theirs = session.owner.as_ref().is_none_or(|owner| *owner == person.id);
+    let reviews = match command {
+        PersonCommand::Decide(_)
+        | PersonCommand::RecordShown { .. }
+        | PersonCommand::EditPlan { .. } => true,
+        PersonCommand::Say { .. }
+        | PersonCommand::StartPlan { .. }
+        | PersonCommand::EndPlan(_)
+        | PersonCommand::Reset
+        | PersonCommand::Stop
+        | PersonCommand::PausePlan
+        | PersonCommand::Auto(_)
+        | PersonCommand::Memory(_)
+        | PersonCommand::Life(_) => false,
+    };
+    if theirs || reviews { Ok(()) } else { Err(Refusal::NotYours { identity }) }
+}
+
+/// Whether this person may see the session: it is theirs, or they may decide in it.
+#[must_use]
+pub fn may_see(session: &Session, person: &Person) -> bool {
+    let theirs = session.owner.as_ref().is_none_or(|owner| *owner == person.id);
+    theirs || person.standing == crate::actor::Standing::Decides
+}
+
+/// Names, puts away, brings back or deletes a session.
+fn lives(
+    session: &Session,
+    person: &Person,
+    command: &LifeCommand,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    let by = person.clone();
+    let life = |event| Ok(vec![SessionEvent::Life(event)]);
+    match command {
+        LifeCommand::Rename { title } => {
+            let (bytes, limit) = (title.trim().len(), limits::TITLE_BYTES_MAX);
+            match bytes {
+                0 => Err(Refusal::EmptyMessage),
+                _ if bytes > limit => Err(Refusal::MessageTooLong { bytes, limit }),
+                _ => life(LifeEvent::Renamed { title: title.trim().to_owned(), by }),
+            }
+        }
+        LifeCommand::Archive if !session.auto.runs.is_empty() => {
+            Err(Refusal::RunsGoOn { count: session.auto.runs.len() })
+        }
+        LifeCommand::Archive if session.life == Life::Archived => Ok(Vec::new()),
+        LifeCommand::Archive => life(LifeEvent::Archived { by }),
+        LifeCommand::Restore if session.life == Life::Open => Ok(Vec::new()),
+        LifeCommand::Restore => life(LifeEvent::Restored { by }),
+        LifeCommand::Delete => {
+            let mut events = everything_ends(session, person);
+            let why = "its session was deleted".to_owned();
+            events.extend(session.auto.schedules.keys().map(|schedule| {
+                let (schedule, why) = (*schedule, why.clone());
+                SessionEvent::Auto(AutoEvent::ScheduleEnded { schedule, why })
+            }));
+            events.push(SessionEvent::Life(LifeEvent::Deleted { by }));
+            Ok(events)
+        }
+    }
+}
+
+/// The first words of a message: what a session is called until someone calls it something.
+fn first_words(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    line.chars().take(TITLE_CHARS).collect()
 }
 
 /// A person writes the document anew. What executes or waits for the plan that it replaces ends.
@@ -367,7 +550,7 @@ fn edit(
     fresh: PlanId,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let plan = plan::decide::active(&session.work)?;
-    let given = Given { fresh, profiles: BTreeSet::new() };
+    let given = Given { fresh, profiles: BTreeSet::new(), memory: None };
     let writing = Authoring {
         identity: &session.identity,
         // A person's word is newer than any approval.
@@ -426,6 +609,13 @@ fn stop(session: &Session, person: &Person) -> Result<Vec<SessionEvent>, Refusal
 }
 
 fn reset(session: &Session, person: &Person) -> Vec<SessionEvent> {
+    let mut events = everything_ends(session, person);
+    events.push(SessionEvent::ViewReset { by: person.clone() });
+    events
+}
+
+/// Turn, queue, plan work and runs end.
+fn everything_ends(session: &Session, person: &Person) -> Vec<SessionEvent> {
     let mut events = turn::decide::stopped(session, person);
     events.extend(session.queue.iter().map(|waiting| SessionEvent::CauseWithdrawn {
         queued: waiting.seq,
@@ -435,7 +625,7 @@ fn reset(session: &Session, person: &Person) -> Vec<SessionEvent> {
         let word = Word::Person { by: person.clone(), said: None };
         events.extend(of_plan(vec![plan::decide::ending_of(plan, Ended::Cancelled, word)]));
     }
-    events.push(SessionEvent::ViewReset { by: person.clone() });
+    events.extend(autonomy::decide::end_all(session, person));
     events
 }
 
@@ -487,6 +677,32 @@ fn of_plan(events: Vec<PlanEvent>) -> Vec<SessionEvent> {
 }
 
 impl SessionEvent {
+    /// Who asked for it, where somebody did and it says so.
+    fn person(&self) -> Option<&Person> {
+        match self {
+            Self::MessageQueued { by, .. } | Self::ViewReset { by } => Some(by),
+            Self::Plan(PlanEvent::PlanStarted { by, .. }) => by.as_ref(),
+            Self::Auto(
+                AutoEvent::GoalAdded { by, .. }
+                | AutoEvent::RunStarted { by, .. }
+                | AutoEvent::ScheduleAdded { by, .. },
+            ) => Some(by),
+            Self::Auto(AutoEvent::TaskAdded { by, .. }) => by.as_ref(),
+            Self::Life(
+                LifeEvent::Renamed { by, .. }
+                | LifeEvent::Archived { by }
+                | LifeEvent::Restored { by }
+                | LifeEvent::Deleted { by },
+            ) => Some(by),
+            Self::Plan(_)
+            | Self::Turn(_)
+            | Self::Auto(_)
+            | Self::Memory(_)
+            | Self::CauseWithdrawn { .. }
+            | Self::Logged { .. } => None,
+        }
+    }
+
     /// The name of the event, as programs read it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -523,6 +739,14 @@ impl SessionEvent {
                 TurnEvent::DoubtSettled { .. } => "doubt_settled",
                 TurnEvent::TurnFinished { end: TurnEnd::Failed { .. }, .. } => "turn_failed",
                 TurnEvent::TurnFinished { .. } => "turn_finished",
+            },
+            Self::Auto(event) => event.kind(),
+            Self::Memory(event) => event.kind(),
+            Self::Life(event) => match event {
+                LifeEvent::Renamed { .. } => "session_renamed",
+                LifeEvent::Archived { .. } => "session_archived",
+                LifeEvent::Restored { .. } => "session_restored",
+                LifeEvent::Deleted { .. } => "session_deleted",
             },
             Self::MessageQueued { .. } => "message_queued",
             Self::CauseWithdrawn { .. } => "cause_withdrawn",

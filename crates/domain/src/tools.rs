@@ -22,6 +22,7 @@ use crate::{
     turn::Turn,
 };
 
+pub mod own;
 pub(crate) mod using;
 
 /// The built-in file tools, which approving a `document` plan leases under the workspace root.
@@ -239,6 +240,12 @@ fn executes(plan: &Plan, turn: &Turn) -> bool {
     turn.executes() == Some(plan.id)
         && !turn.reported
         && matches!(plan.status, PlanStatus::Executing(_, Progress::Running))
+}
+
+/// Whether a tool of this name is answered here, without the toolbox.
+#[must_use]
+pub fn is_answered_here(name: &str) -> bool {
+    is_plan_tool(name) || own::OwnTool::named(name).is_some()
 }
 
 /// Whether a name is that of a plan tool, of any strategy.

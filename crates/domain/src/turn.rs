@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     digest::Digest,
     effect::{Bracket, Effect, ToolFacts, Touched},
-    id::{CallId, PlanId, Seq, TurnId},
+    id::{CallId, PlanId, RunId, Seq, TurnId},
     time::Time,
     turn::profile::Profile,
 };
@@ -52,6 +52,11 @@ pub enum Cause {
         /// The plan.
         plan: PlanId,
     },
+    /// A run goes on by itself.
+    Tick {
+        /// The run.
+        run: RunId,
+    },
 }
 
 impl Cause {
@@ -59,7 +64,7 @@ impl Cause {
     #[must_use]
     pub fn plan(self) -> Option<PlanId> {
         match self {
-            Self::Message => None,
+            Self::Message | Self::Tick { .. } => None,
             Self::ChangesRequested { plan } | Self::Execution { plan } => Some(plan),
         }
     }
@@ -118,7 +123,7 @@ impl Turn {
     pub fn executes(&self) -> Option<PlanId> {
         match self.cause.cause {
             Cause::Execution { plan } => Some(plan),
-            Cause::Message | Cause::ChangesRequested { .. } => None,
+            Cause::Message | Cause::ChangesRequested { .. } | Cause::Tick { .. } => None,
         }
     }
 

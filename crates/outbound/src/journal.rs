@@ -2,15 +2,16 @@
 
 use planwright_domain::{
     id::Seq,
-    identity::{ChannelType, SessionIdentity, TransportChatId},
+    identity::SessionIdentity,
     next::{Due, Waiting},
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
     turn::event::{Arrival, TurnEvent},
 };
-use planwright_runtime::ports::journal::{Answer, JournalError, Pointer, Recorded};
+use planwright_runtime::ports::journal::{Answer, JournalError, Recorded};
 
 pub(crate) mod codec;
+pub(crate) mod remembering;
 pub(crate) mod warm;
 
 /// A snapshot is stored when so many events have come since the last one.
@@ -28,6 +29,9 @@ pub(crate) fn is_progress(events: &[SessionEvent]) -> bool {
                 | TurnEvent::TurnFinished { .. }
         ),
         SessionEvent::Plan(_)
+        | SessionEvent::Auto(_)
+        | SessionEvent::Memory(_)
+        | SessionEvent::Life(_)
         | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::ViewReset { .. }
@@ -55,6 +59,7 @@ pub(crate) fn waiting_column(waiting: Option<Waiting>) -> Option<&'static str> {
         Waiting::Resume => "resume",
         Waiting::Doubt => "doubt",
         Waiting::Permission => "permission",
+        Waiting::Run => "run",
     })
 }
 
@@ -89,14 +94,6 @@ pub(crate) fn answer_columns(answer: &Answer) -> Result<(i64, i64, Option<String
         }
         Answer::Refused(refusal) => (0, 0, Some(serde_json::to_string(refusal).map_err(engine)?)),
     })
-}
-
-/// A pointer out of its columns.
-pub(crate) fn pointer_of(channel: &str, chat: &str, key: &str) -> Result<Pointer, JournalError> {
-    let known = ChannelType::ALL.into_iter().find(|known| known.name() == channel);
-    let channel = known
-        .ok_or_else(|| JournalError::Engine(format!("there is no channel {channel:?}").into()))?;
-    Ok(Pointer { channel, chat: TransportChatId(chat.into()), key: key.into() })
 }
 
 /// An event as a row holds it.

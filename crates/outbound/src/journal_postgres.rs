@@ -17,21 +17,29 @@ use std::{
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Object, Pool};
 use planwright_domain::{
+    actor::PersonId,
     digest::Digest,
-    id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    id::{CommandId, MemoryId, Seq},
+    identity::{ChannelType, SessionIdentity},
+    memory::{Chain, Item, rank::Candidates},
+    owner::Owner,
     refusal::Refusal,
     session::Session,
     time::Time,
 };
 use planwright_runtime::{
     failpoint,
-    ports::journal::{
-        Answer, Append, Archive, BackedOff, Decide, DueRow, Journal, JournalError, Pointer,
-        Recorded, SessionRow, Stream, Undecided,
+    ports::{
+        journal::{
+            Answer, Append, Archive, BackedOff, Decide, DecideOwner, DueRow, Journal, JournalError,
+            OwnerRecorded, Recorded, SessionRow, Stream, Undecided,
+        },
+        memory::Memory,
     },
 };
 
+mod memory;
+mod owner;
 mod read;
 mod schema;
 mod write;
@@ -40,6 +48,7 @@ use crate::{
     journal::{
         codec::{Packer, known_level},
         engine, fold,
+        remembering::{Whose, of_session},
         warm::Warm,
     },
     postgres::{ANSWER_MAX, connection, pool},
@@ -179,6 +188,7 @@ impl PostgresJournal {
         session: &Session,
         known: Option<Known>,
         asked: &Asking<'_>,
+        lock: Lock,
     ) -> Result<Option<Done>, JournalError> {
         let before = session.version;
         let append = match (asked.decide)(session) {
@@ -188,6 +198,11 @@ impl PostgresJournal {
             }
             Ok(append) => append,
         };
+        let changes = of_session(&append.events);
+        if lock == Lock::None && !changes.is_empty() {
+            // More than one statement: only in a transaction.
+            return Ok(None);
+        }
         let rows = {
             let mut packer = self.packer.lock().unwrap_or_else(PoisonError::into_inner);
             write::Rows::pack(&mut packer, &append, known, before, self.level())?
@@ -201,6 +216,8 @@ impl PostgresJournal {
                 Ok(found.and_then(|(_, answer)| answer).map(Done::answered))
             }
             Stored::Yes(known) => {
+                let pack = |item: &_| self.packed(item);
+                memory::change(client, &pack, Whose::Session(identity), &changes).await?;
                 let version = append.after.version;
                 let events = (before.following().0..).zip(append.events);
                 let news =
@@ -221,6 +238,13 @@ impl PostgresJournal {
         }
         done.answer
     }
+}
+
+/// Whether others may move the stream meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    None,
+    Row,
 }
 
 /// An append that has its answer.
@@ -291,7 +315,8 @@ impl Journal for PostgresJournal {
                         Some(at_hand) => at_hand,
                         None => self.fresh(client, identity).await?,
                     };
-                    if let Some(done) = self.attempt(client, &session, known, &asked).await? {
+                    let tried = self.attempt(&*client, &session, known, &asked, Lock::None).await?;
+                    if let Some(done) = tried {
                         return Ok(self.settle(done));
                     }
                 }
@@ -363,29 +388,65 @@ impl Journal for PostgresJournal {
         self.ask(async |client| write::unpark(client, identity, now).await).await
     }
 
-    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
-        self.ask(async |client| read::sessions(client, limit).await).await
+    async fn sessions(
+        &self,
+        owner: Option<&PersonId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.ask(async |client| read::sessions(client, owner, limit).await).await
+    }
+
+    async fn planning(&self) -> Result<u64, JournalError> {
+        self.ask(async |client| read::planning(client).await).await
+    }
+
+    async fn newest(
+        &self,
+        owner: &PersonId,
+        channel: ChannelType,
+    ) -> Result<Option<SessionIdentity>, JournalError> {
+        self.ask(async |client| read::newest(client, owner, channel).await).await
+    }
+
+    async fn owner(&self, owner: &PersonId) -> Result<Owner, JournalError> {
+        self.ask(async |client| owner::read(client, owner).await).await
+    }
+
+    async fn append_owner(
+        &self,
+        owner: &PersonId,
+        at: Time,
+        decide: DecideOwner,
+    ) -> Result<Result<Owner, Refusal>, JournalError> {
+        self.ask(async |client| self.decide_owner(client, owner, at, &decide).await).await
     }
 
     async fn waiting(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
         self.ask(async |client| read::waiting(client, limit).await).await
     }
+}
 
-    async fn pointer(
+#[async_trait]
+impl Memory for PostgresJournal {
+    async fn candidates(
         &self,
-        channel: ChannelType,
-        chat: &TransportChatId,
-    ) -> Result<Option<ConversationKey>, JournalError> {
-        self.ask(async |client| read::pointer(client, channel, chat).await).await
+        chain: &Chain,
+        words: &[String],
+        limit: usize,
+    ) -> Result<Vec<Candidates>, JournalError> {
+        self.ask(async |client| memory::candidates(client, chain, words, limit).await).await
     }
 
-    async fn move_pointer(
-        &self,
-        channel: ChannelType,
-        chat: &TransportChatId,
-        key: &ConversationKey,
-    ) -> Result<(), JournalError> {
-        self.ask(async |client| write::move_pointer(client, channel, chat, key).await).await
+    async fn items(&self, chain: &Chain, limit: usize) -> Result<Vec<Candidates>, JournalError> {
+        self.ask(async |client| memory::items(client, chain, limit).await).await
+    }
+
+    async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError> {
+        self.ask(async |client| memory::item(client, chain, id).await).await
+    }
+
+    async fn of_session(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
+        self.ask(async |client| memory::of_session(client, chain, limit).await).await
     }
 }
 
@@ -410,8 +471,12 @@ impl Archive for PostgresJournal {
         self.ask(async |client| read::outputs(client, identity).await).await
     }
 
-    async fn pointers(&self) -> Result<Vec<Pointer>, JournalError> {
-        self.ask(async |client| read::pointers(client).await).await
+    async fn owners(&self) -> Result<Vec<PersonId>, JournalError> {
+        self.ask(async |client| owner::owners(client).await).await
+    }
+
+    async fn owner_events(&self, owner: &PersonId) -> Result<Vec<OwnerRecorded>, JournalError> {
+        self.ask(async |client| owner::events(client, owner).await).await
     }
 
     async fn restore(&self, stream: Stream, append: Append) -> Result<bool, JournalError> {
@@ -430,6 +495,9 @@ impl Archive for PostgresJournal {
                 for (digest, body) in &outputs {
                     write::output(&transaction, &stream.identity, *digest, body).await?;
                 }
+                let pack = |item: &_| self.packed(item);
+                let whose = Whose::Session(&stream.identity);
+                memory::change(&transaction, &pack, whose, &of_session(&append.events)).await?;
             }
             transaction.commit().await.map_err(engine)?;
             Ok(is_new)
@@ -449,7 +517,7 @@ impl PostgresJournal {
         loop {
             let transaction = client.transaction().await.map_err(engine)?;
             let (session, known) = read::locked(&transaction, identity).await?;
-            let outcome = self.attempt(&transaction, &session, known, asked).await;
+            let outcome = self.attempt(&transaction, &session, known, asked, Lock::Row).await;
             if let Ok(Some(done)) = outcome {
                 transaction.commit().await.map_err(engine)?;
                 return Ok(self.settle(done));

@@ -12,19 +12,28 @@ use std::{
 
 use async_trait::async_trait;
 use planwright_domain::{
+    actor::PersonId,
     digest::Digest,
-    id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    id::{CommandId, MemoryId, Seq},
+    identity::{ChannelType, SessionIdentity},
+    memory::{Chain, Item, rank::Candidates},
+    owner::Owner,
+    refusal::Refusal,
     session::Session,
     time::Time,
 };
-use planwright_runtime::ports::journal::{
-    Answer, Append, Archive, BackedOff, Decide, DueRow, Journal, JournalError, Pointer, Recorded,
-    SessionRow, Stream,
+use planwright_runtime::ports::{
+    journal::{
+        Answer, Append, Archive, BackedOff, Decide, DecideOwner, DueRow, Journal, JournalError,
+        OwnerRecorded, Recorded, SessionRow, Stream,
+    },
+    memory::Memory,
 };
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{mpsc, oneshot};
 
+mod memory;
+mod owner;
 mod read;
 mod write;
 
@@ -161,31 +170,73 @@ impl Journal for SqliteJournal {
         self.submit(|reply| Job::Unpark { identity, now, reply }).await
     }
 
-    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
-        self.read(move |connection| read::sessions(connection, limit)).await
+    async fn sessions(
+        &self,
+        owner: Option<&PersonId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        let owner = owner.cloned();
+        self.read(move |connection| read::sessions(connection, owner.as_ref(), limit)).await
+    }
+
+    async fn planning(&self) -> Result<u64, JournalError> {
+        self.read(read::planning).await
+    }
+
+    async fn newest(
+        &self,
+        owner: &PersonId,
+        channel: ChannelType,
+    ) -> Result<Option<SessionIdentity>, JournalError> {
+        let owner = owner.clone();
+        self.read(move |connection| read::newest(connection, &owner, channel)).await
+    }
+
+    async fn owner(&self, owner: &PersonId) -> Result<Owner, JournalError> {
+        let owner = owner.clone();
+        self.read(move |connection| owner::read(connection, &owner)).await
+    }
+
+    async fn append_owner(
+        &self,
+        owner: &PersonId,
+        at: Time,
+        decide: DecideOwner,
+    ) -> Result<Result<Owner, Refusal>, JournalError> {
+        let owner = owner.clone();
+        self.submit(|reply| Job::AppendOwner { owner, at, decide, reply }).await
     }
 
     async fn waiting(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
         self.read(move |connection| read::waiting(connection, limit)).await
     }
+}
 
-    async fn pointer(
+#[async_trait]
+impl Memory for SqliteJournal {
+    async fn candidates(
         &self,
-        channel: ChannelType,
-        chat: &TransportChatId,
-    ) -> Result<Option<ConversationKey>, JournalError> {
-        let chat = chat.clone();
-        self.read(move |connection| read::pointer(connection, channel, &chat)).await
+        chain: &Chain,
+        words: &[String],
+        limit: usize,
+    ) -> Result<Vec<Candidates>, JournalError> {
+        let (chain, words) = (chain.clone(), words.to_vec());
+        self.read(move |connection| memory::candidates(connection, &chain, &words, limit)).await
     }
 
-    async fn move_pointer(
-        &self,
-        channel: ChannelType,
-        chat: &TransportChatId,
-        key: &ConversationKey,
-    ) -> Result<(), JournalError> {
-        let (chat, key) = (chat.clone(), key.clone());
-        self.submit(|reply| Job::MovePointer { channel, chat, key, reply }).await
+    async fn items(&self, chain: &Chain, limit: usize) -> Result<Vec<Candidates>, JournalError> {
+        let chain = chain.clone();
+        self.read(move |connection| memory::items(connection, &chain, limit)).await
+    }
+
+    async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError> {
+        let chain = chain.clone();
+        self.read(move |connection| memory::item(connection, &chain, id)).await
+    }
+
+    async fn of_session(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
+        let chain = chain.clone();
+        self.read(move |connection| memory::of_session(connection, &chain, limit)).await
     }
 }
 
@@ -213,8 +264,13 @@ impl Archive for SqliteJournal {
         self.read(move |connection| read::outputs(connection, &identity)).await
     }
 
-    async fn pointers(&self) -> Result<Vec<Pointer>, JournalError> {
-        self.read(read::pointers).await
+    async fn owners(&self) -> Result<Vec<PersonId>, JournalError> {
+        self.read(owner::owners).await
+    }
+
+    async fn owner_events(&self, owner: &PersonId) -> Result<Vec<OwnerRecorded>, JournalError> {
+        let owner = owner.clone();
+        self.read(move |connection| owner::events(connection, &owner)).await
     }
 
     async fn restore(&self, stream: Stream, append: Append) -> Result<bool, JournalError> {
@@ -260,9 +316,10 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// The schema's versions, oldest first. A version is never changed once it was released.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("journal_sqlite/0001_journal.sql"),
     include_str!("journal_sqlite/0002_outputs.sql"),
+    include_str!("journal_sqlite/0003_owners.sql"),
 ];
 
 fn migrate(connection: &Connection) -> rusqlite::Result<()> {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use planwright_domain::{
-    actor::{Person, Standing},
+    actor::{Person, PersonId, Standing},
     command::{Asked, PersonCommand, SessionCommand},
     id::Seq,
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
+    owner::{self, Moved, Owner, OwnerCommand},
     plan::{Reads, Strategy},
     time::Time,
 };
@@ -17,7 +18,10 @@ use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::Sql
 use planwright_runtime::{
     archive::{self, ArchiveError},
     dispatch::dispatch,
-    ports::journal::{Answer, Archive, Journal, JournalError},
+    ports::{
+        journal::{Answer, Archive, Journal, JournalError},
+        memory::Store,
+    },
 };
 use planwright_testkit::{journal_contract, journal_contract::Place, servers::Postgres};
 
@@ -25,7 +29,7 @@ struct Server(Postgres);
 
 #[async_trait]
 impl Place for Server {
-    async fn open(&self) -> Arc<dyn Journal> {
+    async fn open(&self) -> Arc<dyn Store> {
         Arc::new(PostgresJournal::open(&self.0.address()).await.unwrap())
     }
 }
@@ -74,7 +78,7 @@ async fn nodes_that_append_to_one_session_at_once_take_turns() {
     assert!(sessions.iter().all(|session| session.version == Seq(90)));
 }
 
-async fn all_see(nodes: &[Arc<dyn Journal>]) -> Vec<Arc<planwright_domain::session::Session>> {
+async fn all_see(nodes: &[Arc<dyn Store>]) -> Vec<Arc<planwright_domain::session::Session>> {
     let mut sessions = Vec::new();
     for node in nodes {
         sessions.push(node.session(&identity("talk-0001")).await.unwrap());
@@ -138,9 +142,11 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     }
     let long = "what a tool said\n".repeat(9_000);
     let digest = local.keep_output(&identity("talk-0002"), &long).await.unwrap();
-    let chat = TransportChatId("terminal".into());
+    let (transport, owner) = (Transport::new(ChannelType::Cli, "terminal"), PersonId("ada".into()));
     let key = ConversationKey::new("talk-0002").unwrap();
-    local.move_pointer(ChannelType::Cli, &chat, &key).await.unwrap();
+    let bind = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+    let bind = Box::new(move |owner: &Owner| owner::decide(owner, &bind));
+    local.append_owner(&owner, Time(7), bind).await.unwrap().unwrap();
 
     let (there, back) = (
         PostgresJournal::open(&place.0.address()).await.unwrap(),

@@ -15,7 +15,7 @@ use planwright_domain::{
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
     dispatch::dispatch,
-    ports::journal::{Journal, JournalError},
+    ports::{journal::JournalError, memory::Store},
 };
 use planwright_testkit::{journal_contract, journal_contract::Place};
 
@@ -33,7 +33,7 @@ impl Directory {
 
 #[async_trait]
 impl Place for Directory {
-    async fn open(&self) -> Arc<dyn Journal> {
+    async fn open(&self) -> Arc<dyn Store> {
         Arc::new(SqliteJournal::open(&self.file()).unwrap())
     }
 }

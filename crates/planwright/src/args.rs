@@ -66,6 +66,34 @@ pub enum Command {
         #[command(subcommand)]
         command: PlanCommand,
     },
+    /// Let the agent work by itself: on, off, resume, status; words as in a chat.
+    Auto {
+        /// What to do; without it, the status.
+        words: Vec<String>,
+    },
+    /// Goals, whose tasks share what they find out: add, done, drop, list.
+    Goal {
+        /// What to do; without it, the list.
+        words: Vec<String>,
+    },
+    /// Tasks, of a goal or alone: add, done, drop, list.
+    Task {
+        /// What to do; without it, the list.
+        words: Vec<String>,
+    },
+    /// Work that begins by itself: add, off, list.
+    Schedule {
+        /// What to do; without it, the list.
+        words: Vec<String>,
+    },
+    /// What is remembered: look, save, edit, forget, promote.
+    Memory {
+        /// Bring in items from before there were scopes, one JSON object with a text a line.
+        #[arg(long, value_name = "FILE")]
+        import: Option<PathBuf>,
+        /// What to do or look for; without words, everything of the session.
+        words: Vec<String>,
+    },
     /// Conversations: list, start, switch.
     Session {
         /// What to do; without it, the list.
@@ -397,6 +425,20 @@ pub enum SessionCommand {
     Switch {
         /// Its key.
         key: String,
+    },
+    /// Call the active one something.
+    Rename {
+        /// What.
+        #[arg(required = true)]
+        title: Vec<String>,
+    },
+    /// Put the active one away; what is said in it brings it back.
+    Archive,
+    /// Say what deleting the active one would end; with --yes, delete it.
+    Delete {
+        /// Do it.
+        #[arg(long)]
+        yes: bool,
     },
     /// Take up a parked one again.
     Retry,

@@ -1,5 +1,7 @@
 //! What a terminal talks to: an installation in this process, or a server that owns it.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 use planwright_domain::{
     digest::Digest,
@@ -69,8 +71,14 @@ pub trait Backend: Send {
     /// The sessions, newest first.
     async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionRow>>;
 
+    /// Works in the session that is the active one now.
+    async fn choose(&mut self) -> anyhow::Result<()>;
+
     /// Makes a session the active one.
     async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()>;
+
+    /// Brings in items from before there were scopes: known everywhere, and marked; how many.
+    async fn import_memory(&self, file: &Path) -> anyhow::Result<usize>;
 
     /// Takes up a parked session again.
     async fn retry(&self) -> anyhow::Result<()>;

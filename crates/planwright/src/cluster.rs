@@ -73,8 +73,12 @@ async fn status(cluster: &ClusterConfig, terminal: &mut Terminal) -> anyhow::Res
             || json!({"type": "node", "name": node.name, "version": node.version, "level": node.level}),
         );
     }
-    let parked: Vec<_> =
-        journal.sessions(1_000).await?.into_iter().filter(|row| row.parked.is_some()).collect();
+    let parked: Vec<_> = journal
+        .sessions(None, 1_000)
+        .await?
+        .into_iter()
+        .filter(|row| row.parked.is_some())
+        .collect();
     for row in &parked {
         let why = row.parked.as_deref().unwrap_or_default();
         terminal.refusal(&format!("{} is parked: {why}", row.identity));

@@ -9,8 +9,8 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use planwright_domain::{plan::Reads, policy::Policy};
-use planwright_runtime::runtime::Settings;
+use planwright_domain::{autonomy::budget::Budget, plan::Reads, policy::Policy};
+use planwright_runtime::runtime::{MemorySettings, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -36,6 +36,12 @@ pub struct Config {
     pub collect: CollectConfig,
     /// Who may decide, and when.
     pub approval: ApprovalConfig,
+    /// Runs, where nothing else is said when they are started.
+    pub auto: AutoConfig,
+    /// What is remembered.
+    pub memory: MemoryConfig,
+    /// The figures at `/metrics`.
+    pub metrics: MetricsConfig,
     /// Web pages.
     pub web: WebConfig,
     /// Commands.
@@ -126,6 +132,73 @@ impl ApprovalConfig {
     }
 }
 
+/// Runs, where nothing else is said when they are started.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AutoConfig {
+    /// How long a run may take, in minutes.
+    pub minutes: u32,
+    /// How often it may ask the model.
+    pub model_calls: u32,
+    /// How often it may call a tool.
+    pub tool_calls: u32,
+    /// How many tokens it may use.
+    pub tokens: u64,
+    /// How much it may cost, in dollars.
+    pub spend: f64,
+    /// How long after its time a slot of a schedule is tried again, in minutes.
+    pub slot_window_minutes: u32,
+}
+
+impl Default for AutoConfig {
+    fn default() -> Self {
+        Self {
+            minutes: 480,
+            model_calls: 200,
+            tool_calls: 400,
+            tokens: 2_000_000,
+            spend: 1.0,
+            slot_window_minutes: 60,
+        }
+    }
+}
+
+impl AutoConfig {
+    fn budget(&self) -> Budget {
+        Budget {
+            micros: Some(u64::from(self.minutes) * 60_000_000),
+            model_calls: Some(self.model_calls.into()),
+            tool_calls: Some(self.tool_calls.into()),
+            tokens: Some(self.tokens),
+            cost_micros: Some((self.spend.max(0.0) * 1e6) as u64),
+        }
+    }
+}
+
+/// What is remembered.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MemoryConfig {
+    /// Whether the agent remembers and is reminded.
+    pub enabled: bool,
+    /// How many tokens of what is remembered a turn is told at its beginning.
+    pub budget_tokens: usize,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self { enabled: true, budget_tokens: 800 }
+    }
+}
+
+/// The figures at `/metrics`.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MetricsConfig {
+    /// Whether figures say which session they are of. Every session then is a series of its own.
+    pub session_label: bool,
+}
+
 /// The strategy that records calls.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -193,6 +266,12 @@ impl Config {
             tool_deadline_ms: ms(effects.tool_seconds),
             start_by_ms: ms(effects.start_by_seconds),
             permission_ms: i64::from(effects.permission_hours) * 3_600_000,
+            budget: self.auto.budget(),
+            slot_window_ms: i64::from(self.auto.slot_window_minutes) * 60_000,
+            memory: self
+                .memory
+                .enabled
+                .then_some(MemorySettings { budget_tokens: self.memory.budget_tokens }),
             collect_reads: match self.collect.reads {
                 CollectReads::Record => Reads::Record,
                 CollectReads::Run => Reads::Run,

@@ -136,7 +136,7 @@ async fn journal(path: &Path) -> Finding {
         return Ok(format!("{owner} has it open"));
     }
     let journal = SqliteJournal::open(&file).map_err(|error| error.to_string())?;
-    let rows = journal.sessions(usize::MAX).await.map_err(|error| error.to_string())?;
+    let rows = journal.sessions(None, usize::MAX).await.map_err(|error| error.to_string())?;
     for row in &rows {
         journal
             .session(&row.identity)

@@ -14,6 +14,8 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity},
+    memory::{Item, ItemKind, Provenance, Scope as MemoryScope},
+    owner::OwnerCommand,
 };
 use planwright_outbound::{
     access_file::FileAccess,
@@ -27,11 +29,13 @@ use planwright_outbound::{
 use planwright_runtime::{
     inbound::{Reply, Spoken},
     ports::{
+        access::OWNER,
         journal::{Recorded, SessionRow},
         model::{AgentProfile, Model, Price, Profiles, default_profiles},
         signal::Subscription,
         toolbox::Toolbox,
     },
+    routing::new_key,
     runtime::{Ports, Runtime},
     view::StatusView,
 };
@@ -99,8 +103,10 @@ impl Installation {
         let tools = Tools::open(config, workspace, directory.path())?.toolbox;
         let toolbox = wrap.map_or_else(|| tools.clone(), |wrap| wrap(tools.clone()));
         let (lane, worker) = lane_in_process::in_process();
+        let journal = Arc::new(SqliteJournal::open(&directory.path().join("journal.sqlite"))?);
         let ports = Ports {
-            journal: Arc::new(SqliteJournal::open(&directory.path().join("journal.sqlite"))?),
+            journal: journal.clone(),
+            memory: journal,
             lane,
             broadcast: Arc::new(InProcessBroadcast::default()),
             model,
@@ -108,9 +114,10 @@ impl Installation {
             toolbox,
             clock: Arc::new(SystemClock),
             policy: Arc::new(config.approval.policy()),
+            session_label: config.metrics.session_label,
         };
         let runtime = Arc::new(Runtime::new(ports, config.settings()));
-        let person = Person::new(&user(), &surface(), Standing::Speaks);
+        let person = Person::new(OWNER, &surface(), Standing::Speaks);
         let identity = SessionIdentity::new(ChannelType::Cli, new_key()?);
         let access = Arc::new(FileAccess::open(directory.path())?);
         Ok(Self {
@@ -127,14 +134,10 @@ impl Installation {
 
     /// Works in the named session, else in the one used last, else in a new one.
     pub async fn choose_session(&mut self, named: Option<&str>) -> anyhow::Result<()> {
-        let journal = &self.runtime.ports.journal;
-        let active = journal.pointer(ChannelType::Cli, &terminal_chat()).await?;
-        let key = match (named, active) {
-            (Some(named), _) => ConversationKey::legacy(named)?,
-            (None, Some(key)) => key,
-            (None, None) => new_key()?,
-        };
-        self.activate(key).await
+        match named {
+            Some(named) => self.activate(ConversationKey::legacy(named)?).await,
+            None => self.choose().await,
+        }
     }
 
     /// Lets the person decide, if the passphrase is right. The first one given is the one chosen.
@@ -162,7 +165,8 @@ impl Backend for Installation {
 
     async fn hear(&self, id: CommandId, line: &str) -> anyhow::Result<Reply> {
         let (identity, person) = (self.identity.clone(), self.person.clone());
-        Ok(self.runtime.hear(Spoken { identity, person, id, line: line.to_owned() }).await?)
+        let (transport, line) = (Some(terminal_chat()), line.to_owned());
+        Ok(self.runtime.hear(Spoken { identity, transport, person, id, line }).await?)
     }
 
     async fn shown(&self, digest: Digest) -> anyhow::Result<()> {
@@ -220,19 +224,57 @@ impl Backend for Installation {
     }
 
     async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionRow>> {
-        Ok(self.runtime.ports.journal.sessions(limit).await?)
+        Ok(self.runtime.sessions(&self.person.id, limit).await?)
     }
 
     async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()> {
-        self.runtime.ports.journal.move_pointer(ChannelType::Cli, &terminal_chat(), &key).await?;
-        self.identity = SessionIdentity::new(ChannelType::Cli, key);
+        let bound = self.runtime.bind(&self.person, &terminal_chat(), &key).await?;
+        self.identity = bound.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
         Ok(())
+    }
+
+    async fn choose(&mut self) -> anyhow::Result<()> {
+        self.identity = self.runtime.resolve(&self.person.id, &terminal_chat()).await?;
+        Ok(())
+    }
+
+    async fn import_memory(&self, file: &Path) -> anyhow::Result<usize> {
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("{} cannot be read", file.display()))?;
+        let mut many = 0;
+        for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+            let legacy: LegacyItem = serde_json::from_str(line)
+                .with_context(|| format!("line {number} is not an object with a text"))?;
+            let item = Item {
+                id: Uuid::new_v5(&Uuid::NAMESPACE_OID, legacy.text.as_bytes()).into(),
+                kind: legacy.kind,
+                scope: MemoryScope::Global,
+                text: legacy.text,
+                provenance: Provenance::Legacy,
+                confidence: legacy.confidence.unwrap_or(50).min(100),
+                at: self.runtime.ports.clock.now(),
+            };
+            let import = OwnerCommand::Import { item: Box::new(item) };
+            let stored = self.runtime.own(&self.person.id, import).await?;
+            stored.map_err(|refusal| anyhow::anyhow!("line {number}: {refusal}"))?;
+            many += 1;
+        }
+        Ok(many)
     }
 
     async fn retry(&self) -> anyhow::Result<()> {
         let now = self.runtime.ports.clock.now();
         Ok(self.runtime.ports.journal.unpark(&self.identity, now).await?)
     }
+}
+
+/// Something that was remembered before there were scopes.
+#[derive(serde::Deserialize)]
+struct LegacyItem {
+    text: String,
+    #[serde(default)]
+    kind: ItemKind,
+    confidence: Option<u8>,
 }
 
 /// Where everything is kept.
@@ -292,12 +334,6 @@ pub fn agents(args: &Args, config: &Config) -> anyhow::Result<(Arc<dyn Model>, P
     Ok((model, Arc::new(profiles)))
 }
 
-/// A key that no conversation had before.
-pub fn new_key() -> anyhow::Result<ConversationKey> {
-    let id = Uuid::now_v7().simple().to_string();
-    Ok(ConversationKey::new(&format!("talk-{}", &id[20..]))?)
-}
-
 /// The passphrase on the first line of standard input, if the arguments say that it is there.
 pub fn first_line(args: &Args) -> anyhow::Result<Option<String>> {
     if !args.passphrase_stdin {
@@ -306,10 +342,6 @@ pub fn first_line(args: &Args) -> anyhow::Result<Option<String>> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
-}
-
-fn user() -> String {
-    std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "me".into())
 }
 
 /// This terminal: its device and its session leader, so that another one is another surface.

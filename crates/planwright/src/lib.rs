@@ -111,7 +111,14 @@ async fn act(
             let config = Config::load(args.config.as_deref(), &data)?;
             cluster::run(args, &config.cluster.with(cluster), command, terminal).await
         }
-        Command::Chat { .. } | Command::Plan { .. } | Command::Session { .. } => {
+        Command::Auto { .. }
+        | Command::Goal { .. }
+        | Command::Task { .. }
+        | Command::Schedule { .. }
+        | Command::Memory { .. }
+        | Command::Chat { .. }
+        | Command::Plan { .. }
+        | Command::Session { .. } => {
             let mut backend = backend(args, wrap).await?;
             talk(args, &mut *backend, terminal).await
         }
@@ -147,6 +154,16 @@ async fn talk(
         }
         Command::Chat { .. } => talk::converse(backend, terminal).await,
         Command::Plan { command } => talk::say(backend, terminal, &command.line()?).await,
+        Command::Auto { words } => said(backend, terminal, "/auto", words).await,
+        Command::Goal { words } => said(backend, terminal, "/goal", words).await,
+        Command::Task { words } => said(backend, terminal, "/task", words).await,
+        Command::Schedule { words } => said(backend, terminal, "/schedule", words).await,
+        Command::Memory { import: Some(file), .. } => {
+            let many = backend.import_memory(file).await?;
+            terminal.line(&format!("{many} items are known everywhere now, marked as legacy"));
+            Ok(Exit::Fine)
+        }
+        Command::Memory { import: None, words } => said(backend, terminal, "/memory", words).await,
         Command::Cluster { .. }
         | Command::Completions { .. }
         | Command::Config { .. }
@@ -161,6 +178,16 @@ async fn talk(
         | Command::Tools { .. }
         | Command::Up => Ok(Exit::Fine),
     }
+}
+
+/// Says a command of a chat, with the words that follow it.
+async fn said(
+    backend: &mut dyn Backend,
+    terminal: &mut Terminal,
+    command: &str,
+    words: &[String],
+) -> anyhow::Result<Exit> {
+    talk::say(backend, terminal, format!("{command} {}", words.join(" ")).trim()).await
 }
 
 /// Logs to standard error: what went wrong, or what `PLANWRIGHT_LOG` asks for. A server logs JSON.

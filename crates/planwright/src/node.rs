@@ -62,6 +62,7 @@ pub async fn run(
     let toolbox = wrap.map_or_else(|| tools.clone(), |wrap| wrap(tools.clone()));
     let ports = Ports {
         journal: journal.clone(),
+        memory: journal.clone(),
         lane,
         broadcast: Arc::new(broadcast),
         model,
@@ -69,6 +70,7 @@ pub async fn run(
         toolbox,
         clock: Arc::new(SystemClock),
         policy: Arc::new(config.approval.policy()),
+        session_label: config.metrics.session_label,
     };
     let runtime = Arc::new(Runtime::new(ports, config.settings()));
     let access = Arc::new(PostgresAccess::new(journal.pool()));

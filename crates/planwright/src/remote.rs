@@ -25,6 +25,7 @@ use planwright_runtime::{
         journal::{Recorded, SessionRow},
         signal::{Preview, Signal, Subscription},
     },
+    routing::new_key,
     view::StatusView,
 };
 use planwright_surfaces::http::{
@@ -40,7 +41,7 @@ use serde_json::{Value, json};
 
 use crate::{
     backend::{Backend, Reach},
-    installation::{new_key, surface},
+    installation::surface,
 };
 
 /// How long one request may take.
@@ -104,13 +105,10 @@ impl Remote {
             surface: surface(),
             is_node: server.is_node,
         };
-        let pointer: Pointer = remote.get("/api/pointers/terminal").await?;
-        let key = match (session, pointer.key) {
-            (Some(named), _) => ConversationKey::legacy(named)?,
-            (None, Some(key)) => ConversationKey::legacy(&key)?,
-            (None, None) => new_key()?,
-        };
-        remote.activate(key).await?;
+        match session {
+            Some(named) => remote.activate(ConversationKey::legacy(named)?).await?,
+            None => remote.choose().await?,
+        }
         Ok(remote)
     }
 
@@ -259,9 +257,19 @@ impl Backend for Remote {
                 updated,
                 waiting,
                 parked: row.parked,
+                owner: None,
+                title: row.title,
+                archived: row.archived,
             })
         };
         rows.into_iter().take(limit).map(row).collect()
+    }
+
+    async fn choose(&mut self) -> anyhow::Result<()> {
+        let pointer: Pointer = self.get("/api/pointers/terminal").await?;
+        let key = pointer.key.context("the server named no conversation")?;
+        self.identity = SessionIdentity::new(ChannelType::Cli, ConversationKey::legacy(&key)?);
+        Ok(())
     }
 
     async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()> {
@@ -269,6 +277,10 @@ impl Backend for Remote {
         self.send(request.json(&Pointer { key: Some(key.as_str().to_owned()) })).await?;
         self.identity = SessionIdentity::new(ChannelType::Cli, key);
         Ok(())
+    }
+
+    async fn import_memory(&self, _: &Path) -> anyhow::Result<usize> {
+        bail!("a server owns this installation; stop it, then import")
     }
 
     async fn retry(&self) -> anyhow::Result<()> {

@@ -4,12 +4,16 @@ use anyhow::Context as _;
 use planwright_domain::{
     digest::Digest,
     identity::{ChannelType, ConversationKey},
-    next::Waiting,
 };
+use planwright_runtime::routing::new_key;
 use serde_json::json;
 
 use crate::{
-    args::SessionCommand, backend::Backend, exit::Exit, installation::new_key, terminal::Terminal,
+    args::SessionCommand,
+    backend::Backend,
+    exit::Exit,
+    talk,
+    terminal::{Terminal, visible::visible, work::waits_for},
 };
 
 /// How many conversations are listed.
@@ -24,7 +28,7 @@ pub async fn run(
     match command {
         None | Some(SessionCommand::List) => list(backend, terminal).await,
         Some(SessionCommand::New { key }) => {
-            let key = key.as_deref().map_or_else(new_key, |key| Ok(ConversationKey::new(key)?))?;
+            let key = key.as_deref().map_or_else(new_key, ConversationKey::new)?;
             backend.activate(key).await?;
             terminal.line(&format!("{} is now the active session", backend.identity()));
             Ok(Exit::Fine)
@@ -43,6 +47,13 @@ pub async fn run(
             backend.activate(known.identity.key.clone()).await?;
             terminal.line(&format!("{} is now the active session", backend.identity()));
             Ok(Exit::Fine)
+        }
+        Some(SessionCommand::Rename { title }) => {
+            talk::say(backend, terminal, &format!("/rename {}", title.join(" "))).await
+        }
+        Some(SessionCommand::Archive) => talk::say(backend, terminal, "/archive").await,
+        Some(SessionCommand::Delete { yes }) => {
+            talk::say(backend, terminal, if *yes { "/delete yes" } else { "/delete" }).await
         }
         Some(SessionCommand::Output { digest }) => {
             let named = Digest::parse(digest).context("a digest is 64 hexadecimal digits")?;
@@ -73,17 +84,16 @@ async fn list(backend: &dyn Backend, terminal: &mut Terminal) -> anyhow::Result<
         let is_active = row.identity == *backend.identity();
         let waits = match (&row.parked, row.waiting) {
             (Some(why), _) => format!("parked: {why}"),
-            (None, Some(Waiting::Decision)) => "a plan waits for your decision".into(),
-            (None, Some(Waiting::Resume)) => "an execution waits for you".into(),
-            (None, Some(Waiting::Doubt)) => "a call is in doubt".into(),
-            (None, Some(Waiting::Permission)) => "a call waits for your permission".into(),
+            (None, Some(waiting)) => waits_for(waiting).into(),
+            (None, None) if row.archived => "put away".into(),
             (None, None) => "at rest".into(),
         };
         let mark = if is_active { "●" } else { "○" };
-        let text = format!("{mark} {}  {} events  {waits}", row.identity, row.version);
+        let title = visible(&row.title);
+        let text = format!("{mark} {}  {title}  {} events  {waits}", row.identity, row.version);
         terminal.row(&text, || {
             json!({"type": "session", "session": row.identity, "version": row.version, "active": is_active,
-                   "waiting": row.waiting, "parked": row.parked})
+                   "waiting": row.waiting, "parked": row.parked, "title": row.title, "archived": row.archived})
         });
     }
     Ok(Exit::Fine)

@@ -54,6 +54,10 @@ pub async fn say(
         | Reply::Diff(_)
         | Reply::Plans(_)
         | Reply::Comments(_)
+        | Reply::Moved { .. }
+        | Reply::Sessions(_)
+        | Reply::Work(_)
+        | Reply::Memory(_)
         | Reply::Nothing(_)
         | Reply::Help => Exit::Fine,
     })
@@ -91,7 +95,13 @@ pub async fn converse(backend: &mut dyn Backend, terminal: &mut Terminal) -> any
                 Some(line) if line.trim().is_empty() => is_prompted = false,
                 Some(line) => {
                     is_prompted = false;
-                    converse_line(backend, terminal, &mut lines, &line).await?;
+                    let reply = converse_line(backend, terminal, &mut lines, &line).await?;
+                    if reply.is_some_and(|reply| moves(&reply)) {
+                        // Another conversation is the active one: it is watched from here on.
+                        backend.choose().await?;
+                        watch = Watch::new(backend).await?;
+                        terminal.line(&format!("{} · from here on", backend.identity()));
+                    }
                 }
             },
             signal = watch.ear.next() => watch.hear(backend, terminal, signal),
@@ -122,15 +132,35 @@ async fn converse_line(
     terminal: &mut Terminal,
     lines: &mut Lines,
     line: &str,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Option<Reply>> {
     let sent = terminal.is_json().then(|| serde_json::from_str::<SentLine>(line).ok()).flatten();
     let (line, id) =
         sent.map_or_else(|| (line.to_owned(), None), |sent| (sent.text, Some(sent.id)));
     if let Err(error) = unlock_for(backend, lines, &line).await {
         terminal.refusal(&error.to_string());
-        return Ok(());
+        return Ok(None);
     }
-    hear(backend, terminal, &line, id).await.map(drop)
+    hear(backend, terminal, &line, id).await.map(Some)
+}
+
+/// Whether the terminal talks to another conversation after this.
+fn moves(reply: &Reply) -> bool {
+    match reply {
+        Reply::Moved { .. } => true,
+        Reply::Accepted { words, .. } => words.starts_with("deleted"),
+        Reply::Refused(_)
+        | Reply::Unreadable(_)
+        | Reply::Status(_)
+        | Reply::Revision(_)
+        | Reply::Diff(_)
+        | Reply::Plans(_)
+        | Reply::Comments(_)
+        | Reply::Sessions(_)
+        | Reply::Work(_)
+        | Reply::Memory(_)
+        | Reply::Nothing(_)
+        | Reply::Help => false,
+    }
 }
 
 /// Passes a line on, prints the reply, and records what was shown in full.
@@ -166,11 +196,25 @@ async fn unlock_for(
             | Act::Skip(_)
             | Act::Permit { .. }
             | Act::Settle { .. } => true,
-            Act::PlanOn(_) | Act::PlanEnd(_) | Act::PlanStop | Act::Stop | Act::Reset => false,
+            Act::PlanOn(_)
+            | Act::PlanEnd(_)
+            | Act::PlanStop
+            | Act::Stop
+            | Act::Reset
+            | Act::Work(_)
+            | Act::Rename(_)
+            | Act::Archive
+            | Act::Delete
+            | Act::MemorySave(_)
+            | Act::MemoryEdit(..)
+            | Act::MemoryForget(_)
+            | Act::MemoryPromote(_) => false,
         },
-        Ok(Line::Message(_) | Line::Command(ChatCommand::Help | ChatCommand::Look(_))) | Err(_) => {
-            false
-        }
+        Ok(
+            Line::Message(_)
+            | Line::Command(ChatCommand::Help | ChatCommand::Look(_) | ChatCommand::Route(_)),
+        )
+        | Err(_) => false,
     };
     if !decides || backend.is_unlocked() || !lines.is_terminal() {
         return Ok(());

@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 
 mod plan;
 pub mod visible;
+pub mod work;
 
 use visible::visible;
 
@@ -203,7 +204,10 @@ impl Terminal {
                 self.raw(&format!("{style}{mark}{style:#} step {step} {}\n", end.word()));
             }
             SessionEvent::CauseWithdrawn { why, .. } => self.raw(&format!("{DIM}· {why}{DIM:#}\n")),
+            SessionEvent::Auto(event) => self.auto_event(event),
+            SessionEvent::Memory(event) => self.memory_event(event),
             SessionEvent::Plan(_)
+            | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::ViewReset { .. }
             | SessionEvent::Logged { .. } => {}
@@ -270,6 +274,7 @@ impl Terminal {
                         view.plan_active
                     }
                     TurnEnd::InDoubt { .. } => view.plan_active,
+                    TurnEnd::Yielded => false,
                 };
                 if let (true, Some(card)) = (has_card, &view.plan) {
                     self.card(card, &view.quick_commands);
@@ -309,6 +314,10 @@ impl Terminal {
         match reply {
             Reply::Accepted { words, .. } if words == "queued" => {}
             Reply::Accepted { words, .. } => self.raw(&format!("{GOOD}✓{GOOD:#} {words}\n")),
+            Reply::Moved { words, .. } => self.raw(&format!("{GOOD}✓{GOOD:#} {words}\n")),
+            Reply::Sessions(rows) => self.sessions(rows),
+            Reply::Work(view) => self.work(view),
+            Reply::Memory(view) => self.memory(view),
             Reply::Refused(refusal) => {
                 self.raw(&format!("{BAD}✗{BAD:#} {}\n", refusal_words(refusal)))
             }
@@ -365,9 +374,15 @@ fn refusal_words(refusal: &Refusal) -> String {
 
 fn reply_json(reply: &Reply) -> Value {
     match reply {
-        Reply::Accepted { version, words } => {
-            json!({"type": "accepted", "version": version, "words": words})
+        Reply::Accepted { session, version, words } => {
+            json!({"type": "accepted", "session": session, "version": version, "words": words})
         }
+        Reply::Moved { session, words } => {
+            json!({"type": "moved", "session": session, "words": words})
+        }
+        Reply::Sessions(rows) => json!({"type": "sessions", "sessions": rows}),
+        Reply::Work(view) => json!({"type": "work", "work": view}),
+        Reply::Memory(view) => json!({"type": "memory", "memory": view}),
         Reply::Refused(refusal) => {
             json!({"type": "refused", "kind": refusal.kind(), "words": refusal.to_string(), "refusal": refusal})
         }

@@ -12,7 +12,7 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_runtime::{
-    ports::access::{Access, Grant},
+    ports::access::{Access, Grant, OWNER},
     runtime::Runtime,
 };
 use planwright_surfaces::http::{self, App, HttpSettings, tokens::new_secret};
@@ -223,7 +223,7 @@ pub async fn first_token(access: &dyn Access, now: Time, data: &Path) -> anyhow:
     let grant = Grant {
         id: uuid::Uuid::now_v7(),
         name: "first token".into(),
-        person: PersonId("owner".into()),
+        person: PersonId(OWNER.into()),
         standing: Standing::Speaks,
         created: now,
         expires: None,

@@ -7,12 +7,18 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use planwright_domain::{
-    command::{Given, ModelCommand, SessionCommand, StartingCall, SystemCommand},
+    actor::PersonId,
+    command::{Claim, Given, ModelCommand, SessionCommand, StartingCall, SystemCommand},
     effect::{Bracket, Repeat},
-    id::{CallId, CommandId, Incarnation, Seq, TurnId},
+    id::{CallId, CommandId, Incarnation, ScheduleId, Seq, TurnId},
     identity::SessionIdentity,
+    memory::{
+        Chain, Item,
+        using::{Wants, wants},
+    },
     next::{Due, DueCall, Next, StartedCall, next},
     session::Session,
+    tools::own::{self, OwnTool},
     turn::{
         Answer as TurnAnswer, CallKind, CallResult, CallState, FailureKind, ModelFailure,
         RequestedCall, Step, decide::profile_of,
@@ -25,7 +31,7 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    failpoint, history,
+    calendar, failpoint, history,
     ports::{
         journal::{Answer, JournalError},
         model::{AgentProfile, Model, ModelAnswer, ModelRequest, Price},
@@ -75,13 +81,15 @@ impl Runtime {
                 let named = profile_of(&session, queued);
                 let profile = named.and_then(|name| self.ports.profiles.get(name));
                 let profile = profile.map(|profile| profile.facts.clone());
-                let start = SystemCommand::StartTurn { turn, queued, profile };
+                let recalled = self.recall_for(&session, queued).await?;
+                let start = SystemCommand::StartTurn { turn, queued, profile, recalled };
                 self.ports.report(identity, fresh_id(), start).await?;
             }
             Next::UsePlanTool { turn, call } => {
                 failpoint::hit("advance.before_plan_tool");
                 let profiles = self.ports.profiles.keys().cloned().collect();
-                let given = Given { fresh: Uuid::now_v7().into(), profiles };
+                let memory = self.looked_up(&session, call).await?;
+                let given = Given { fresh: Uuid::now_v7().into(), profiles, memory };
                 let command = ModelCommand::UsePlanTool { call, given };
                 let id = report_id(call.0, "plan-tool", 0, 0);
                 self.dispatch(identity, id, SessionCommand::Model(turn, command)).await?;
@@ -98,6 +106,13 @@ impl Runtime {
             }
             Next::AwaitDecision { .. } => {
                 self.ports.report(identity, fresh_id(), SystemCommand::RingDecision).await?;
+            }
+            Next::AwaitSlot { at, .. } if at > self.ports.clock.now() => {
+                return Ok(Advanced { due: Due::At(at), acted, version });
+            }
+            Next::AwaitSlot { schedule, .. } => {
+                failpoint::hit("advance.before_claim");
+                self.claim(identity, &session, schedule).await?;
             }
             Next::AwaitPermission { until, .. } if until > self.ports.clock.now() => {
                 return Ok(Advanced { due: Due::At(until), acted, version });
@@ -125,6 +140,52 @@ impl Runtime {
         }
         let after = self.ports.journal.session(identity).await?;
         Ok(Advanced { due: next(&after).due(), acted, version: after.version })
+    }
+
+    /// What a call of a memory tool needs, from the scopes of its own turn; none if memory is off.
+    async fn looked_up(
+        &self,
+        session: &Session,
+        call: CallId,
+    ) -> Result<Option<Vec<Item>>, JournalError> {
+        let (Some(memory), Some(turn)) = (self.settings.memory, &session.turn) else {
+            return Ok(None);
+        };
+        let asked = turn.calls().iter().find(|asked| asked.requested.id == call);
+        let context = session.auto.context(turn);
+        let found = match asked.and_then(|asked| wants(&asked.requested)) {
+            None => Vec::new(),
+            Some(Wants::Search(text)) => {
+                let found = self.recall(session, context, &text, memory.budget_tokens).await?;
+                found.items.into_iter().map(|ranked| ranked.item).collect()
+            }
+            Some(Wants::Item(id)) => {
+                let owner = session.owner.clone().unwrap_or(PersonId(String::new()));
+                let chain = Chain::of(&owner, &session.identity, context);
+                let found = self.ports.memory.item(&chain, id).await?;
+                found.into_iter().filter(|item| chain.admits(item)).collect()
+            }
+        };
+        Ok(Some(found))
+    }
+
+    /// Claims the slot of a schedule that is due; those before it were missed.
+    async fn claim(
+        &self,
+        identity: &SessionIdentity,
+        session: &Session,
+        schedule: ScheduleId,
+    ) -> Result<(), JournalError> {
+        let Some(known) = session.auto.schedules.get(&schedule) else { return Ok(()) };
+        let Some(first) = known.next else { return Ok(()) };
+        let due = calendar::due(&known.rhythm, first, self.ports.clock.now());
+        let (missed, slot, next) = due.map_err(|why| JournalError::Engine(why.into()))?;
+        let until = slot.plus_micros(self.settings.slot_window_ms * 1_000);
+        let made = |what: &str| Uuid::new_v5(&schedule.0, format!("{what}:{}", slot.0).as_bytes());
+        let (task, run) = (made("task").into(), made("run").into());
+        let claim = Claim { schedule, missed, slot, next, until, task, run };
+        let id = made("claim").into();
+        self.ports.report(identity, id, SystemCommand::ClaimSlot(claim)).await.map(drop)
     }
 
     /// An effect is orphaned when its process is gone or its deadline has passed.
@@ -210,7 +271,7 @@ impl Runtime {
         let id = report_id(turn.0, "model", round, attempt);
         let command = match outcome {
             Ok(answer) => {
-                let answer = self.resolve(answer, &request, model.price());
+                let answer = self.known_calls(answer, &request, model.price());
                 SystemCommand::RecordAnswer { turn, round, attempt, answer }
             }
             Err(failure) => SystemCommand::RecordModelFailure { turn, round, attempt, failure },
@@ -259,9 +320,13 @@ impl Runtime {
         session: &Session,
         profile: Option<&AgentProfile>,
     ) -> Result<(ModelRequest, usize), JournalError> {
-        let (messages, bytes) =
-            history::messages(&*self.ports.journal, &self.histories, identity, session).await?;
+        let history::View { messages, bytes, recalled } =
+            history::view(&*self.ports.journal, &self.histories, identity, session).await?;
         let mut system = self.settings.system_prompt.clone();
+        if let Some(paragraph) = planwright_domain::prompt::memory_paragraph(&recalled) {
+            system.push_str("\n\n");
+            system.push_str(&paragraph);
+        }
         if let Some(profile) = profile.filter(|profile| !profile.prompt.is_empty()) {
             system.push_str("\n\n");
             system.push_str(&profile.prompt);
@@ -273,6 +338,15 @@ impl Runtime {
             if let Some(paragraph) = planwright_domain::prompt::plan_paragraph(session, turn) {
                 system.push_str("\n\n");
                 system.push_str(&paragraph);
+            }
+            if let Some(paragraph) = planwright_domain::prompt::run_paragraph(session, turn) {
+                system.push_str("\n\n");
+                system.push_str(&paragraph);
+            }
+            tools.extend(own::of_run(session, turn).map(OwnTool::spec));
+            if self.settings.memory.is_some() {
+                let usable = OwnTool::MEMORY.into_iter().filter(|tool| turn.may_use(tool.name()));
+                tools.extend(usable.map(OwnTool::spec));
             }
             let available = planwright_domain::tools::available(session, turn);
             tools.extend(available.into_iter().map(|tool| tool.spec_for(session.plan())));
@@ -305,7 +379,7 @@ impl Runtime {
     }
 
     /// Gives every call our id and says what kind of tool it names.
-    fn resolve(
+    fn known_calls(
         &self,
         answer: ModelAnswer,
         request: &ModelRequest,
@@ -315,7 +389,7 @@ impl Runtime {
         let calls = answer.calls.into_iter().enumerate().map(|(at, call)| {
             let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
             let kind = match tool {
-                _ if planwright_domain::tools::is_plan_tool(&call.tool) => CallKind::Plan,
+                _ if planwright_domain::tools::is_answered_here(&call.tool) => CallKind::Plan,
                 Some(tool) => match self.ports.toolbox.check(&call.tool, &call.arguments) {
                     Ok(()) => CallKind::Tool(tool.facts.clone()),
                     Err(problem) => CallKind::Unusable { problem },
@@ -482,7 +556,7 @@ impl Ports {
         id: CommandId,
         command: SystemCommand,
     ) -> Result<Answer, JournalError> {
-        let answer = self.dispatch(identity, id, SessionCommand::System(command)).await?;
+        let answer = self.dispatch(identity, id, SessionCommand::System(command), None).await?;
         if let Answer::Refused(refusal) = &answer {
             tracing::debug!(session_identity = %identity, %refusal, event = "report_refused");
         }

@@ -9,16 +9,19 @@ use std::{
 };
 
 use planwright_domain::{
+    actor::PersonId,
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ConversationKey, SessionIdentity},
+    identity::SessionIdentity,
     next::{next, waiting},
     refusal::Refusal,
     session::Session,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::ports::journal::{Answer, Append, Archive, JournalError, Pointer, Recorded, Stream};
+use crate::ports::journal::{
+    Answer, Append, Archive, JournalError, OwnerRecorded, Recorded, Stream,
+};
 
 /// The form of the lines.
 const FORMAT: u32 = 1;
@@ -29,12 +32,28 @@ const PAGE: usize = 256;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Line {
-    Planwright { format: u32 },
-    Session { identity: SessionIdentity, events: u64, answers: u64, outputs: u64 },
+    Planwright {
+        format: u32,
+    },
+    Session {
+        identity: SessionIdentity,
+        events: u64,
+        answers: u64,
+        outputs: u64,
+    },
     Event(Box<Recorded>),
-    Answer { command: CommandId, before: Seq, version: Seq, refusal: Option<Refusal> },
+    Answer {
+        command: CommandId,
+        before: Seq,
+        version: Seq,
+        refusal: Option<Refusal>,
+    },
     Output(String),
-    Pointer(Pointer),
+    Owner {
+        owner: PersonId,
+        #[serde(flatten)]
+        recorded: OwnerRecorded,
+    },
     End(Totals),
 }
 
@@ -112,8 +131,10 @@ pub async fn export(
             writer.session(journal, identity).await?;
         }
     }
-    for pointer in journal.pointers().await? {
-        writer.line(&Line::Pointer(pointer))?;
+    for owner in journal.owners().await? {
+        for recorded in journal.owner_events(&owner).await? {
+            writer.line(&Line::Owner { owner: owner.clone(), recorded })?;
+        }
     }
     let Writer { digest, sessions, events, .. } = writer;
     let totals = Totals { sessions, events, digest };
@@ -194,7 +215,7 @@ pub fn verify(lines: impl BufRead) -> Result<Totals, ArchiveError> {
             | Line::Event(_)
             | Line::Answer { .. }
             | Line::Output(_)
-            | Line::Pointer(_) => digest = chained(digest, &text),
+            | Line::Owner { .. } => digest = chained(digest, &text),
         }
     }
     Err(ArchiveError::Line { line: 0, what: "it has no end; it was cut off".into() })
@@ -238,12 +259,13 @@ pub async fn import(
                     stream.outputs.insert(Digest::of(text.as_bytes()), text);
                 }
             }
-            Line::Pointer(Pointer { channel, chat, key }) => {
-                let key = ConversationKey::legacy(&key).map_err(|error| ArchiveError::Line {
+            Line::Owner { owner, recorded: OwnerRecorded { at, event } } => {
+                let as_it_was = move |_: &_| Ok(vec![event.clone()]);
+                let stored = journal.append_owner(&owner, at, Box::new(as_it_was)).await?;
+                stored.map_err(|refusal| ArchiveError::Line {
                     line: number,
-                    what: error.to_string(),
+                    what: refusal.to_string(),
                 })?;
-                journal.move_pointer(channel, &chat, &key).await?;
             }
             Line::End(_) => break,
         }

@@ -14,6 +14,7 @@ use planwright_domain::{
 
 use crate::{
     failpoint,
+    figures::Happened,
     ports::journal::{Answer, Append, Journal, JournalError, Undecided},
 };
 
@@ -23,16 +24,23 @@ pub async fn dispatch(
     identity: &SessionIdentity,
     asked: Asked<SessionCommand>,
 ) -> Result<Answer, JournalError> {
-    Ok(decided(journal, identity, asked).await?.0)
+    Ok(decided(journal, identity, asked).await?.answer)
 }
 
-/// The same, and what is due since; nothing if the answer was there before. The only caller of
-/// `decide`.
+/// A command that was decided.
+pub(crate) struct Decided {
+    /// The answer.
+    pub(crate) answer: Answer,
+    /// What is due since, and what is to be counted; nothing if the answer was there before.
+    pub(crate) since: Option<(Due, Happened)>,
+}
+
+/// The same, with what is due since. The only caller of `decide`.
 pub(crate) async fn decided(
     journal: &dyn Journal,
     identity: &SessionIdentity,
     asked: Asked<SessionCommand>,
-) -> Result<(Answer, Option<Due>), JournalError> {
+) -> Result<Decided, JournalError> {
     failpoint::hit("dispatch.before_append");
     let (id, at) = (asked.id, asked.at);
     let last = Arc::new(Mutex::new(None));
@@ -41,13 +49,14 @@ pub(crate) async fn decided(
         let events = decide(session, &asked)?;
         let after = session.fold(&events)?;
         let due = next(&after).due();
-        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(due);
+        *told.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((due, Happened::of(session, &events)));
         Ok(Append { due, waiting: waiting(&after), events, after })
     };
     let answer = journal.append(identity, id, at, Box::new(decide)).await;
     failpoint::hit("dispatch.after_append");
-    let due = *last.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok((answer?, due))
+    let since = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok(Decided { answer: answer?, since })
 }
 
 /// The answer to a command that could not even be formed: the one that its id was given before, else this

@@ -9,10 +9,12 @@ use std::{
 };
 
 use planwright_domain::{
+    autonomy::event::AutoEvent,
     command::Verdict,
     digest::Digest,
-    id::{CallId, PlanId, Seq},
+    id::{CallId, PlanId, Seq, TaskId},
     identity::SessionIdentity,
+    memory::rank::Ranked,
     plan::{
         Revision, Strategy,
         approval::Approval,
@@ -50,14 +52,18 @@ pub(crate) struct Histories {
 struct History {
     upto: Seq,
     view_from: Seq,
-    messages: Arc<Vec<Message>>,
-    /// The bytes in all messages.
-    bytes: usize,
+    /// What was said with the person, and apart from it what was said in the turns of each task.
+    threads: BTreeMap<Option<TaskId>, Thread>,
+    /// The thread of the turn that began last.
+    here: Option<TaskId>,
+    /// What was remembered when the turn that began last began.
+    recalled: Vec<Ranked>,
+    /// What each task is, in words.
+    tasks: BTreeMap<TaskId, String>,
     /// Causes that wait for their turn.
     waiting: BTreeMap<Seq, Opening>,
     /// The calls of the last answer, in order, with their results.
     calls: Vec<(CallId, String, Option<String>)>,
-    notes: Vec<String>,
     /// The recorded calls that were made, with their steps.
     replayed: BTreeMap<CallId, u32>,
     /// How the steps of the plan came out.
@@ -70,21 +76,41 @@ struct History {
     approval: Option<Approval>,
 }
 
+/// What was said in turns that see each other.
+#[derive(Clone, Default)]
+struct Thread {
+    messages: Arc<Vec<Message>>,
+    /// The bytes in all messages.
+    bytes: usize,
+    notes: Vec<String>,
+}
+
+/// What the model is given of a session, for the turn that is open.
+pub(crate) struct View {
+    /// What was said.
+    pub(crate) messages: Arc<Vec<Message>>,
+    /// How many bytes that is.
+    pub(crate) bytes: usize,
+    /// What was remembered when the turn began.
+    pub(crate) recalled: Vec<Ranked>,
+}
+
 #[derive(Clone)]
 enum Opening {
+    Task(TaskId, String),
     Message(String),
     Changes(u32, Vec<Comment>),
     Execution { again: bool },
     Step,
 }
 
-/// The messages of a session's view, and how many bytes they hold.
-pub(crate) async fn messages(
+/// What the model is given of a session. A turn of a run sees the turns of its own task and no others.
+pub(crate) async fn view(
     journal: &dyn Journal,
     histories: &Mutex<Histories>,
     identity: &SessionIdentity,
     session: &Session,
-) -> Result<(Arc<Vec<Message>>, usize), JournalError> {
+) -> Result<View, JournalError> {
     let taken = histories.lock().unwrap_or_else(PoisonError::into_inner).warm.remove(identity);
     let mut history =
         taken.filter(|warm| warm.view_from == session.view_from).unwrap_or_else(|| History {
@@ -101,13 +127,15 @@ pub(crate) async fn messages(
             history.apply(identity, recorded)?;
         }
     }
-    let conversation = (history.messages.clone(), history.bytes);
+    let thread = history.threads.get(&history.here).cloned().unwrap_or_default();
+    let Thread { messages, bytes, .. } = thread;
+    let seen = View { messages, bytes, recalled: history.recalled.clone() };
     let mut histories = histories.lock().unwrap_or_else(PoisonError::into_inner);
     if histories.warm.len() >= WARM_MAX {
         histories.warm.clear();
     }
     histories.warm.insert(identity.clone(), history);
-    Ok(conversation)
+    Ok(seen)
 }
 
 /// Roughly how many tokens a request has, given the bytes of its messages. The provider's own
@@ -146,11 +174,54 @@ impl History {
             SessionEvent::CauseWithdrawn { queued, .. } => {
                 self.waiting.remove(&queued);
             }
-            SessionEvent::ViewReset { .. } | SessionEvent::Logged { .. } => {}
+            SessionEvent::ViewReset { .. }
+            | SessionEvent::Logged { .. }
+            | SessionEvent::Memory(_)
+            | SessionEvent::Life(_) => {}
+            SessionEvent::Auto(event) => self.apply_auto(seq, event),
             SessionEvent::Plan(event) => self.apply_plan(identity, seq, event)?,
             SessionEvent::Turn(event) => self.apply_turn(seq, event)?,
         }
         Ok(())
+    }
+
+    fn apply_auto(&mut self, seq: Seq, event: AutoEvent) {
+        match event {
+            AutoEvent::Ticked { context, words } => {
+                self.waiting.insert(seq, Opening::Task(context.task_id, words));
+            }
+            AutoEvent::TaskAdded { task, title, .. } => {
+                self.tasks.insert(task, title);
+            }
+            AutoEvent::TaskEnded { task, end } => {
+                let title = self.tasks.remove(&task).unwrap_or_default();
+                let note = format!("[Task {title:?} is {}: {}]", end.word(), end.summary());
+                self.threads.entry(None).or_default().notes.push(note);
+            }
+            AutoEvent::RunEnded { context, .. } => {
+                // Its thread ends with it, unless its turn is still open.
+                if self.here != Some(context.task_id) {
+                    self.threads.remove(&Some(context.task_id));
+                }
+            }
+            AutoEvent::GoalAdded { .. }
+            | AutoEvent::GoalEnded { .. }
+            | AutoEvent::RunStarted { .. }
+            | AutoEvent::RunMoved { .. }
+            | AutoEvent::RunPinned { .. }
+            | AutoEvent::RunWarned { .. }
+            | AutoEvent::RunPaused { .. }
+            | AutoEvent::RunResumed { .. }
+            | AutoEvent::ScheduleAdded { .. }
+            | AutoEvent::SlotsMissed { .. }
+            | AutoEvent::SlotClaimed { .. }
+            | AutoEvent::SlotEnded { .. }
+            | AutoEvent::ScheduleEnded { .. } => {}
+        }
+    }
+
+    fn note(&mut self, note: String) {
+        self.threads.entry(self.here).or_default().notes.push(note);
     }
 
     fn apply_plan(
@@ -207,11 +278,11 @@ impl History {
                     *words = format!("{}, {}", ended.word(), word.in_words());
                 }
                 if let Word::Steps { .. } = word {
-                    self.notes.push(format!("[The approved plan has ended: {}.]", word.in_words()));
+                    self.note(format!("[The approved plan has ended: {}.]", word.in_words()));
                 }
             }
             PlanEvent::PlanFailed { summary } if !self.replayed.is_empty() => {
-                self.notes.push(format!("[The execution of the approved plan failed: {summary}]"));
+                self.note(format!("[The execution of the approved plan failed: {summary}]"));
             }
             PlanEvent::DraftChanged { .. }
             | PlanEvent::DecisionReminded { .. }
@@ -225,7 +296,14 @@ impl History {
 
     fn apply_turn(&mut self, seq: Seq, event: TurnEvent) -> Result<(), CorruptJournal> {
         match event {
-            TurnEvent::TurnStarted { queued, .. } => self.open(seq, queued)?,
+            TurnEvent::TurnStarted { queued, recalled, .. } => {
+                self.here = match self.waiting.get(&queued) {
+                    Some(Opening::Task(task, _)) => Some(*task),
+                    Some(_) | None => None,
+                };
+                self.recalled = recalled;
+                self.open(seq, queued)?;
+            }
             TurnEvent::ModelCallStarted { entered, .. } => {
                 entered.into_iter().try_for_each(|queued| self.open(seq, queued))?;
             }
@@ -268,12 +346,12 @@ impl History {
             TurnEvent::CallInDoubt { call, .. } => {
                 self.result(call, "outcome unknown: the process ended while this ran; a person is asked".into());
             }
-            TurnEvent::DoubtSettled { verdict, .. } => self.notes.push(match verdict {
+            TurnEvent::DoubtSettled { verdict, .. } => self.note(match verdict {
                 Verdict::Happened => "[A person looked: the call whose outcome was unknown took effect. Do not repeat it.]".into(),
                 Verdict::DidNotHappen => "[A person looked: the call whose outcome was unknown did not take effect.]".into(),
             }),
             TurnEvent::TurnFinished { end: TurnEnd::Stopped { .. }, .. } => {
-                self.notes.push("[The person stopped the turn here.]".into());
+                self.note("[The person stopped the turn here.]".into());
             }
             TurnEvent::ModelAnswered { arrival: Arrival::Late, .. }
             | TurnEvent::ModelCallFailed { .. }
@@ -295,7 +373,7 @@ impl History {
             .remove(&queued)
             .ok_or_else(|| missing("a cause that never waited"))?
         {
-            Opening::Message(text) => text,
+            Opening::Message(text) | Opening::Task(_, text) => text,
             Opening::Changes(number, comments) => prompt::changes_opening(number, &comments),
             opening @ (Opening::Execution { .. } | Opening::Step) => {
                 let approval = self
@@ -313,7 +391,10 @@ impl History {
                     Opening::Execution { again } => {
                         prompt::execution_opening(revision, approval, again)
                     }
-                    Opening::Step | Opening::Message(_) | Opening::Changes(..) => String::new(),
+                    Opening::Step
+                    | Opening::Message(_)
+                    | Opening::Task(..)
+                    | Opening::Changes(..) => String::new(),
                 };
                 let settled = |step: &&PlanStep| {
                     self.outcomes.get(&step.number).is_some_and(StepEnd::is_settled)
@@ -332,12 +413,12 @@ impl History {
     /// Gives a call its result; once all have theirs they enter the conversation in order.
     fn result(&mut self, call: CallId, text: String) {
         if let Some(step) = self.replayed.get(&call) {
-            self.notes.push(format!("[Step {step} of the approved plan was run: {text}]"));
+            self.note(format!("[Step {step} of the approved plan was run: {text}]"));
             return;
         }
         match self.calls.iter_mut().find(|(id, _, result)| *id == call && result.is_none()) {
             Some((_, _, result)) => *result = Some(text),
-            None => self.notes.push(format!("[A call that was left running has ended: {text}]")),
+            None => self.note(format!("[A call that was left running has ended: {text}]")),
         }
         if self.calls.iter().all(|(_, _, result)| result.is_some()) {
             for (_, wire_id, result) in std::mem::take(&mut self.calls) {
@@ -347,13 +428,16 @@ impl History {
     }
 
     fn flush_notes(&mut self) {
-        for note in std::mem::take(&mut self.notes) {
+        let notes =
+            self.threads.get_mut(&self.here).map(|thread| std::mem::take(&mut thread.notes));
+        for note in notes.unwrap_or_default() {
             self.push(Message::User(note));
         }
     }
 
     fn push(&mut self, message: Message) {
-        self.bytes += bytes_of(&message);
-        Arc::make_mut(&mut self.messages).push(message);
+        let thread = self.threads.entry(self.here).or_default();
+        thread.bytes += bytes_of(&message);
+        Arc::make_mut(&mut thread.messages).push(message);
     }
 }

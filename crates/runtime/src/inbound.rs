@@ -2,23 +2,29 @@
 
 use planwright_domain::{
     actor::Person,
-    chat::{Act, ChatCommand, Line, Look, parse},
-    command::{Approving, Decision, Permit, PersonCommand, SessionCommand, Start},
+    chat::{Act, ChatCommand, Line, Look, Route, parse, work::WorkAct},
+    command::{Approving, Decision, LifeCommand, Permit, PersonCommand, SessionCommand, Start},
     digest::Digest,
     id::{CommandId, Seq},
-    identity::SessionIdentity,
+    identity::{ConversationKey, SessionIdentity, Transport},
+    memory::{ItemKind, MemoryCommand},
+    next::Waiting,
     plan::{Strategy, refusal::PlanRefusal, review::Comment},
     refusal::Refusal,
     session::Session,
+    time::Time,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
     dispatch::refused,
-    ports::journal::{Answer, JournalError},
+    memories::MemoryView,
+    ports::journal::{Answer, JournalError, SessionRow},
+    routing::new_key,
     runtime::Runtime,
     view::{CommentRow, DiffView, PlanRow, RevisionView, StatusView},
+    work::WorkView,
 };
 
 /// A line, by whom, where, and under which id: the same id twice has one effect.
@@ -26,6 +32,8 @@ use crate::{
 pub struct Spoken {
     /// In this session.
     pub identity: SessionIdentity,
+    /// From this chat; none where there is none to move.
+    pub transport: Option<Transport>,
     /// By this person.
     pub person: Person,
     /// Under this id.
@@ -34,17 +42,59 @@ pub struct Spoken {
     pub line: String,
 }
 
+/// How many sessions are listed.
+const LISTED_MAX: usize = 50;
+
+/// A session in a list that a person reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLine {
+    /// Which session.
+    pub session: SessionIdentity,
+    /// What people call it.
+    pub title: String,
+    /// How many events it has.
+    pub version: Seq,
+    /// When something last happened.
+    pub updated: Time,
+    /// What it waits for.
+    pub waiting: Option<Waiting>,
+    /// Whether it was put away.
+    pub archived: bool,
+}
+
+impl From<SessionRow> for SessionLine {
+    fn from(row: SessionRow) -> Self {
+        let SessionRow { identity, title, version, updated, waiting, archived, .. } = row;
+        Self { session: identity, title, version, updated, waiting, archived }
+    }
+}
+
 /// What a line comes to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// It happened, and is durable.
     Accepted {
+        /// In this session.
+        session: SessionIdentity,
         /// The version of the session after it.
         version: Seq,
         /// In words.
         words: String,
     },
+    /// The chat talks to another conversation now.
+    Moved {
+        /// To this one.
+        session: SessionIdentity,
+        /// In words.
+        words: String,
+    },
+    /// The conversations of this person.
+    Sessions(Vec<SessionLine>),
+    /// Goals, tasks, runs and schedules.
+    Work(Box<WorkView>),
+    /// What is remembered.
+    Memory(Box<MemoryView>),
     /// It did not, and why.
     Refused(Refusal),
     /// It could not be read.
@@ -73,6 +123,15 @@ impl Runtime {
             Err(refusal) => return Ok(Reply::Unreadable(refusal.to_string())),
             Ok(Line::Message(text)) => ("queued", Ok(PersonCommand::Say { text })),
             Ok(Line::Command(ChatCommand::Help)) => return Ok(Reply::Help),
+            Ok(Line::Command(ChatCommand::Route(route))) => {
+                return self.route(&spoken, route).await;
+            }
+            Ok(Line::Command(ChatCommand::Act(Act::MemoryPromote(id)))) => {
+                return self.hear_promotion(&spoken, &id).await;
+            }
+            Ok(Line::Command(ChatCommand::Act(Act::MemoryForget(id)))) => {
+                return self.hear_forget(&spoken, &id).await;
+            }
             Ok(Line::Command(ChatCommand::Look(look))) => {
                 return self.look(identity, &spoken.person, look).await;
             }
@@ -83,7 +142,7 @@ impl Runtime {
         let answer = match command {
             Ok(command) => {
                 let command = SessionCommand::Person(spoken.person.clone(), command);
-                self.dispatch(identity, spoken.id, command).await?
+                self.dispatch_from(spoken.transport.as_ref(), identity, spoken.id, command).await?
             }
             // What the words name may be gone because they were heard before: the same id, the same answer.
             Err(refusal) => {
@@ -92,7 +151,9 @@ impl Runtime {
             }
         };
         Ok(match answer {
-            Answer::Accepted { version, .. } => Reply::Accepted { version, words: words.into() },
+            Answer::Accepted { version, .. } => {
+                Reply::Accepted { session: identity.clone(), version, words: words.into() }
+            }
             Answer::Refused(refusal) => Reply::Refused(refusal),
         })
     }
@@ -104,7 +165,20 @@ impl Runtime {
         look: Look,
     ) -> Result<Reply, JournalError> {
         let nothing = |words: &str| Reply::Nothing(words.into());
+        if look != Look::Sessions && !self.sees(person, identity).await? {
+            return Ok(Reply::Refused(Refusal::NotYours { identity: identity.to_string() }));
+        }
         Ok(match look {
+            Look::Sessions => {
+                let rows = self.sessions(&person.id, LISTED_MAX).await?;
+                Reply::Sessions(rows.into_iter().map(SessionLine::from).collect())
+            }
+            Look::Work => {
+                let session = self.session(identity).await?;
+                Reply::Work(Box::new(WorkView::of(&session.auto, self.ports.clock.now())))
+            }
+            Look::Memory(text) => Reply::Memory(Box::new(self.memory(identity, &text).await?)),
+            Look::Deletion => nothing(&self.deletion(identity).await?),
             Look::Status => Reply::Status(Box::new(self.status(identity).await?)),
             Look::List => Reply::Plans(self.plans(identity).await?),
             Look::Show(number) => match self.revision(identity, number).await? {
@@ -203,10 +277,101 @@ impl Runtime {
                     _ => Ok(Err(Refusal::NoSuchDoubt { call })),
                 }
             }
+            Act::Work(act) => Ok(self.work(&session, act).map(PersonCommand::Auto)),
+            Act::Rename(title) => Ok(Ok(PersonCommand::Life(LifeCommand::Rename { title }))),
+            Act::Archive => Ok(Ok(PersonCommand::Life(LifeCommand::Archive))),
+            Act::Delete => Ok(Ok(PersonCommand::Life(LifeCommand::Delete))),
+            Act::MemorySave(text) => {
+                let (id, kind) = (Uuid::now_v7().into(), ItemKind::Fact);
+                Ok(Ok(PersonCommand::Memory(MemoryCommand::Save { id, kind, text })))
+            }
+            Act::MemoryEdit(id, text) => Ok(match self.remembered(identity, &id).await? {
+                Some(item) if item.scope.session().is_some() => {
+                    Ok(PersonCommand::Memory(MemoryCommand::Change { id: item.id, text }))
+                }
+                Some(_) | None => Err(Refusal::NotThere { what: "memory".into() }),
+            }),
+            Act::MemoryForget(_) | Act::MemoryPromote(_) => {
+                Ok(Err(Refusal::NotThere { what: "memory".into() }))
+            }
             Act::PlanStop => Ok(Ok(PersonCommand::PausePlan)),
             Act::Stop => Ok(Ok(PersonCommand::Stop)),
             Act::Reset => Ok(Ok(PersonCommand::Reset)),
         }
+    }
+
+    /// Lets the chat talk to another conversation.
+    async fn route(&self, spoken: &Spoken, route: Route) -> Result<Reply, JournalError> {
+        let Some(transport) = &spoken.transport else {
+            let words = "there is no chat here to move; name the session that you mean";
+            return Ok(Reply::Nothing(words.into()));
+        };
+        let key = match route {
+            Route::New => new_key(),
+            Route::Switch(named) => match SessionIdentity::parse(&named) {
+                Ok(identity) if identity.channel == transport.channel => Ok(identity.key),
+                Ok(identity) => {
+                    let words = format!("{identity} is of another channel; talk to it there");
+                    return Ok(Reply::Nothing(words));
+                }
+                Err(_) => ConversationKey::legacy(&named),
+            },
+        };
+        let key = match key {
+            Ok(key) => key,
+            Err(refusal) => return Ok(Reply::Unreadable(refusal.to_string())),
+        };
+        Ok(match self.bind(&spoken.person, transport, &key).await? {
+            Ok(session) => {
+                let words = format!("{session} is now the active session");
+                Reply::Moved { session, words }
+            }
+            Err(refusal) => Reply::Refused(refusal),
+        })
+    }
+
+    async fn hear_promotion(&self, spoken: &Spoken, id: &str) -> Result<Reply, JournalError> {
+        let identity = &spoken.identity;
+        let Some(item) = self.remembered(identity, id).await? else {
+            return Ok(Reply::Refused(Refusal::NotThere { what: "memory".into() }));
+        };
+        let promoted = self.promote(&spoken.person, identity, item.id, &item.text).await?;
+        Ok(match promoted {
+            Ok(_) => {
+                let version = self.session(identity).await?.version;
+                let words = format!("known everywhere now: {}", item.text);
+                Reply::Accepted { session: identity.clone(), version, words }
+            }
+            Err(refusal) => Reply::Refused(refusal),
+        })
+    }
+
+    async fn hear_forget(&self, spoken: &Spoken, id: &str) -> Result<Reply, JournalError> {
+        let identity = &spoken.identity;
+        let Some(item) = self.remembered(identity, id).await? else {
+            return Ok(Reply::Refused(Refusal::NotThere { what: "memory".into() }));
+        };
+        Ok(match self.forget(&spoken.person, identity, spoken.id, &item).await? {
+            Answer::Accepted { version, .. } => {
+                let words = format!("forgotten: {}", item.text);
+                Reply::Accepted { session: identity.clone(), version, words }
+            }
+            Answer::Refused(refusal) => Reply::Refused(refusal),
+        })
+    }
+
+    /// What goes when a session is deleted, in words.
+    async fn deletion(&self, identity: &SessionIdentity) -> Result<String, JournalError> {
+        let session = self.session(identity).await?;
+        let remembered = self.memory(identity, "").await?.items.into_iter();
+        let remembered = remembered.filter(|ranked| ranked.item.scope.session().is_some()).count();
+        let plan = session.plan().map_or("no plan", |_| "its plan");
+        Ok(format!(
+            "deleting {identity} ends {plan}, {} runs and {} schedules, answers {} waiting messages no more, forgets {remembered} memories, and cannot be undone; send /delete yes",
+            session.auto.runs.len(),
+            session.auto.schedules.len(),
+            session.queue.len(),
+        ))
     }
 
     /// The digest that an approval names: a revision by number, else what was shown here last.
@@ -269,6 +434,26 @@ fn acknowledgement(act: &Act) -> &'static str {
             Permit::Deny => "denied",
             Permit::Replan { .. } => "denied; the plan is to be revised",
         },
+        Act::Work(act) => match act {
+            WorkAct::AddGoal(_) => "the goal is set; add tasks with /task add g<n>, see /goal",
+            WorkAct::EndGoal { reached: true, .. } => "the goal is reached",
+            WorkAct::EndGoal { reached: false, .. } => "the goal is dropped",
+            WorkAct::AddTask { .. } => "the task is added; /auto on starts work on it",
+            WorkAct::EndTask { done: true, .. } => "the task is done",
+            WorkAct::EndTask { done: false, .. } => "the task is dropped",
+            WorkAct::On { .. } => "the run has started; /auto status shows it, /auto off ends it",
+            WorkAct::Off(_) => "off; nothing new of it starts",
+            WorkAct::Resume(_) => "the run goes on",
+            WorkAct::AddSchedule { .. } => "the schedule is on; /schedule shows its next time",
+            WorkAct::EndSchedule(_) => "the schedule is off",
+        },
+        Act::Rename(_) => "renamed",
+        Act::Archive => "put away; what you say here brings it back",
+        Act::Delete => "deleted; everything in it has ended",
+        Act::MemorySave(_) => "remembered in this session",
+        Act::MemoryEdit(..) => "remembered in other words",
+        Act::MemoryForget(_) => "forgotten",
+        Act::MemoryPromote(_) => "known everywhere now",
         Act::Skip(_) => "skipped; /plan resume goes on without it",
         Act::Settle { .. } => "settled",
     }

@@ -6,12 +6,17 @@
 pub mod advance;
 pub mod archive;
 pub mod audit;
+pub mod calendar;
 pub mod dispatch;
 pub mod failpoint;
+mod figures;
 pub mod history;
 pub mod inbound;
+pub mod memories;
 mod output;
 pub mod ports;
 pub(crate) mod replay;
+pub mod routing;
 pub mod runtime;
 pub mod view;
+pub mod work;

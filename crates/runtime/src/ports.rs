@@ -4,6 +4,7 @@ use planwright_domain::time::Time;
 
 pub mod access;
 pub mod journal;
+pub mod memory;
 pub mod model;
 pub mod signal;
 pub mod toolbox;

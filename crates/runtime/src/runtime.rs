@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use planwright_domain::{
-    command::{Asked, Decision, PersonCommand, SessionCommand, Terms},
+    autonomy::budget::Budget,
+    command::{Asked, AutoCommand, Decision, LifeCommand, PersonCommand, SessionCommand, Terms},
     id::{CommandId, Incarnation},
-    identity::SessionIdentity,
+    identity::{SessionIdentity, Transport},
     next::{Due, next},
     plan::Reads,
     policy::Policy,
@@ -15,12 +16,13 @@ use planwright_domain::{
 use uuid::Uuid;
 
 use crate::{
-    dispatch::decided,
-    failpoint,
+    dispatch::{Decided, decided},
+    failpoint, figures,
     history::Histories,
     ports::{
         Clock,
         journal::{Answer, Journal, JournalError},
+        memory::Memory,
         model::{Model, Profiles},
         signal::{Broadcast, Lane, Signal},
         toolbox::{Toolbox, schemas},
@@ -44,7 +46,29 @@ pub struct Settings {
     pub collect_reads: Reads,
     /// How long a call waits for a person's permission before it is denied.
     pub permission_ms: i64,
+    /// What a run may use, where nothing else is said.
+    pub budget: Budget,
+    /// How long after its time a slot of a schedule is tried again.
+    pub slot_window_ms: i64,
+    /// What is remembered; nothing, if not set.
+    pub memory: Option<MemorySettings>,
 }
+
+/// What an operator may set of what is remembered.
+#[derive(Debug, Clone, Copy)]
+pub struct MemorySettings {
+    /// How many tokens of what is remembered a turn is told at its beginning.
+    pub budget_tokens: usize,
+}
+
+/// What a run may use, unless the operator or the person says otherwise.
+const BUDGET: Budget = Budget {
+    micros: Some(8 * 3_600_000_000),
+    model_calls: Some(200),
+    tool_calls: Some(400),
+    tokens: Some(2_000_000),
+    cost_micros: Some(1_000_000),
+};
 
 impl Default for Settings {
     fn default() -> Self {
@@ -59,6 +83,9 @@ impl Default for Settings {
             answer_tokens: 4_096,
             collect_reads: Reads::Record,
             permission_ms: 24 * 3_600_000,
+            budget: BUDGET,
+            slot_window_ms: 3_600_000,
+            memory: Some(MemorySettings { budget_tokens: 800 }),
         }
     }
 }
@@ -90,10 +117,14 @@ pub struct Ports {
     pub profiles: Profiles,
     /// The tools.
     pub toolbox: Arc<dyn Toolbox>,
+    /// What is remembered.
+    pub memory: Arc<dyn Memory>,
     /// The time of day.
     pub clock: Arc<dyn Clock>,
     /// Who may decide, and when.
     pub policy: Arc<Policy>,
+    /// Whether figures say which session they are of.
+    pub session_label: bool,
 }
 
 impl Runtime {
@@ -111,7 +142,18 @@ impl Runtime {
         id: CommandId,
         command: SessionCommand,
     ) -> Result<Answer, JournalError> {
-        self.ports.dispatch(identity, id, command).await
+        self.ports.dispatch(identity, id, command, None).await
+    }
+
+    /// The same, for what came from this chat.
+    pub(crate) async fn dispatch_from(
+        &self,
+        transport: Option<&Transport>,
+        identity: &SessionIdentity,
+        id: CommandId,
+        command: SessionCommand,
+    ) -> Result<Answer, JournalError> {
+        self.ports.dispatch(identity, id, command, transport).await
     }
 
     /// Tools and profiles as they stand now.
@@ -151,19 +193,23 @@ impl Ports {
         identity: &SessionIdentity,
         id: CommandId,
         command: SessionCommand,
+        transport: Option<&Transport>,
     ) -> Result<Answer, JournalError> {
         let told = told(&command);
         let asked = Asked::new(id, self.clock.now(), command).under(self.policy.clone());
-        let (answer, due) = decided(&*self.journal, identity, asked).await?;
+        let Decided { answer, since } = decided(&*self.journal, identity, asked).await?;
         if let Answer::Accepted { before, version } = answer
             && before < version
         {
             if let Some(event) = told {
-                tracing::info!(session_identity = %identity, version = version.0, event);
+                figures::line(identity, None, transport, event);
             }
             failpoint::hit("dispatch.before_wake");
-            let due = match due {
-                Some(due) => due,
+            let due = match since {
+                Some((due, happened)) => {
+                    happened.record(identity, self.session_label);
+                    due
+                }
                 None => next(&*self.journal.session(identity).await?).due(),
             };
             self.broadcast.publish(identity, Signal::Moved(version));
@@ -185,6 +231,24 @@ fn told(command: &SessionCommand) -> Option<&'static str> {
         PersonCommand::EndPlan(_) => Some("plan_mode_disabled"),
         PersonCommand::Reset => Some("session_reset"),
         PersonCommand::EditPlan { .. } => Some("plan_edited"),
+        PersonCommand::Auto(command) => Some(match command {
+            AutoCommand::AddGoal { .. } => "goal_added",
+            AutoCommand::EndGoal { .. } => "goal_ended",
+            AutoCommand::AddTask { .. } => "task_added",
+            AutoCommand::EndTask { .. } => "task_ended",
+            AutoCommand::On { .. } => "auto_on",
+            AutoCommand::Off { .. } => "auto_off",
+            AutoCommand::Resume { .. } => "auto_resumed",
+            AutoCommand::AddSchedule { .. } => "schedule_added",
+            AutoCommand::EndSchedule { .. } => "schedule_ended",
+        }),
+        PersonCommand::Memory(_) => Some("memory_changed"),
+        PersonCommand::Life(command) => Some(match command {
+            LifeCommand::Rename { .. } => "session_renamed",
+            LifeCommand::Archive => "session_archived",
+            LifeCommand::Restore => "session_restored",
+            LifeCommand::Delete => "session_deleted",
+        }),
         PersonCommand::Stop => Some("turn_stopped"),
         PersonCommand::PausePlan => Some("execution_paused"),
         PersonCommand::Decide(decision) => match decision {

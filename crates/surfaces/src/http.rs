@@ -26,6 +26,7 @@ pub mod sessions;
 pub mod streams;
 pub mod tokens;
 pub mod who;
+pub mod work;
 
 use guard::Guard;
 use who::Limits;
@@ -170,9 +171,14 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tokens::logout))
         .routes(routes!(sessions::list_sessions, sessions::create_session))
         .routes(routes!(sessions::list_approvals))
-        .routes(routes!(sessions::get_session))
+        .routes(routes!(sessions::get_session, sessions::change_session, sessions::delete_session))
         .routes(routes!(sessions::get_status))
-        .routes(routes!(sessions::get_pointer, sessions::move_pointer))
+        .routes(routes!(sessions::get_pointer, sessions::move_pointer, work::drop_pointer))
+        .routes(routes!(work::say_in_chat))
+        .routes(routes!(work::get_work))
+        .routes(routes!(work::get_memory))
+        .routes(routes!(work::promote_memory))
+        .routes(routes!(work::forget_memory))
         .routes(routes!(sessions::send_message))
         .routes(routes!(sessions::say_line))
         .routes(routes!(sessions::stop))

@@ -28,7 +28,8 @@ use planwright_outbound::{
 use planwright_runtime::{
     inbound::{Reply, Spoken},
     ports::{
-        journal::{Journal, Recorded},
+        journal::Recorded,
+        memory::Store,
         model::{AgentProfile, Model, Price, Profiles, default_profiles},
         signal::{Broadcast, Lane},
     },
@@ -149,10 +150,11 @@ impl House {
             price: Some(Price { input_micros: 1_000_000, output_micros: 2_000_000 }),
         };
         let data = home.path().join("data");
-        let runtime = |journal: Arc<dyn Journal>, lane: Arc<dyn Lane>, broadcast| {
+        let runtime = |journal: Arc<dyn Store>, lane: Arc<dyn Lane>, broadcast| {
             let model: Arc<dyn Model> = Arc::new(OpenAiModel::new(settings).expect("a model"));
             let ports = Ports {
-                journal,
+                journal: journal.clone(),
+                memory: journal,
                 lane,
                 broadcast,
                 profiles: profiles(&model),
@@ -162,6 +164,7 @@ impl House {
                 ),
                 clock: Arc::new(SystemClock),
                 policy: Arc::default(),
+                session_label: false,
             };
             Arc::new(Runtime::new(ports, Settings::default()))
         };
@@ -211,8 +214,13 @@ impl House {
 
     /// Ada says a line.
     pub async fn says(&self, identity: &SessionIdentity, line: &str) -> Reply {
-        let spoken =
-            Spoken { identity: identity.clone(), person: ada(), id: fresh_id(), line: line.into() };
+        let spoken = Spoken {
+            identity: identity.clone(),
+            transport: None,
+            person: ada(),
+            id: fresh_id(),
+            line: line.into(),
+        };
         let reply = self.runtime.hear(spoken).await.expect("an answer");
         if let Reply::Revision(view) = &reply
             && view.current

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use planwright_domain::{
-    actor::{Person, Standing},
-    command::{Asked, Given, PersonCommand, SessionCommand, SystemCommand},
+    actor::{Person, PersonId, Standing},
+    command::{Asked, Given, LifeCommand, PersonCommand, SessionCommand, SystemCommand},
     digest::Digest,
-    id::Seq,
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    id::{MemoryId, Seq},
+    identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
+    memory::{Chain, ItemKind, MemoryCommand, words},
     next::{Next, Waiting, next},
+    owner::{self, Moved, Owner, OwnerCommand},
     plan::event::PlanEvent,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
@@ -20,7 +22,10 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     dispatch::dispatch,
-    ports::journal::{Answer, BackedOff, Journal, JournalError, Undecided},
+    ports::{
+        journal::{Answer, BackedOff, Journal, JournalError, Undecided},
+        memory::Store,
+    },
 };
 use uuid::Uuid;
 
@@ -28,7 +33,7 @@ use uuid::Uuid;
 #[async_trait]
 pub trait Place: Send + Sync {
     /// The journal that lives there, as a process that just started finds it.
-    async fn open(&self) -> Arc<dyn Journal>;
+    async fn open(&self) -> Arc<dyn Store>;
 }
 
 /// Makes one test of each part of the contract, for a place that this expression makes.
@@ -51,7 +56,9 @@ macro_rules! journal_contract {
             a_session_that_fails_backs_off_and_is_parked
             failures_are_counted_in_a_row
             a_revision_can_be_read_again_at_its_place
-            a_pointer_is_kept
+            what_belongs_to_an_owner_is_kept
+            sessions_belong_to_who_spoke_in_them_first
+            what_is_remembered_is_found_in_its_own_scope_alone
             an_output_is_kept_once_and_for_its_session_alone
         );
     };
@@ -131,11 +138,19 @@ pub async fn a_refusal_is_kept_and_stores_no_event(place: &dyn Place) {
 pub async fn a_refusal_that_is_only_too_late_is_not_kept(place: &dyn Place) {
     let journal = place.open().await;
     ask(&*journal, "talk-0001", 1, say("hello")).await;
-    let early =
-        SystemCommand::StartTurn { turn: Uuid::from_u128(9).into(), queued: Seq(2), profile: None };
+    let early = SystemCommand::StartTurn {
+        turn: Uuid::from_u128(9).into(),
+        queued: Seq(2),
+        profile: None,
+        recalled: Default::default(),
+    };
     assert!(ask(&*journal, "talk-0001", 2, SessionCommand::System(early)).await.is_refused());
-    let due =
-        SystemCommand::StartTurn { turn: Uuid::from_u128(9).into(), queued: Seq(1), profile: None };
+    let due = SystemCommand::StartTurn {
+        turn: Uuid::from_u128(9).into(),
+        queued: Seq(1),
+        profile: None,
+        recalled: Default::default(),
+    };
     assert!(!ask(&*journal, "talk-0001", 2, SessionCommand::System(due)).await.is_refused());
 }
 
@@ -261,7 +276,7 @@ pub async fn what_waits_for_a_person_is_listed(place: &dyn Place) {
     let journal = place.open().await;
     ready(&*journal, "talk-0001").await;
     ask(&*journal, "talk-0002", 90, say("hello")).await;
-    let rows = journal.sessions(10).await.expect("rows");
+    let rows = journal.sessions(None, 10).await.expect("rows");
     let rows: Vec<_> =
         rows.into_iter().map(|row| (row.identity, row.waiting, row.parked)).collect();
     assert!(rows.contains(&(identity("talk-0001"), Some(Waiting::Decision), None)));
@@ -296,10 +311,13 @@ pub async fn a_session_that_fails_backs_off_and_is_parked(place: &dyn Place) {
         BackedOff::Parked
     );
     assert!(journal.due(None, 10).await.expect("rows").is_empty());
-    assert_eq!(journal.sessions(10).await.expect("rows")[0].parked.as_deref(), Some("no luck"));
+    assert_eq!(
+        journal.sessions(None, 10).await.expect("rows")[0].parked.as_deref(),
+        Some("no luck")
+    );
     journal.unpark(&identity("talk-0001"), Time(2_000)).await.expect("it is taken up");
     assert_eq!(journal.due(None, 10).await.expect("rows").len(), 1);
-    assert_eq!(journal.sessions(10).await.expect("rows")[0].parked, None);
+    assert_eq!(journal.sessions(None, 10).await.expect("rows")[0].parked, None);
 }
 
 /// A session that got on meanwhile begins anew; one that was only spoken to does not.
@@ -334,7 +352,8 @@ async fn ended_turn(journal: &dyn Journal, key: &str, id: u128) {
     let system = SessionCommand::System;
     if let Next::StartTurn(queued) = next(&journal.session(&identity(key)).await.expect("it")) {
         let turn = Uuid::from_u128(id).into();
-        let start = SystemCommand::StartTurn { turn, queued, profile: None };
+        let start =
+            SystemCommand::StartTurn { turn, queued, profile: None, recalled: Default::default() };
         ask(journal, key, id + 1, system(start)).await;
     }
     let Next::CallModel { turn, round, attempt, .. } =
@@ -373,21 +392,126 @@ pub async fn a_revision_can_be_read_again_at_its_place(place: &dyn Place) {
     );
 }
 
-/// The active conversation of a chat.
-pub async fn a_pointer_is_kept(place: &dyn Place) {
+/// What belongs to an owner is a stream of its own: kept, refused whole, and nobody else's.
+pub async fn what_belongs_to_an_owner_is_kept(place: &dyn Place) {
     let journal = place.open().await;
-    let chat = TransportChatId("terminal".into());
+    let (ada, bea) = (PersonId("ada".into()), PersonId("bea".into()));
+    let terminal = Transport::new(ChannelType::Cli, "terminal");
     let key = |key: &str| ConversationKey::new(key).expect("a key");
-    assert_eq!(journal.pointer(ChannelType::Cli, &chat).await.expect("it answers"), None);
-    journal.move_pointer(ChannelType::Cli, &chat, &key("talk-0001")).await.expect("it moves");
-    journal.move_pointer(ChannelType::Cli, &chat, &key("talk-0002")).await.expect("it moves");
+    let bind = |named: &str| {
+        let (transport, key) = (terminal.clone(), key(named));
+        let command = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+        Box::new(move |owner: &Owner| owner::decide(owner, &command))
+    };
+    assert_eq!(journal.owner(&ada).await.expect("it answers"), Owner::new(ada.clone()));
+    for named in ["talk-0001", "talk-0002", "talk-0002"] {
+        journal.append_owner(&ada, Time(1), bind(named)).await.expect("stored").expect("allowed");
+    }
+    let forget = OwnerCommand::Forget { id: Uuid::from_u128(1).into() };
+    let forget = Box::new(move |owner: &Owner| owner::decide(owner, &forget));
+    let refused = journal.append_owner(&ada, Time(1), forget).await.expect("it answers");
+    assert_eq!(refused.expect_err("nothing to forget").kind(), "not_there");
     drop(journal);
     let journal = place.open().await;
-    assert_eq!(
-        journal.pointer(ChannelType::Cli, &chat).await.expect("it answers"),
-        Some(key("talk-0002"))
-    );
-    assert_eq!(journal.pointer(ChannelType::Web, &chat).await.expect("it answers"), None);
+    let kept = journal.owner(&ada).await.expect("it answers");
+    assert_eq!((kept.version, kept.pointers.get(&terminal)), (Seq(2), Some(&key("talk-0002"))));
+    assert_eq!(journal.owner(&bea).await.expect("it answers").pointers.len(), 0);
+}
+
+/// Lists hold the sessions of their owner alone, and none that were deleted.
+pub async fn sessions_belong_to_who_spoke_in_them_first(place: &dyn Place) {
+    let journal = place.open().await;
+    let person = |name: &str| Person::new(name, "cli", Standing::Speaks);
+    let says = |name: &str| {
+        let say = PersonCommand::Say { text: format!("{name} speaks") };
+        SessionCommand::Person(person(name), say)
+    };
+    ask(&*journal, "talk-0001", 1, says("ada")).await;
+    ask(&*journal, "talk-0002", 2, says("bea")).await;
+    ask(&*journal, "talk-0003", 3, says("ada")).await;
+    let (ada, bea) = (person("ada").id, person("bea").id);
+    let listed = async |owner: &PersonId| -> Vec<(SessionIdentity, String)> {
+        let rows = journal.sessions(Some(owner), 10).await.expect("rows");
+        let mut rows: Vec<_> = rows.into_iter().map(|row| (row.identity, row.title)).collect();
+        rows.sort();
+        rows
+    };
+    let title = |key: &str, title: &str| (identity(key), title.to_owned());
+    let both = [title("talk-0001", "ada speaks"), title("talk-0003", "ada speaks")];
+    assert_eq!(listed(&ada).await, both);
+    assert_eq!(listed(&bea).await, [title("talk-0002", "bea speaks")]);
+    assert!(ask(&*journal, "talk-0002", 4, says("ada")).await.is_refused(), "it is bea's");
+    let delete = PersonCommand::Life(LifeCommand::Delete);
+    let delete = SessionCommand::Person(person("ada"), delete);
+    assert!(!ask(&*journal, "talk-0003", 5, delete).await.is_refused());
+    assert_eq!(listed(&ada).await, [title("talk-0001", "ada speaks")]);
+    let newest = journal.newest(&ada, ChannelType::Cli).await.expect("it answers");
+    assert_eq!(newest, Some(identity("talk-0001")));
+    assert_eq!(journal.newest(&ada, ChannelType::Web).await.expect("it answers"), None);
+}
+
+/// What is remembered is found by scope first, changed, forgotten, and gone with its session.
+pub async fn what_is_remembered_is_found_in_its_own_scope_alone(place: &dyn Place) {
+    let journal = place.open().await;
+    let ada = ada();
+    let save = |number: u128, text: &str| {
+        let (id, kind) = (Uuid::from_u128(number).into(), ItemKind::Fact);
+        let save = MemoryCommand::Save { id, kind, text: text.into() };
+        SessionCommand::Person(ada.clone(), PersonCommand::Memory(save))
+    };
+    ask(&*journal, "talk-0001", 0, say("hello")).await;
+    ask(&*journal, "talk-0002", 0, say("hello")).await;
+    ask(&*journal, "talk-0001", 1, save(1, "Backups live in /backup, née \u{1F4BE} café")).await;
+    ask(&*journal, "talk-0001", 2, save(2, "The service is called photos")).await;
+    ask(&*journal, "talk-0002", 3, save(3, "Backups are none of your business")).await;
+    let chain = |key: &str| Chain::of(&ada.id, &identity(key), None);
+    let found = async |key: &str, question: &str| -> Vec<String> {
+        let asked = words(question);
+        let found = journal.candidates(&chain(key), &asked, 10).await.expect("it answers");
+        found.into_iter().flat_map(|found| found.items).map(|item| item.text).collect()
+    };
+    assert_eq!(found("talk-0001", "where are backups?").await.len(), 1);
+    assert_eq!(found("talk-0001", "CAFÉ").await.len(), 1, "in any letters");
+    assert_eq!(found("talk-0002", "backups").await, ["Backups are none of your business"]);
+    assert!(found("talk-0002", "photos").await.is_empty());
+    let counted = journal.candidates(&chain("talk-0001"), &words("photos"), 10).await;
+    let counted = &counted.expect("it answers")[0];
+    assert_eq!((counted.items.len(), counted.count), (1, 2), "counts are of the scope alone");
+    let id = |number: u128| MemoryId(Uuid::from_u128(number));
+    let item = async |key: &str, number| {
+        journal.item(&chain(key), id(number)).await.expect("it answers").map(|item| item.text)
+    };
+    assert_eq!(item("talk-0002", 1).await, None, "a foreign id finds nothing");
+    let foreign = PersonCommand::Memory(MemoryCommand::Forget { id: id(1) });
+    ask(&*journal, "talk-0002", 4, SessionCommand::Person(ada.clone(), foreign)).await;
+    assert_eq!(found("talk-0001", "backups").await.len(), 1, "a foreign id forgets nothing");
+    let change = MemoryCommand::Change { id: id(1), text: "Backups live in /vault".into() };
+    let change = SessionCommand::Person(ada.clone(), PersonCommand::Memory(change));
+    ask(&*journal, "talk-0001", 5, change).await;
+    assert_eq!(found("talk-0001", "vault").await, ["Backups live in /vault"]);
+    assert!(found("talk-0001", "café").await.is_empty());
+    let own = PersonCommand::Memory(MemoryCommand::Forget { id: id(2) });
+    ask(&*journal, "talk-0001", 6, SessionCommand::Person(ada.clone(), own)).await;
+    assert!(found("talk-0001", "photos").await.is_empty());
+    let promoted = journal.item(&chain("talk-0001"), id(1)).await.expect("it answers");
+    let promoted = Box::new(promoted.expect("it is there"));
+    let text = promoted.text.clone();
+    let promote = OwnerCommand::Promote { item: promoted, text, id: id(9) };
+    let promote = Box::new(move |owner: &Owner| owner::decide(owner, &promote));
+    journal.append_owner(&ada.id, Time(9), promote).await.expect("stored").expect("allowed");
+    assert_eq!(found("talk-0002", "vault").await, ["Backups live in /vault"], "known everywhere");
+    let bea = Chain::of(&PersonId("bea".into()), &identity("talk-0002"), None);
+    let foreign = journal.candidates(&bea, &words("vault"), 10).await.expect("it answers");
+    assert!(foreign.iter().all(|found| found.items.is_empty()), "for its owner alone");
+    drop(journal);
+    let journal = place.open().await;
+    let delete = PersonCommand::Life(LifeCommand::Delete);
+    ask(&*journal, "talk-0001", 7, SessionCommand::Person(ada.clone(), delete)).await;
+    let gone = journal.of_session(&chain("talk-0001"), 10).await.expect("it answers");
+    assert!(gone.is_empty(), "gone with its session: {gone:?}");
+    let kept = journal.candidates(&chain("talk-0002"), &words("vault"), 10).await;
+    let kept: usize = kept.expect("it answers").iter().map(|found| found.items.len()).sum();
+    assert_eq!(kept, 1, "what was promoted stays");
 }
 
 /// Brings a session to a plan that waits for a decision.
@@ -404,7 +528,12 @@ async fn ready(journal: &dyn Journal, key: &str) {
         journal,
         key,
         12,
-        SessionCommand::System(SystemCommand::StartTurn { turn, queued: Seq(2), profile: None }),
+        SessionCommand::System(SystemCommand::StartTurn {
+            turn,
+            queued: Seq(2),
+            profile: None,
+            recalled: Default::default(),
+        }),
     )
     .await;
     let bracket = planwright_domain::effect::Bracket {
@@ -431,7 +560,7 @@ async fn ready(journal: &dyn Journal, key: &str) {
     .await;
     let tool = planwright_domain::command::ModelCommand::UsePlanTool {
         call: Uuid::from_u128(53).into(),
-        given: Given { fresh: Uuid::from_u128(54).into(), profiles: [].into() },
+        given: Given { fresh: Uuid::from_u128(54).into(), profiles: [].into(), memory: None },
     };
     ask(journal, key, 15, SessionCommand::Model(turn, tool)).await;
     let events = journal.events(&identity(key), Seq(0), 100).await.expect("events");

@@ -249,7 +249,7 @@ pub async fn the_same_decision_twice_is_answered_alike_though_what_it_names_is_g
     let house = build(script(vec![write("once.txt"), Said::text("Written.")])).await;
     let session = house.does(&talk(), "write something").await;
     let line = format!("/allow {}", session.ask.as_ref().expect("it asks").digest.short());
-    let spoken = Spoken { identity: talk(), person: ada(), id: fresh_id(), line };
+    let spoken = Spoken { identity: talk(), transport: None, person: ada(), id: fresh_id(), line };
     let first = house.runtime.hear(spoken.clone()).await.expect("a reply");
     house.rests(&talk()).await;
     let second = house.runtime.hear(spoken).await.expect("a reply");
@@ -344,7 +344,13 @@ pub async fn a_stop_aborts_the_model_call_and_the_queue_goes_on(
 /// A client that sends again, because it did not hear, is not heard twice.
 pub async fn the_same_message_twice_is_answered_once(build: impl AsyncFn(Conduct) -> House) {
     let house = build(script(vec![Said::text("once")])).await;
-    let spoken = Spoken { identity: talk(), person: ada(), id: fresh_id(), line: "hello".into() };
+    let spoken = Spoken {
+        identity: talk(),
+        transport: None,
+        person: ada(),
+        id: fresh_id(),
+        line: "hello".into(),
+    };
     let first = house.runtime.hear(spoken.clone()).await.expect("an answer");
     house.rests(&talk()).await;
     assert_eq!(house.runtime.hear(spoken).await.expect("an answer"), first);
@@ -503,6 +509,7 @@ pub async fn a_decision_asked_twice_is_answered_the_same(house: House) {
     house.does(&talk(), "/plan show").await;
     let spoken = Spoken {
         identity: talk(),
+        transport: None,
         person: ada(),
         id: fresh_id(),
         line: "/plan approve hold".into(),

@@ -65,8 +65,10 @@ impl Bench {
         };
         let clock = Arc::new(ManualClock::at(Time(1_000_000)));
         let asked: Arc<dyn Model> = Arc::new(OpenAiModel::new(settings).unwrap());
+        let journal = Arc::new(SqliteJournal::open(&data.join("journal.sqlite")).unwrap());
         let ports = Ports {
-            journal: Arc::new(SqliteJournal::open(&data.join("journal.sqlite")).unwrap()),
+            journal: journal.clone(),
+            memory: journal,
             lane: Arc::new(ByHand),
             broadcast: Arc::new(InProcessBroadcast::default()),
             profiles: default_profiles(&asked),
@@ -74,6 +76,7 @@ impl Bench {
             toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), &data).unwrap()),
             clock: clock.clone(),
             policy: Arc::default(),
+            session_label: false,
         };
         Self { runtime: Runtime::new(ports, Settings::default()), clock, model, _home: home }
     }

@@ -297,6 +297,7 @@ fn added(
                 predecessor: Some(plan.id),
                 reads: plan.reads,
                 carried: done(plan),
+                by: None,
             };
             Ok(vec![
                 ending_of(plan, Ended::Superseded, Word::Successor { plan: successor }),

@@ -28,12 +28,13 @@ pub(crate) fn start(
     plan: PlanId,
     strategy: Strategy,
     reads: Reads,
+    by: &Person,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
     match work {
         PlanWork::Active(_) => Err(PlanRefusal::WorkAlreadyActive),
         PlanWork::Inactive => {
-            let (predecessor, carried) = (None, Vec::new());
-            Ok(vec![PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried }])
+            let (predecessor, carried, by) = (None, Vec::new(), Some(by.clone()));
+            Ok(vec![PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried, by }])
         }
     }
 }

@@ -38,6 +38,9 @@ pub enum PlanEvent {
         /// The work that the plan it replaces had done, by key.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         carried: Vec<Digest>,
+        /// Who; nobody, if it replaces another plan.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Person>,
     },
     /// The draft changed.
     DraftChanged {

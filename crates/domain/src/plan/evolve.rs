@@ -24,7 +24,7 @@ pub(crate) fn evolve(
     event: &PlanEvent,
 ) -> Result<PlanWork, CorruptJournal> {
     let plan = match event {
-        PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried } => {
+        PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried, .. } => {
             if let PlanWork::Active(other) = work {
                 return Err(CorruptJournal::new(
                     seq,

@@ -1,20 +1,22 @@
 //! Which reports of the runtime move a turn.
 
 use crate::{
-    actor::Person,
-    command::{ModelCommand, StartingCall, SystemCommand},
+    actor::{Person, PersonId},
+    autonomy::{self, RunPause, TaskEnd, budget::Doing, decide::Allowance, event::AutoEvent},
+    command::{Given, ModelCommand, StartingCall, SystemCommand},
     effect::{Bracket, Repeat},
     id::{CallId, Seq, TurnId},
     limits,
+    memory::{self, Chain, select::Recalled},
     next::{DueCall, Next, next},
     plan::{self, PauseReason, Plan, PlanStatus, Progress, event::PlanEvent, step::HeadWork},
     refusal::Refusal,
     session::{Session, SessionEvent, withdrawn},
     time::Time,
-    tools,
+    tools::{self, own::OwnTool},
     turn::{
-        Answer, Call, CallKind, CallResult, CallState, Cause, FailureKind, ModelFailure, Step,
-        Told, Turn,
+        Answer, Call, CallKind, CallResult, CallState, Cause, FailureKind, ModelFailure,
+        RequestedCall, Step, Told, Turn,
         event::{Arrival, TurnEnd, TurnEvent},
         gate::{Gate, gate, leasing_plan},
         permission,
@@ -30,11 +32,12 @@ pub(crate) fn decide_system(
     command: &SystemCommand,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     match command {
-        SystemCommand::StartTurn { turn, queued, profile } => {
-            start_turn(session, *turn, *queued, profile.as_ref())
+        SystemCommand::StartTurn { turn, queued, profile, recalled } => {
+            start_turn(session, *turn, *queued, profile.as_ref(), recalled)
         }
+        SystemCommand::ClaimSlot(claim) => autonomy::decide::claim(session, at, claim),
         SystemCommand::StartModelCall { turn, round, attempt, bracket } => {
-            start_model_call(session, *turn, *round, *attempt, *bracket)
+            start_model_call(session, at, *turn, *round, *attempt, *bracket)
         }
         SystemCommand::RecordAnswer { turn, round, attempt, answer } => {
             match open_model_call(session, *turn, *round, *attempt) {
@@ -74,6 +77,7 @@ pub(crate) fn decide_system(
 /// changes.
 pub(crate) fn decide_model(
     session: &Session,
+    at: Time,
     turn: TurnId,
     command: &ModelCommand,
 ) -> Result<Vec<SessionEvent>, Refusal> {
@@ -85,6 +89,17 @@ pub(crate) fn decide_model(
     }
     let asked = turn.calls().iter().find(|asked| asked.requested.id == *call);
     let requested = &asked.ok_or_else(not_next)?.requested;
+    if let Some(own) = tools::own::OwnTool::named(&requested.tool) {
+        let (mut events, told) = match use_own(session, turn, at, own, requested, given) {
+            Ok(used) => used,
+            Err(refusal) => {
+                let kind = refusal.kind().to_owned();
+                (Vec::new(), Told::Refused { kind, words: refusal.to_string() })
+            }
+        };
+        events.push(event(TurnEvent::CallAnswered { call: *call, told }));
+        return Ok(events);
+    }
     let (events, told) = match tools::using::use_plan_tool(session, turn, requested, given) {
         Ok(used) => used,
         Err(refusal) => {
@@ -98,6 +113,69 @@ pub(crate) fn decide_model(
     news.extend(events.into_iter().map(SessionEvent::Plan));
     news.push(event(TurnEvent::CallAnswered { call: *call, told }));
     Ok(news)
+}
+
+/// Answers a call of a tool that is neither a plan tool nor of the toolbox.
+fn use_own(
+    session: &Session,
+    turn: &Turn,
+    at: Time,
+    tool: OwnTool,
+    call: &RequestedCall,
+    given: &Given,
+) -> Result<(Vec<SessionEvent>, Told), Refusal> {
+    match tool {
+        OwnTool::TaskReport => report_task(session, turn, call),
+        OwnTool::MemorySave | OwnTool::MemorySearch | OwnTool::MemoryForget => {
+            let (events, told) =
+                memory::using::use_memory_tool(session, turn, at, tool, call, given)?;
+            Ok((events.into_iter().map(SessionEvent::Memory).collect(), told))
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskReport {
+    status: TaskStatus,
+    summary: String,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TaskStatus {
+    Done,
+    Failed,
+    Blocked,
+}
+
+/// What a run's turn reports of its task. Said twice, it holds once.
+fn report_task(
+    session: &Session,
+    turn: &Turn,
+    call: &RequestedCall,
+) -> Result<(Vec<SessionEvent>, Told), Refusal> {
+    let usable = tools::own::of_run(session, turn).and(session.auto.context(turn));
+    let state = "only a run that goes on reports of a task";
+    let context = usable.ok_or_else(|| memory::using::unavailable(call, state))?;
+    let (task, run) = (context.task_id, context.run_id);
+    let TaskReport { status, mut summary } = memory::using::parse(call)?;
+    let mut end = summary.len().min(limits::SUMMARY_BYTES_MAX);
+    while !summary.is_char_boundary(end) {
+        end -= 1;
+    }
+    summary.truncate(end);
+    let open = session.auto.tasks.get(&task).filter(|task| task.ended.is_none());
+    if open.is_none() {
+        return Err(memory::using::unavailable(call, "the task has come out already"));
+    }
+    let told = Told::Text { text: "Reported.".into() };
+    let reported = match status {
+        TaskStatus::Done => AutoEvent::TaskEnded { task, end: TaskEnd::Done { summary } },
+        TaskStatus::Failed => AutoEvent::TaskEnded { task, end: TaskEnd::Failed { summary } },
+        TaskStatus::Blocked => AutoEvent::RunPaused { run, why: RunPause::Reported { summary } },
+    };
+    Ok((vec![SessionEvent::Auto(reported)], told))
 }
 
 /// Ends the open turn by a person's word: every call gets its answer, what runs is left to end.
@@ -132,10 +210,22 @@ fn start_turn(
     turn: TurnId,
     queued: Seq,
     profile: Option<&Profile>,
+    recalled: &Recalled,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     if next(session) != Next::StartTurn(queued) {
         return Err(moved_on("this cause is not the next one"));
     }
+    let cause = session.queue.iter().find(|waiting| waiting.seq == queued).map(|found| found.cause);
+    let run = cause.and_then(|cause| session.auto.run_of(cause));
+    let context = run.map(|run| run.context.clone());
+    let owner = session.owner.clone().unwrap_or(PersonId(String::new()));
+    let chain = Chain::of(&owner, &session.identity, context.as_ref());
+    let admitted = recalled.items.iter().filter(|ranked| chain.admits(&ranked.item));
+    let recalled: Vec<_> = admitted.cloned().collect();
+    let started = |profile| {
+        let (context, recalled) = (context.clone(), recalled.clone());
+        vec![event(TurnEvent::TurnStarted { turn, queued, profile, context, recalled })]
+    };
     if let Some(plan) = executed_by(session, queued)
         && !plan.steps().is_empty()
         && plan.next_step().is_none()
@@ -148,14 +238,13 @@ fn start_turn(
         ]);
     }
     let Some(name) = profile_of(session, queued) else {
-        return Ok(vec![event(TurnEvent::TurnStarted { turn, queued, profile: None })]);
+        return Ok(started(None));
     };
     let approval = session.plan().and_then(|plan| plan.status.approval());
     let approved = approval.and_then(|approval| approval.profiles.get(name));
     match profile {
         Some(profile) if profile.name == *name && approved == Some(&profile.digest) => {
-            let profile = Some(profile.clone());
-            Ok(vec![event(TurnEvent::TurnStarted { turn, queued, profile })])
+            Ok(started(Some(profile.clone())))
         }
         Some(_) | None => {
             let reason = PauseReason::ProfileChanged { profile: name.to_owned() };
@@ -170,6 +259,7 @@ fn start_turn(
 
 fn start_model_call(
     session: &Session,
+    at: Time,
     turn: TurnId,
     round: u32,
     attempt: u32,
@@ -203,13 +293,24 @@ fn start_model_call(
             SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }),
         ]);
     }
-    let entered = session
-        .queue
-        .iter()
-        .filter(|waiting| waiting.cause == crate::turn::Cause::Message)
-        .map(|waiting| waiting.seq)
-        .collect();
-    Ok(vec![event(TurnEvent::ModelCallStarted { turn, round, attempt, bracket, entered })])
+    let messages = session.queue.iter().filter(|waiting| waiting.cause == Cause::Message);
+    let entered: Vec<_> = messages.map(|waiting| waiting.seq).collect();
+    if !entered.is_empty() && matches!(open.cause.cause, Cause::Tick { .. }) {
+        return Ok(vec![event(TurnEvent::TurnFinished { turn, end: TurnEnd::Yielded })]);
+    }
+    match autonomy::decide::allowance(session, open, at, Doing::Asking) {
+        Allowance::End(events) => Ok(events),
+        Allowance::Go(mut events) => {
+            events.push(event(TurnEvent::ModelCallStarted {
+                turn,
+                round,
+                attempt,
+                bracket,
+                entered,
+            }));
+            Ok(events)
+        }
+    }
 }
 
 /// The money that was leased for this execution, if it is spent.
@@ -298,6 +399,10 @@ fn start_calls(
     if next(session) != Next::RunCalls(calls.iter().map(due).collect()) {
         return Err(moved_on("these calls are not due"));
     }
+    let warnings = match autonomy::decide::allowance(session, turn, at, Doing::Calling) {
+        Allowance::End(events) => return Ok(events),
+        Allowance::Go(warnings) => warnings,
+    };
     let started = calls.iter().map(|starting| {
         let Some(asked) = turn.calls().iter().find(|asked| asked.requested.id == starting.call)
         else {
@@ -313,7 +418,7 @@ fn start_calls(
             ask_until,
         )
     });
-    Ok(started.flatten().collect())
+    Ok(warnings.into_iter().chain(started.flatten()).collect())
 }
 
 fn start_call(
@@ -378,6 +483,10 @@ fn record_result(
         let reason = PauseReason::DoubtSettled;
         events.push(SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }));
     }
+    if let Some(open) = open.filter(|_| !session.auto.runs.is_empty()) {
+        let after = session.fold(&events).map_err(|corrupt| moved_on(&corrupt.to_string()))?;
+        events.extend(autonomy::decide::guard(session, &after, &open.tool).into_iter().flatten());
+    }
     Ok(events)
 }
 
@@ -416,7 +525,7 @@ fn ended(session: &Session, turn: &Turn, end: TurnEnd) -> Vec<SessionEvent> {
     let reason = match &end {
         TurnEnd::Answered | TurnEnd::Planned { .. } => PauseReason::Unreported,
         TurnEnd::Failed { failure } => PauseReason::TurnFailed { message: failure.message.clone() },
-        TurnEnd::Stopped { .. } => PauseReason::Stopped,
+        TurnEnd::Stopped { .. } | TurnEnd::Yielded => PauseReason::Stopped,
         TurnEnd::InDoubt { .. } => PauseReason::InDoubt,
     };
     let mut events = vec![event(TurnEvent::TurnFinished { turn: turn.id, end })];

@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::Person,
+    autonomy::AutoExecutionContext,
     command::{Permit, Verdict},
     digest::Digest,
     effect::{Aim, Bracket, ToolFacts},
     id::{CallId, PlanId, Seq, TurnId},
+    memory::rank::Ranked,
     time::Time,
     turn::{Answer, CallResult, ModelFailure, Told, profile::Profile},
 };
@@ -33,6 +35,8 @@ pub enum TurnEnd {
         /// Who.
         by: Person,
     },
+    /// A run's turn made way for a person; the run goes on after it.
+    Yielded,
     /// A call's outcome is unknown.
     InDoubt {
         /// The call.
@@ -53,6 +57,12 @@ pub enum TurnEvent {
         /// The profile it works under.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         profile: Option<Profile>,
+        /// Whose work it is, if it is a run's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<AutoExecutionContext>,
+        /// What was remembered that fits, and why each was found.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        recalled: Vec<Ranked>,
     },
     /// The model is about to be asked.
     ModelCallStarted {

@@ -1,6 +1,7 @@
 //! What a turn's event means. Never judges: that was `decide`'s job, once.
 
 use crate::{
+    autonomy,
     command::Permit,
     effect::Touched,
     id::{CallId, PlanId, Seq},
@@ -24,7 +25,7 @@ pub(crate) fn evolve(
     event: &TurnEvent,
 ) -> Result<(), CorruptJournal> {
     match event {
-        TurnEvent::TurnStarted { turn, queued, profile } => {
+        TurnEvent::TurnStarted { turn, queued, profile, .. } => {
             let at = session.queue.iter().position(|waiting| waiting.seq == *queued);
             let at = at.ok_or_else(|| CorruptJournal::new(seq, "a turn without a queued cause"))?;
             let cause = session.queue.remove(at);
@@ -44,6 +45,8 @@ pub(crate) fn evolve(
         }
         TurnEvent::ModelCallStarted { attempt, bracket, entered, .. } => {
             session.queue.retain(|waiting| !entered.contains(&waiting.seq));
+            let cause = open(session, seq)?.cause.cause;
+            session.auto.model_call_started(cause);
             open(session, seq)?.step = Step::ModelOpen { attempt: *attempt, bracket: *bracket };
         }
         TurnEvent::ModelAnswered { answer, arrival, .. } => {
@@ -56,6 +59,8 @@ pub(crate) fn evolve(
                     permit: None,
                 };
                 spend(session, answer);
+                let cause = open(session, seq)?.cause.cause;
+                session.auto.answered(cause, answer);
                 let turn = open(session, seq)?;
                 turn.said = said(answer);
                 turn.step = Step::Calls(answer.calls.iter().map(pending).collect());
@@ -88,6 +93,8 @@ pub(crate) fn evolve(
                 step: *step,
             };
             session.open.insert(*call, started);
+            let cause = open(session, seq)?.cause.cause;
+            session.auto.call_started(cause);
             if let Some(active) = leased(session, *plan) {
                 active.calls_made += 1;
             }
@@ -127,6 +134,7 @@ pub(crate) fn evolve(
             let doubt = session.doubts.remove(call);
             let plan = open.and_then(|open| open.plan).or(doubt.and_then(|doubt| doubt.plan));
             touch(session, plan, &result.touched);
+            observe(session, *call, &result.output);
             close(session, *call, |state| state == CallState::Open(*attempt));
         }
         TurnEvent::CallAnswered { call, .. } => close(session, *call, |_| true),
@@ -155,9 +163,27 @@ pub(crate) fn evolve(
         TurnEvent::DoubtSettled { call, .. } => {
             session.doubts.remove(call);
         }
-        TurnEvent::TurnFinished { .. } => (session.turn, session.ask) = (None, None),
+        TurnEvent::TurnFinished { end, .. } => {
+            if let Some(turn) = session.turn.take() {
+                session.auto.turn_ended(turn.cause.cause, end);
+            }
+            session.ask = None;
+        }
     }
     Ok(())
+}
+
+/// What a call of the open turn gave, for the guard of the run whose turn it is.
+fn observe(session: &mut Session, call: CallId, output: &str) {
+    let Some(turn) = &session.turn else { return };
+    let Some(asked) = turn.calls().iter().find(|asked| asked.requested.id == call) else { return };
+    if session.auto.run_of(turn.cause.cause).is_none() {
+        return;
+    }
+    let (tool, arguments) = (&asked.requested.tool, &asked.requested.arguments);
+    let seen = autonomy::evolve::observation(tool, arguments, output);
+    let cause = turn.cause.cause;
+    session.auto.observed(cause, seen);
 }
 
 fn open(session: &mut Session, seq: Seq) -> Result<&mut Turn, CorruptJournal> {

@@ -146,8 +146,75 @@ fn every_line_of_the_help_begins_with_a_command_that_is_read() {
             "/plan skip" => "/plan skip 1",
             "/plan edit" => "/plan edit # x",
             "/plan replan" => "/plan replan x",
+            "/goal add" => "/goal add x",
+            "/task add" => "/task add g1 x",
+            "/schedule add" => "/schedule add every 2h x",
+            "/rename" => "/rename x",
             other => other,
         };
         assert!(parse(line).is_ok(), "{words}");
+    }
+}
+
+#[test]
+fn work_is_named_by_number_and_when_it_begins_is_said_with_its_zone() {
+    use planwright_domain::{
+        autonomy::budget::Meter,
+        chat::work::{Named, When, WorkAct},
+    };
+    let work = |line: &str| match parse(line) {
+        Ok(Line::Command(ChatCommand::Act(Act::Work(act)))) => act,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(work("/goal add move the photos"), WorkAct::AddGoal("move the photos".into()));
+    let title = "back up".to_owned();
+    assert_eq!(
+        work("/task add g3 back up"),
+        WorkAct::AddTask { goal: Some(3), title: title.clone() }
+    );
+    assert_eq!(work("/task add back up"), WorkAct::AddTask { goal: None, title });
+    assert_eq!(
+        work("/auto on g3 plan time=90m calls=5 spend=0.5"),
+        WorkAct::On {
+            target: Some(Named::Goal(3)),
+            drafts: true,
+            budget: vec![
+                (Meter::Time, 5_400_000_000),
+                (Meter::ModelCalls, 5),
+                (Meter::Money, 500_000),
+            ],
+        }
+    );
+    assert_eq!(work("/auto off r4"), WorkAct::Off(Some(4)));
+    assert_eq!(work("/auto off"), WorkAct::Off(None));
+    let (expression, zone) = ("0 9 * * 1-5".to_owned(), "Europe/Berlin".to_owned());
+    assert_eq!(
+        work("/schedule add 0 9 * * 1-5 Europe/Berlin g1 report"),
+        WorkAct::AddSchedule {
+            when: When::Cron { expression, zone },
+            goal: Some(1),
+            title: "report".into(),
+        }
+    );
+    let at = "2026-11-16T09:00".to_owned();
+    assert_eq!(
+        work("/schedule add at 2026-11-16T09:00 UTC report"),
+        WorkAct::AddSchedule {
+            when: When::Once { at, zone: "UTC".into() },
+            goal: None,
+            title: "report".into(),
+        }
+    );
+    for wrong in [
+        "/auto on everything",
+        "/auto on calls=many",
+        "/schedule add every now x",
+        "/goal win",
+        "/task done soon",
+        "/schedule add 0 9 * * *",
+        "/switch",
+        "/memory edit 1",
+    ] {
+        assert!(parse(wrong).is_err(), "{wrong}");
     }
 }

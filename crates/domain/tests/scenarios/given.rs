@@ -245,7 +245,13 @@ impl World {
         };
         let turn = self.fresh().into();
         let profile = profile_of(&self.session, queued).map(a_profile);
-        self.system(SystemCommand::StartTurn { turn, queued, profile }).unwrap();
+        self.system(SystemCommand::StartTurn {
+            turn,
+            queued,
+            profile,
+            recalled: Default::default(),
+        })
+        .unwrap();
         self
     }
 
@@ -296,7 +302,7 @@ impl World {
 
     pub(crate) fn given(&mut self) -> Given {
         let profiles = terms().profiles.into_keys().collect();
-        Given { fresh: self.fresh().into(), profiles }
+        Given { fresh: self.fresh().into(), profiles, memory: Some(Vec::new()) }
     }
 
     /// Answers every plan tool that is next.

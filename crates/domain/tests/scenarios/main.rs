@@ -7,6 +7,7 @@
     reason = "a broken expectation in a test is a failed test"
 )]
 
+mod autonomy;
 mod chat;
 mod decisions;
 mod effects;
@@ -17,6 +18,7 @@ mod invariants;
 mod ledger;
 mod lifecycle;
 mod limits;
+mod memory;
 mod outcomes;
 mod permission;
 mod policy;
@@ -24,6 +26,7 @@ mod reports;
 mod review;
 mod seed_000;
 mod seed_001;
+mod seed_002;
 mod seed_003;
 mod turns;
 mod words;

@@ -61,7 +61,9 @@ fn a_profile_of_the_same_name_that_says_something_else_pauses_the_execution() {
     let Next::StartTurn(queued) = next(&world.session) else { panic!("a turn is due") };
     let profile = Some(Profile::new("coder", "be careless", "scripted", None, None));
     let turn = world.fresh().into();
-    world.system(SystemCommand::StartTurn { turn, queued, profile }).unwrap();
+    world
+        .system(SystemCommand::StartTurn { turn, queued, profile, recalled: Default::default() })
+        .unwrap();
     assert_eq!(world.status(), "executing_paused");
 }
 

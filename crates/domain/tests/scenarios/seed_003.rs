@@ -216,7 +216,14 @@ fn a_profile_that_is_gone_or_another_pauses_the_execution() {
         let mut world = built().approved();
         let Next::StartTurn(queued) = next(&world.session) else { panic!("a turn is due") };
         let turn = world.fresh().into();
-        world.system(SystemCommand::StartTurn { turn, queued, profile }).unwrap();
+        world
+            .system(SystemCommand::StartTurn {
+                turn,
+                queued,
+                profile,
+                recalled: Default::default(),
+            })
+            .unwrap();
         let reason = PauseReason::ProfileChanged { profile: "coder".into() };
         assert!(
             matches!(&world.plan().status, PlanStatus::Executing(_, Progress::Paused(why)) if *why == reason)

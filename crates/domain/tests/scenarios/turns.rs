@@ -71,8 +71,14 @@ fn one_turn_at_a_time() {
     let mut world = a_session().says("one").says("two").turn_starts();
     let queued = world.session.queue[0].seq;
     let turn = world.fresh().into();
-    let refusal =
-        world.system(SystemCommand::StartTurn { turn, queued, profile: None }).unwrap_err();
+    let refusal = world
+        .system(SystemCommand::StartTurn {
+            turn,
+            queued,
+            profile: None,
+            recalled: Default::default(),
+        })
+        .unwrap_err();
     assert_eq!(refusal.kind(), "moved_on");
 }
 

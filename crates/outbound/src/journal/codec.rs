@@ -2,6 +2,8 @@
 
 use planwright_domain::{
     identity::SessionIdentity,
+    memory::Item,
+    owner::{Owner, OwnerEvent},
     session::{Session, SessionEvent},
 };
 use planwright_runtime::ports::journal::JournalError;
@@ -152,6 +154,21 @@ mod future {
     pub(super) fn known_level() -> u32 {
         EVENT_LEVEL + u32::from(std::env::var_os("PLANWRIGHT_FUTURE").is_some())
     }
+}
+
+/// Something that is remembered.
+pub(crate) fn unpack_item(body: &[u8]) -> Result<Item, JournalError> {
+    unpack(body).map_err(|what| JournalError::Engine(what.into()))
+}
+
+/// What belongs to an owner, or nothing if it cannot be read: the events are the truth.
+pub(crate) fn unpack_owner(body: &[u8]) -> Option<Owner> {
+    unpack(body).ok()
+}
+
+/// An event of an owner's stream.
+pub(crate) fn unpack_owner_event(body: &[u8]) -> Result<OwnerEvent, JournalError> {
+    unpack(body).map_err(|what| JournalError::Engine(what.into()))
 }
 
 /// A kept output.

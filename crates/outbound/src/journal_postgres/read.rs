@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
+    actor::PersonId,
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    identity::{ChannelType, SessionIdentity},
     session::{FOLD_VERSION, Session},
     time::Time,
 };
-use planwright_runtime::ports::journal::{
-    Answer, DueRow, JournalError, Pointer, Recorded, SessionRow,
-};
+use planwright_runtime::ports::journal::{Answer, DueRow, JournalError, Recorded, SessionRow};
 use tokio_postgres::{Row, types::ToSql};
 
 use crate::journal::{
-    EventRow, Reading, answered, codec, engine, fold, identity_of, pointer_of, waiting_of, whole,
+    EventRow, Reading, answered, codec, engine, fold, identity_of, waiting_of, whole,
 };
 
 /// A stream's number, and the version of its last snapshot as far as this node knows.
@@ -26,7 +25,7 @@ pub(super) struct Known {
     pub(super) snapshot: Seq,
 }
 
-async fn rows(
+pub(super) async fn rows(
     client: &impl GenericClient,
     sql: &str,
     parameters: &[&(dyn ToSql + Sync)],
@@ -35,7 +34,7 @@ async fn rows(
     client.query(&statement, parameters).await.map_err(engine)
 }
 
-async fn row(
+pub(super) async fn row(
     client: &impl GenericClient,
     sql: &str,
     parameters: &[&(dyn ToSql + Sync)],
@@ -150,39 +149,65 @@ pub(super) async fn due(
         .collect()
 }
 
+const SESSION_COLUMNS: &str = "identity, version, updated_at, waiting, parked, owner, title, life";
+
 pub(super) async fn sessions(
     client: &impl GenericClient,
+    owner: Option<&PersonId>,
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
-    let sql = "SELECT identity, version, updated_at, waiting, parked FROM streams ORDER BY updated_at DESC LIMIT $1";
-    session_rows(client, sql, limit).await
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let there = format!("SELECT {SESSION_COLUMNS} FROM streams WHERE life <> 'deleted'");
+    let newest = "ORDER BY updated_at DESC LIMIT $1";
+    session_rows(match owner {
+        Some(owner) => {
+            let sql = format!("{there} AND owner = $2 {newest}");
+            rows(client, &sql, &[&limit, &owner.0]).await?
+        }
+        None => rows(client, &format!("{there} {newest}"), &[&limit]).await?,
+    })
+}
+
+pub(super) async fn newest(
+    client: &impl GenericClient,
+    owner: &PersonId,
+    channel: ChannelType,
+) -> Result<Option<SessionIdentity>, JournalError> {
+    let sql = "SELECT identity FROM streams WHERE owner = $1 AND life = 'open' AND identity LIKE $2
+               ORDER BY updated_at DESC LIMIT 1";
+    let found = row(client, sql, &[&owner.0, &format!("{}:%", channel.name())]).await?;
+    found.map(|row| identity_of(row.get(0))).transpose()
+}
+
+pub(super) async fn planning(client: &impl GenericClient) -> Result<u64, JournalError> {
+    let found = row(client, "SELECT COUNT(*) FROM streams WHERE planning", &[]).await?;
+    Ok(found.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
 }
 
 pub(super) async fn waiting(
     client: &impl GenericClient,
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
-    let sql = "SELECT identity, version, updated_at, waiting, parked FROM streams
-               WHERE waiting IS NOT NULL ORDER BY updated_at DESC LIMIT $1";
-    session_rows(client, sql, limit).await
+    let sql = format!(
+        "SELECT {SESSION_COLUMNS} FROM streams WHERE waiting IS NOT NULL AND life <> 'deleted' ORDER BY updated_at DESC LIMIT $1"
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    session_rows(rows(client, &sql, &[&limit]).await?)
 }
 
-async fn session_rows(
-    client: &impl GenericClient,
-    sql: &str,
-    limit: usize,
-) -> Result<Vec<SessionRow>, JournalError> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    rows(client, sql, &[&limit])
-        .await?
-        .into_iter()
+fn session_rows(rows: Vec<Row>) -> Result<Vec<SessionRow>, JournalError> {
+    rows.into_iter()
         .map(|row| {
+            let owner: Option<String> = row.get(5);
             Ok(SessionRow {
                 identity: identity_of(row.get(0))?,
                 version: seq(&row, 1),
                 updated: Time(row.get(2)),
                 waiting: waiting_of(row.get(3)),
                 parked: row.get(4),
+                owner: owner.map(PersonId),
+                title: row.get(6),
+                archived: row.get::<_, &str>(7) == "archived",
             })
         })
         .collect()
@@ -236,22 +261,6 @@ pub(super) async fn outputs(
         .iter()
         .map(|row| row.get::<_, &[u8]>(0).try_into().map(Digest).map_err(engine))
         .collect()
-}
-
-pub(super) async fn pointers(client: &impl GenericClient) -> Result<Vec<Pointer>, JournalError> {
-    let sql = "SELECT channel, chat, key FROM pointers ORDER BY channel COLLATE \"C\", chat COLLATE \"C\"";
-    let rows = rows(client, sql, &[]).await?;
-    rows.iter().map(|row| pointer_of(row.get(0), row.get(1), row.get(2))).collect()
-}
-
-pub(super) async fn pointer(
-    client: &impl GenericClient,
-    channel: ChannelType,
-    chat: &TransportChatId,
-) -> Result<Option<ConversationKey>, JournalError> {
-    let sql = "SELECT key FROM pointers WHERE channel = $1 AND chat = $2";
-    let found = row(client, sql, &[&channel.name(), &chat.0]).await?;
-    Ok(found.and_then(|row| ConversationKey::legacy(row.get(0)).ok()))
 }
 
 fn seq(row: &Row, at: usize) -> Seq {

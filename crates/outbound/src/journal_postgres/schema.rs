@@ -6,7 +6,11 @@ use planwright_runtime::ports::journal::JournalError;
 use crate::journal::engine;
 
 /// The schema's versions, oldest first. A version is never changed once it was released.
-const MIGRATIONS: [&str; 2] = [include_str!("0001_journal.sql"), include_str!("0002_outputs.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("0001_journal.sql"),
+    include_str!("0002_outputs.sql"),
+    include_str!("0003_owners.sql"),
+];
 /// Nodes that start at once migrate one after the other.
 const MIGRATION_LOCK: i64 = 0x706c_616e;
 /// How many streams one partition holds.

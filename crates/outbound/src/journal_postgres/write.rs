@@ -4,7 +4,7 @@ use deadpool_postgres::GenericClient;
 use planwright_domain::{
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    identity::SessionIdentity,
     refusal::Refusal,
     session::FOLD_VERSION,
     time::Time,
@@ -58,6 +58,7 @@ impl Rows {
 const MOVE: &str = "
     WITH moved AS (
         UPDATE streams SET version = $3, updated_at = $4, due_at = $5, waiting = $6,
+            owner = $14, title = $15, life = $16, planning = $17,
             failures = CASE WHEN parked IS NULL AND NOT $13 THEN failures ELSE 0 END, parked = NULL,
             snapshot = COALESCE($7, snapshot),
             snapshot_version = CASE WHEN $7::bytea IS NULL THEN snapshot_version ELSE $3 END,
@@ -73,8 +74,8 @@ const MOVE: &str = "
 
 const BEGIN: &str = "
     WITH moved AS (
-        INSERT INTO streams (identity, version, updated_at, due_at, waiting)
-        VALUES ($1, $2, $3, $4, $5) ON CONFLICT (identity) DO NOTHING RETURNING id
+        INSERT INTO streams (identity, version, updated_at, due_at, waiting, owner, title, life, planning)
+        VALUES ($1, $2, $3, $4, $5, $10, $11, $12, $13) ON CONFLICT (identity) DO NOTHING RETURNING id
     ), told AS (
         INSERT INTO answers (stream, command, before, version) SELECT id, $6, 0, $2 FROM moved
     ), happened AS (
@@ -97,6 +98,7 @@ pub(super) async fn store(
     let (due, waiting) = (due_column(append.due), waiting_column(append.waiting));
     let (text, fold) = (identity.to_string(), FOLD_VERSION.cast_signed());
     let (before, progress) = (before.0.cast_signed(), is_progress(&append.events));
+    let (owner, title, life, planning) = listed(append);
     let (sql, parameters): (_, Vec<&(dyn ToSql + Sync)>) = match &known {
         Some(known) => (
             MOVE,
@@ -114,6 +116,10 @@ pub(super) async fn store(
                 &rows.kinds,
                 &rows.bodies,
                 &progress,
+                &owner,
+                &title,
+                &life,
+                &planning,
             ],
         ),
         None => (
@@ -128,6 +134,10 @@ pub(super) async fn store(
                 &rows.seqs,
                 &rows.kinds,
                 &rows.bodies,
+                &owner,
+                &title,
+                &life,
+                &planning,
             ],
         ),
     };
@@ -147,10 +157,18 @@ pub(super) async fn store(
     }
 }
 
+/// What lists show of a session: its owner, its title, whether it is there, whether it has plan work.
+fn listed(append: &Append) -> (Option<&str>, &str, &'static str, bool) {
+    let Append { after, .. } = append;
+    let owner = after.owner.as_ref().map(|owner| owner.0.as_str());
+    (owner, &after.title, after.life.name(), after.plan().is_some())
+}
+
 const RESTORE: &str = "
     WITH moved AS (
-        INSERT INTO streams (identity, version, updated_at, due_at, waiting, snapshot, snapshot_version, fold_version)
-        VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $6::bytea IS NULL THEN 0::bigint ELSE $2 END, $7)
+        INSERT INTO streams (identity, version, updated_at, due_at, waiting, snapshot, snapshot_version, fold_version,
+            owner, title, life, planning)
+        VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $6::bytea IS NULL THEN 0::bigint ELSE $2 END, $7, $16, $17, $18, $19)
         ON CONFLICT (identity) DO NOTHING RETURNING id
     ), happened AS (
         INSERT INTO events (stream, seq, at, kind, body)
@@ -183,7 +201,8 @@ pub(super) async fn restore(
     }
     let (text, fold) = (stream.identity.to_string(), FOLD_VERSION.cast_signed());
     let statement = client.prepare_cached(RESTORE).await.map_err(engine)?;
-    let parameters: [&(dyn ToSql + Sync); 15] = [
+    let (owner, title, life, planning) = listed(append);
+    let parameters: [&(dyn ToSql + Sync); 19] = [
         &text,
         &version,
         &updated,
@@ -199,6 +218,10 @@ pub(super) async fn restore(
         &befores,
         &versions,
         &refusals,
+        &owner,
+        &title,
+        &life,
+        &planning,
     ];
     Ok(client.query_opt(&statement, &parameters).await.map_err(engine)?.is_some())
 }
@@ -262,18 +285,7 @@ pub(super) async fn unpark(
     execute(client, sql, &[&identity.to_string(), &now.0]).await
 }
 
-pub(super) async fn move_pointer(
-    client: &impl GenericClient,
-    channel: ChannelType,
-    chat: &TransportChatId,
-    key: &ConversationKey,
-) -> Result<(), JournalError> {
-    let sql = "INSERT INTO pointers (channel, chat, key) VALUES ($1, $2, $3)
-               ON CONFLICT (channel, chat) DO UPDATE SET key = excluded.key";
-    execute(client, sql, &[&channel.name(), &chat.0, &key.as_str()]).await
-}
-
-async fn execute(
+pub(super) async fn execute(
     client: &impl GenericClient,
     sql: &str,
     parameters: &[&(dyn ToSql + Sync)],

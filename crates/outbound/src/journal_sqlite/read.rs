@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use planwright_domain::{
+    actor::PersonId,
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    identity::{ChannelType, SessionIdentity},
     session::{FOLD_VERSION, Session},
     time::Time,
 };
-use planwright_runtime::ports::journal::{
-    Answer, DueRow, JournalError, Pointer, Recorded, SessionRow,
-};
+use planwright_runtime::ports::journal::{Answer, DueRow, JournalError, Recorded, SessionRow};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::journal::{
-    EventRow, Reading, answered, codec, engine, fold, identity_of, pointer_of, waiting_of, whole,
+    EventRow, Reading, answered, codec, engine, fold, identity_of, waiting_of, whole,
 };
 
 /// A stream's row id, and the version of its last snapshot.
@@ -107,61 +106,83 @@ pub(super) fn due(
 
 pub(super) fn sessions(
     connection: &Connection,
+    owner: Option<&PersonId>,
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
-    let sql = "SELECT identity, version, updated_at, waiting, parked FROM streams ORDER BY updated_at DESC LIMIT ?1";
-    session_rows(connection, sql, limit)
+    let of_owner =
+        "SELECT identity, version, updated_at, waiting, parked, owner, title, life FROM streams
+                    WHERE owner = ?2 AND life != 'deleted' ORDER BY updated_at DESC LIMIT ?1";
+    let all =
+        "SELECT identity, version, updated_at, waiting, parked, owner, title, life FROM streams
+               WHERE life != 'deleted' ORDER BY updated_at DESC LIMIT ?1";
+    session_rows(connection, if owner.is_some() { of_owner } else { all }, limit, owner)
+}
+
+pub(super) fn newest(
+    connection: &Connection,
+    owner: &PersonId,
+    channel: ChannelType,
+) -> Result<Option<SessionIdentity>, JournalError> {
+    let sql = "SELECT identity FROM streams
+               WHERE owner = ?1 AND life = 'open' AND identity LIKE ?2 ORDER BY updated_at DESC LIMIT 1";
+    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let text: Option<String> = statement
+        .query_row(params![owner.0, format!("{}:%", channel.name())], |row| row.get(0))
+        .optional()
+        .map_err(engine)?;
+    text.map(|text| identity_of(&text)).transpose()
+}
+
+pub(super) fn planning(connection: &Connection) -> Result<u64, JournalError> {
+    let sql = "SELECT COUNT(*) FROM streams WHERE planning";
+    let many: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(engine)?;
+    Ok(many.cast_unsigned())
 }
 
 pub(super) fn waiting(
     connection: &Connection,
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
-    let sql = "SELECT identity, version, updated_at, waiting, parked FROM streams
-               WHERE waiting IS NOT NULL ORDER BY updated_at DESC LIMIT ?1";
-    session_rows(connection, sql, limit)
+    let sql =
+        "SELECT identity, version, updated_at, waiting, parked, owner, title, life FROM streams
+               WHERE waiting IS NOT NULL AND life != 'deleted' ORDER BY updated_at DESC LIMIT ?1";
+    session_rows(connection, sql, limit, None)
 }
 
 fn session_rows(
     connection: &Connection,
     sql: &str,
     limit: usize,
+    owner: Option<&PersonId>,
 ) -> Result<Vec<SessionRow>, JournalError> {
     let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-    let rows = statement
-        .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-            let waiting: Option<String> = row.get(3)?;
-            Ok((
-                row.get::<_, String>(0)?,
-                row.get::<_, i64>(1)?,
-                row.get::<_, i64>(2)?,
-                waiting,
-                row.get(4)?,
-            ))
-        })
-        .map_err(engine)?;
-    rows.map(|row| {
-        let (text, version, updated, waiting, parked) = row.map_err(engine)?;
-        let waiting = waiting_of(waiting);
-        let (version, updated) = (Seq(version.cast_unsigned()), Time(updated));
-        Ok(SessionRow { identity: identity_of(&text)?, version, updated, waiting, parked })
-    })
-    .collect()
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = match owner {
+        Some(owner) => statement.query(params![limit, owner.0]),
+        None => statement.query([limit]),
+    }
+    .map_err(engine)?;
+    let mut listed = Vec::new();
+    while let Some(row) = rows.next().map_err(engine)? {
+        listed.push(session_row(row)?);
+    }
+    Ok(listed)
 }
 
-pub(super) fn pointer(
-    connection: &Connection,
-    channel: ChannelType,
-    chat: &TransportChatId,
-) -> Result<Option<ConversationKey>, JournalError> {
-    let mut statement = connection
-        .prepare_cached("SELECT key FROM pointers WHERE channel = ?1 AND chat = ?2")
-        .map_err(engine)?;
-    let key: Option<String> = statement
-        .query_row([channel.name(), &chat.0], |row| row.get(0))
-        .optional()
-        .map_err(engine)?;
-    Ok(key.and_then(|key| ConversationKey::legacy(&key).ok()))
+fn session_row(row: &Row<'_>) -> Result<SessionRow, JournalError> {
+    let text: String = row.get(0).map_err(engine)?;
+    let life: String = row.get(7).map_err(engine)?;
+    let owner: Option<String> = row.get(5).map_err(engine)?;
+    Ok(SessionRow {
+        identity: identity_of(&text)?,
+        version: Seq(row.get::<_, i64>(1).map_err(engine)?.cast_unsigned()),
+        updated: Time(row.get(2).map_err(engine)?),
+        waiting: waiting_of(row.get(3).map_err(engine)?),
+        parked: row.get(4).map_err(engine)?,
+        owner: owner.map(PersonId),
+        title: row.get(6).map_err(engine)?,
+        archived: life == "archived",
+    })
 }
 
 pub(super) fn identities(
@@ -219,21 +240,6 @@ pub(super) fn outputs(
     let mut statement = connection.prepare_cached(sql).map_err(engine)?;
     let rows = statement.query_map([identity.to_string()], |row| row.get(0)).map_err(engine)?;
     rows.map(|row| row.map(Digest).map_err(engine)).collect()
-}
-
-pub(super) fn pointers(connection: &Connection) -> Result<Vec<Pointer>, JournalError> {
-    let sql = "SELECT channel, chat, key FROM pointers ORDER BY channel, chat";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-    let rows = statement
-        .query_map([], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
-        })
-        .map_err(engine)?;
-    rows.map(|row| {
-        let (channel, chat, key) = row.map_err(engine)?;
-        pointer_of(&channel, &chat, &key)
-    })
-    .collect()
 }
 
 fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {

@@ -7,25 +7,33 @@ use std::{
 };
 
 use planwright_domain::{
+    actor::PersonId,
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    identity::SessionIdentity,
+    owner::Owner,
+    refusal::Refusal,
     session::{FOLD_VERSION, Session},
     time::Time,
 };
 use planwright_runtime::{
     failpoint,
     ports::journal::{
-        Answer, Append, BackedOff, Decide, JournalError, Recorded, Stream, Undecided,
+        Answer, Append, BackedOff, Decide, DecideOwner, JournalError, Recorded, Stream, Undecided,
     },
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::read::{self, StreamRow};
+use super::{
+    memory, owner,
+    read::{self, StreamRow},
+};
 use crate::journal::{
     FAILURES_MAX, SNAPSHOT_EVERY, answer_columns, answered, codec, due_column, is_progress,
-    retry_at, waiting_column, warm::Warm,
+    remembering::{Whose, of_session},
+    retry_at, waiting_column,
+    warm::Warm,
 };
 
 /// How many jobs share one commit at most.
@@ -53,11 +61,11 @@ pub(super) enum Job {
         now: Time,
         reply: Reply<()>,
     },
-    MovePointer {
-        channel: ChannelType,
-        chat: TransportChatId,
-        key: ConversationKey,
-        reply: Reply<()>,
+    AppendOwner {
+        owner: PersonId,
+        at: Time,
+        decide: DecideOwner,
+        reply: Reply<Result<Owner, Refusal>>,
     },
     KeepOutput {
         identity: SessionIdentity,
@@ -175,11 +183,10 @@ impl Writer {
                     begun.map_err(Failed::Engine).and_then(|()| self.unpark(&identity, now));
                 settle(group, reply, written)
             }
-            Job::MovePointer { channel, chat, key, reply } => {
-                let sql = "INSERT INTO pointers (channel, chat, key) VALUES (?1, ?2, ?3)
-                           ON CONFLICT (channel, chat) DO UPDATE SET key = excluded.key";
+            Job::AppendOwner { owner: id, at, decide, reply } => {
                 let written = begun.map_err(Failed::Engine).and_then(|()| {
-                    self.execute(sql, params![channel.name(), chat.0, key.as_str()])
+                    owner::append(&self.connection, &mut self.packer, &id, at, &decide)
+                        .map_err(|error| Failed::Engine(error.to_string()))
                 });
                 settle(group, reply, written)
             }
@@ -344,17 +351,31 @@ impl Writer {
         let Append { events, after, due, waiting } = append;
         let version = after.version.0.cast_signed();
         let (due, waiting) = (due_column(due), waiting_column(waiting));
+        let owner = after.owner.as_ref().map(|owner| owner.0.as_str());
+        let (title, life, planning) = (&after.title, after.life.name(), after.plan().is_some());
         let mut stream = match stream {
             Some(stream) => {
                 let sql = "UPDATE streams SET version = ?2, updated_at = ?3, due_at = ?4, waiting = ?5,
+                           owner = ?7, title = ?8, life = ?9, planning = ?10,
                            failures = CASE WHEN parked IS NULL AND NOT ?6 THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
                 let progress = is_progress(&events);
-                self.execute(sql, params![stream.id, version, at.0, due, waiting, progress])?;
+                self.execute(
+                    sql,
+                    params![
+                        stream.id, version, at.0, due, waiting, progress, owner, title, life,
+                        planning
+                    ],
+                )?;
                 stream
             }
             None => {
-                let sql = "INSERT INTO streams (identity, version, updated_at, due_at, waiting) VALUES (?1, ?2, ?3, ?4, ?5)";
-                self.execute(sql, params![identity.to_string(), version, at.0, due, waiting])?;
+                let sql = "INSERT INTO streams (identity, version, updated_at, due_at, waiting, owner, title, life, planning)
+                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+                let text = identity.to_string();
+                self.execute(
+                    sql,
+                    params![text, version, at.0, due, waiting, owner, title, life, planning],
+                )?;
                 StreamRow { id: self.connection.last_insert_rowid(), snapshot: Seq(0) }
             }
         };
@@ -365,6 +386,9 @@ impl Writer {
                 "INSERT INTO events (stream, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)";
             self.execute(sql, params![stream.id, seq.cast_signed(), at.0, event.kind(), body])?;
         }
+        let changes = of_session(&events);
+        memory::change(&self.connection, &mut self.packer, Whose::Session(identity), &changes)
+            .map_err(|error| Failed::Engine(error.to_string()))?;
         failpoint::hit("journal.after_events");
         if after.version.0 >= stream.snapshot.0 + SNAPSHOT_EVERY {
             let sql = "UPDATE streams SET snapshot = ?2, snapshot_version = ?3, fold_version = ?4 WHERE id = ?1";

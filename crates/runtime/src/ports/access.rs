@@ -9,6 +9,9 @@ use planwright_domain::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+/// The name of the one person whom every installation knows: its owner.
+pub const OWNER: &str = "owner";
+
 /// What the bearer of a secret may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {

@@ -4,10 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use planwright_domain::{
+    actor::PersonId,
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    identity::{ChannelType, SessionIdentity},
     next::{Due, Waiting},
+    owner::{Owner, OwnerEvent},
     refusal::Refusal,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
@@ -91,6 +93,12 @@ pub struct SessionRow {
     pub waiting: Option<Waiting>,
     /// Why nobody acts on it any more, if it was parked.
     pub parked: Option<String>,
+    /// Whose it is.
+    pub owner: Option<PersonId>,
+    /// What people call it.
+    pub title: String,
+    /// Whether it was put away.
+    pub archived: bool,
 }
 
 /// What became of a session on which acting failed.
@@ -178,27 +186,40 @@ pub trait Journal: Send + Sync {
     /// Takes a parked session up again.
     async fn unpark(&self, identity: &SessionIdentity, now: Time) -> Result<(), JournalError>;
 
-    /// The sessions, newest first.
-    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError>;
+    /// The sessions that are there, newest first: those of this owner, or everyone's for the operator.
+    async fn sessions(
+        &self,
+        owner: Option<&PersonId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError>;
 
-    /// The sessions that wait for a person, newest first.
+    /// The sessions that wait for a person, whoever owns them, newest first.
     async fn waiting(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError>;
 
-    /// The conversation that is active for this chat.
-    async fn pointer(
-        &self,
-        channel: ChannelType,
-        chat: &TransportChatId,
-    ) -> Result<Option<ConversationKey>, JournalError>;
+    /// How many sessions have plan work.
+    async fn planning(&self) -> Result<u64, JournalError>;
 
-    /// Makes a conversation the active one for this chat.
-    async fn move_pointer(
+    /// The owner's newest session of this channel that is there and was not put away.
+    async fn newest(
         &self,
+        owner: &PersonId,
         channel: ChannelType,
-        chat: &TransportChatId,
-        key: &ConversationKey,
-    ) -> Result<(), JournalError>;
+    ) -> Result<Option<SessionIdentity>, JournalError>;
+
+    /// What belongs to this owner; nothing, if nothing ever happened to it.
+    async fn owner(&self, owner: &PersonId) -> Result<Owner, JournalError>;
+
+    /// Decides under the owner's lock and stores the events; what belongs to the owner then, or why not.
+    async fn append_owner(
+        &self,
+        owner: &PersonId,
+        at: Time,
+        decide: DecideOwner,
+    ) -> Result<Result<Owner, Refusal>, JournalError>;
 }
+
+/// Decides on what belongs to an owner.
+pub type DecideOwner = Box<dyn Fn(&Owner) -> Result<Vec<OwnerEvent>, Refusal> + Send + Sync>;
 
 /// One session, whole: what an archive holds of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,15 +234,13 @@ pub struct Stream {
     pub outputs: BTreeMap<Digest, String>,
 }
 
-/// The active conversation of a chat.
+/// One event of an owner's stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pointer {
-    /// In this channel.
-    pub channel: ChannelType,
-    /// Of this chat.
-    pub chat: TransportChatId,
-    /// The conversation's key.
-    pub key: String,
+pub struct OwnerRecorded {
+    /// When it was recorded.
+    pub at: Time,
+    /// What happened.
+    pub event: OwnerEvent,
 }
 
 /// Moving a whole journal elsewhere.
@@ -243,8 +262,11 @@ pub trait Archive: Journal {
     /// The outputs that were kept of a session.
     async fn outputs(&self, identity: &SessionIdentity) -> Result<Vec<Digest>, JournalError>;
 
-    /// Every pointer, in the order of channel and chat.
-    async fn pointers(&self) -> Result<Vec<Pointer>, JournalError>;
+    /// Every owner, in the order of their names.
+    async fn owners(&self) -> Result<Vec<PersonId>, JournalError>;
+
+    /// Everything that happened to what belongs to an owner.
+    async fn owner_events(&self, owner: &PersonId) -> Result<Vec<OwnerRecorded>, JournalError>;
 
     /// Stores a whole session that is not there yet; whether it was stored.
     async fn restore(&self, stream: Stream, append: Append) -> Result<bool, JournalError>;

@@ -34,7 +34,7 @@ pub struct SessionDto {
     pub active: bool,
     /// The plan, or the one that ended last.
     pub plan: Option<PlanDto>,
-    /// What it waits for: `decision`, `resume`, `doubt` or `permission`.
+    /// What it waits for: `decision`, `resume`, `doubt`, `permission` or `run`.
     pub waiting: Option<String>,
     /// Whether nothing is under way.
     pub resting: bool,
@@ -153,10 +153,16 @@ pub struct SessionRowDto {
     pub version: u64,
     /// When something last happened.
     pub updated: String,
-    /// What it waits for: `decision`, `resume`, `doubt` or `permission`.
+    /// What it waits for: `decision`, `resume`, `doubt`, `permission` or `run`.
     pub waiting: Option<String>,
     /// Why nobody acts on it any more, if it was parked.
     pub parked: Option<String>,
+    /// What people call it.
+    #[serde(default)]
+    pub title: String,
+    /// Whether it was put away.
+    #[serde(default)]
+    pub archived: bool,
 }
 
 /// A revision, in full.
@@ -281,6 +287,7 @@ fn waiting_name(waiting: Waiting) -> String {
         Waiting::Resume => "resume",
         Waiting::Doubt => "doubt",
         Waiting::Permission => "permission",
+        Waiting::Run => "run",
     }
     .into()
 }
@@ -349,6 +356,8 @@ impl From<planwright_runtime::ports::journal::SessionRow> for SessionRowDto {
             updated: time(row.updated),
             waiting: row.waiting.map(waiting_name),
             parked: row.parked,
+            title: row.title,
+            archived: row.archived,
         }
     }
 }

@@ -71,7 +71,10 @@ impl Envelope {
 }
 
 fn subject(event: &SessionEvent) -> Option<String> {
-    use planwright_domain::{plan::event::PlanEvent, turn::event::TurnEvent};
+    use planwright_domain::{
+        autonomy::event::AutoEvent, memory::MemoryEvent, plan::event::PlanEvent,
+        turn::event::TurnEvent,
+    };
     match event {
         SessionEvent::Plan(event) => match event {
             PlanEvent::PlanStarted { plan, .. }
@@ -105,7 +108,33 @@ fn subject(event: &SessionEvent) -> Option<String> {
             | TurnEvent::CallInDoubt { call, .. }
             | TurnEvent::DoubtSettled { call, .. } => Some(call.to_string()),
         },
-        SessionEvent::MessageQueued { .. }
+        SessionEvent::Auto(event) => match event {
+            AutoEvent::GoalAdded { goal, .. } | AutoEvent::GoalEnded { goal, .. } => {
+                Some(goal.to_string())
+            }
+            AutoEvent::TaskAdded { task, .. } | AutoEvent::TaskEnded { task, .. } => {
+                Some(task.to_string())
+            }
+            AutoEvent::RunStarted { context, .. }
+            | AutoEvent::Ticked { context, .. }
+            | AutoEvent::RunEnded { context, .. } => Some(context.run_id.to_string()),
+            AutoEvent::RunMoved { run, .. }
+            | AutoEvent::RunPinned { run, .. }
+            | AutoEvent::RunWarned { run, .. }
+            | AutoEvent::RunPaused { run, .. }
+            | AutoEvent::RunResumed { run, .. } => Some(run.to_string()),
+            AutoEvent::ScheduleAdded { schedule, .. }
+            | AutoEvent::SlotsMissed { schedule, .. }
+            | AutoEvent::SlotClaimed { schedule, .. }
+            | AutoEvent::SlotEnded { schedule, .. }
+            | AutoEvent::ScheduleEnded { schedule, .. } => Some(schedule.to_string()),
+        },
+        SessionEvent::Memory(event) => match event {
+            MemoryEvent::Saved { item } => Some(item.id.to_string()),
+            MemoryEvent::Changed { id, .. } | MemoryEvent::Forgotten { id } => Some(id.to_string()),
+        },
+        SessionEvent::Life(_)
+        | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::ViewReset { .. }
         | SessionEvent::Logged { .. } => None,

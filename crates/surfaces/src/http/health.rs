@@ -51,6 +51,10 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Well>, Pro
 /// The figures, as Prometheus reads them.
 #[utoipa::path(get, path = "/metrics", responses((status = 200, content_type = "text/plain", body = String), Problems))]
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
+    match app.runtime.ports.journal.planning().await {
+        Ok(many) => metrics::gauge!("plan.mode.active.sessions").set(many as f64),
+        Err(error) => tracing::warn!(%error, event = "figures_not_read"),
+    }
     match &app.figures {
         Some(figures) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], figures.render())
             .into_response(),

@@ -28,7 +28,7 @@ use super::{
     dto::{Accepted, CommentRowDto, DiffDto, PlanDto, PlanRowDto, RevisionDto, SessionDto},
     params::{AsRead, InPath, Once},
     problem::{Problem, Problems},
-    sessions::{ask, bad_query},
+    sessions::{ask, bad_query, seen},
     who::Caller,
 };
 
@@ -41,7 +41,7 @@ pub(crate) async fn get_plan(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<PlanDto>, Problem> {
-    let status: SessionDto = app.runtime.status(&caller.session(&id)?).await?.into();
+    let status: SessionDto = app.runtime.status(&seen(&app, &caller, &id).await?).await?.into();
     status
         .plan
         .map(Json)
@@ -159,7 +159,7 @@ pub(crate) async fn list_plans(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<PlanRowDto>>, Problem> {
-    let rows = app.runtime.plans(&caller.session(&id)?).await?;
+    let rows = app.runtime.plans(&seen(&app, &caller, &id).await?).await?;
     Ok(Json(rows.into_iter().map(PlanRowDto::from).collect()))
 }
 
@@ -170,7 +170,7 @@ pub(crate) async fn get_revision(
     caller: Caller,
     Path((id, number)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    let identity = caller.session(&id)?;
+    let identity = seen(&app, &caller, &id).await?;
     let missing = || Problem::new(StatusCode::NOT_FOUND, "no_such_revision", NOTHING);
     let number = match number.as_str() {
         "current" => None,
@@ -191,7 +191,7 @@ pub(crate) async fn get_diff(
     Path(id): Path<String>,
     query: Result<Query<Between>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<DiffDto>, Problem> {
-    let identity = caller.session(&id)?;
+    let identity = seen(&app, &caller, &id).await?;
     let Query(between) = query.map_err(bad_query)?;
     let view = app.runtime.diff(&identity, &caller.person.id, between.from.zip(between.to)).await?;
     view.map(|view| Json(DiffDto::of(&identity, view)))
@@ -235,7 +235,7 @@ pub(crate) async fn list_comments(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<CommentRowDto>>, Problem> {
-    let rows = app.runtime.comments(&caller.session(&id)?).await?;
+    let rows = app.runtime.comments(&seen(&app, &caller, &id).await?).await?;
     Ok(Json(rows.into_iter().map(CommentRowDto::from).collect()))
 }
 
@@ -336,7 +336,7 @@ pub(crate) async fn disable_plan(
 }
 
 async fn state(app: &App, caller: &Caller, id: &str) -> Result<Json<PlanState>, Problem> {
-    let status: SessionDto = app.runtime.status(&caller.session(id)?).await?.into();
+    let status: SessionDto = app.runtime.status(&seen(app, caller, id).await?).await?.into();
     let plan = status.plan.filter(|_| status.active);
     Ok(Json(PlanState {
         session_id: status.session_id,

@@ -120,9 +120,22 @@ impl From<Refusal> for Problem {
             Refusal::NoSuchAsk => StatusCode::PRECONDITION_FAILED,
             Refusal::NoPattern => StatusCode::UNPROCESSABLE_ENTITY,
             Refusal::AskExpired | Refusal::NoPlanToGrantTo => StatusCode::CONFLICT,
-            Refusal::LegacyKeyIsNotNew { .. } | Refusal::NoSuchDoubt { .. } => {
-                StatusCode::NOT_FOUND
-            }
+            Refusal::LegacyKeyIsNotNew { .. }
+            | Refusal::NoSuchDoubt { .. }
+            | Refusal::NotThere { .. } => StatusCode::NOT_FOUND,
+            Refusal::SessionDeleted { .. } => StatusCode::GONE,
+            Refusal::NotYours { .. } => StatusCode::FORBIDDEN,
+            Refusal::OtherText => StatusCode::PRECONDITION_FAILED,
+            Refusal::BadRhythm { .. } | Refusal::TooOften => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::RunsGoOn { .. }
+            | Refusal::NoRuns
+            | Refusal::NoOpenTask
+            | Refusal::AlreadyRuns { .. }
+            | Refusal::RunGoesOn { .. }
+            | Refusal::RunWaitsForPlan { .. }
+            | Refusal::RunWaitsForDoubt { .. }
+            | Refusal::TooMany { .. }
+            | Refusal::AlreadyGlobal => StatusCode::CONFLICT,
             Refusal::NothingRunning | Refusal::DoubtTooFresh | Refusal::MovedOn { .. } => {
                 StatusCode::CONFLICT
             }

@@ -8,10 +8,10 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use planwright_domain::{
-    command::{PersonCommand, SessionCommand},
+    command::{LifeCommand, PersonCommand, SessionCommand},
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
 };
 use planwright_runtime::{inbound::Spoken, ports::journal::Answer};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,8 @@ use super::{
     envelope::Envelope,
     params::{InPath, Once},
     problem::{Problem, Problems},
-    who::Caller,
+    who::{Caller, decides},
+    work::InChat,
 };
 
 /// How many rows one answer lists.
@@ -71,23 +72,25 @@ pub struct Page {
     pub limit: Option<usize>,
 }
 
-/// The sessions, newest first.
+/// The caller's sessions, newest first.
 #[utoipa::path(get, path = "/api/sessions", responses((status = 200, body = [SessionRowDto]), Problems))]
 pub(crate) async fn list_sessions(
     State(app): State<Arc<App>>,
-    _: Caller,
+    caller: Caller,
 ) -> Result<Json<Vec<SessionRowDto>>, Problem> {
-    let rows = app.runtime.ports.journal.sessions(ROWS_MAX).await?;
+    let rows = app.runtime.sessions(&caller.person.id, ROWS_MAX).await?;
     Ok(Json(rows.into_iter().map(SessionRowDto::from).collect()))
 }
 
-/// The sessions that wait for a person, newest first.
+/// The sessions that wait for a person, newest first: the caller's own, and everyone's if the caller may decide.
 #[utoipa::path(get, path = "/api/approvals", responses((status = 200, body = [SessionRowDto]), Problems))]
 pub(crate) async fn list_approvals(
     State(app): State<Arc<App>>,
-    _: Caller,
+    caller: Caller,
 ) -> Result<Json<Vec<SessionRowDto>>, Problem> {
-    let rows = app.runtime.ports.journal.waiting(ROWS_MAX).await?;
+    let mut rows = app.runtime.ports.journal.waiting(ROWS_MAX).await?;
+    let all = decides(caller.person.standing);
+    rows.retain(|row| all || row.owner.as_ref() == Some(&caller.person.id));
     Ok(Json(rows.into_iter().map(SessionRowDto::from).collect()))
 }
 
@@ -114,7 +117,7 @@ pub(crate) async fn get_session(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<SessionDto>, Problem> {
-    let identity = caller.session(&id)?;
+    let identity = seen(&app, &caller, &id).await?;
     Ok(Json(app.runtime.status(&identity).await?.into()))
 }
 
@@ -141,11 +144,81 @@ pub(crate) async fn say_line(
     headers: HeaderMap,
     Body(line): Body<NewLine>,
 ) -> Result<Json<Value>, Problem> {
-    let identity = caller.session(&id)?;
-    let id = caller.command_id(&headers)?;
-    let spoken = Spoken { identity, person: caller.person, id, line: line.line };
+    let identity = seen(&app, &caller, &id).await?;
+    let transport = caller.own_chat();
+    Ok(Json(hear(&app, &caller, &headers, identity, transport, line.line).await?))
+}
+
+/// Does what a line says in this session, from this chat.
+pub(crate) async fn hear(
+    app: &App,
+    caller: &Caller,
+    headers: &HeaderMap,
+    identity: SessionIdentity,
+    transport: Transport,
+    line: String,
+) -> Result<Value, Problem> {
+    let (id, person) = (caller.command_id(headers)?, caller.person.clone());
+    let spoken = Spoken { identity, transport: Some(transport), person, id, line };
     let reply = app.runtime.hear(spoken).await?;
-    Ok(Json(serde_json::to_value(reply).unwrap_or_default()))
+    Ok(serde_json::to_value(reply).unwrap_or_default())
+}
+
+/// The session that the caller names, if they may see it.
+pub(crate) async fn seen(
+    app: &App,
+    caller: &Caller,
+    named: &str,
+) -> Result<SessionIdentity, Problem> {
+    let identity = caller.session(named)?;
+    if !app.runtime.sees(&caller.person, &identity).await? {
+        let words = format!("you have no session {identity}; /api/sessions lists yours");
+        return Err(Problem::new(StatusCode::NOT_FOUND, "no_such_session", words));
+    }
+    Ok(identity)
+}
+
+/// What a session is called, and whether it was put away.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionChange {
+    /// The title.
+    #[schema(min_length = 1, max_length = 200)]
+    pub title: Option<String>,
+    /// Whether it is put away.
+    pub archived: Option<bool>,
+}
+
+/// Names a session, puts it away, or brings it back.
+#[utoipa::path(patch, path = "/api/sessions/{id}", params(InPath, Once), request_body = SessionChange, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn change_session(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(change): Body<SessionChange>,
+) -> Result<Json<Accepted>, Problem> {
+    let command = match (change.title, change.archived) {
+        (Some(title), None) => LifeCommand::Rename { title },
+        (None, Some(true)) => LifeCommand::Archive,
+        (None, Some(false)) => LifeCommand::Restore,
+        (Some(_), Some(_)) | (None, None) => {
+            let words = "change one thing at a time: title, or archived";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_change", words));
+        }
+    };
+    ask(&app, &caller, &id, &headers, PersonCommand::Life(command)).await
+}
+
+/// Deletes a session: everything in it ends, what it remembers is forgotten, its key is never used again.
+#[utoipa::path(delete, path = "/api/sessions/{id}", params(InPath, Once), responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn delete_session(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Accepted>, Problem> {
+    ask(&app, &caller, &id, &headers, PersonCommand::Life(LifeCommand::Delete)).await
 }
 
 /// Ends what the agent is doing now.
@@ -178,7 +251,7 @@ pub(crate) async fn list_events(
     Path(id): Path<String>,
     query: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Vec<Envelope>>, Problem> {
-    let identity = caller.session(&id)?;
+    let identity = seen(&app, &caller, &id).await?;
     let Query(page) = query.map_err(bad_query)?;
     let limit = page.limit.unwrap_or(ROWS_MAX);
     if !(1..=ROWS_MAX).contains(&limit) {
@@ -217,7 +290,7 @@ pub(crate) async fn get_output(
     caller: Caller,
     Path((id, digest)): Path<(String, String)>,
 ) -> Result<Json<KeptOutput>, Problem> {
-    let identity = caller.session(&id)?;
+    let identity = seen(&app, &caller, &id).await?;
     let digest = Digest::parse(&digest).ok_or_else(|| {
         let words = "a digest is 64 hexadecimal digits";
         Problem::new(StatusCode::BAD_REQUEST, "bad_digest", words)
@@ -242,7 +315,7 @@ pub(crate) async fn ask(
     headers: &HeaderMap,
     command: PersonCommand,
 ) -> Result<Json<Accepted>, Problem> {
-    let identity = caller.session(id)?;
+    let identity = seen(app, caller, id).await?;
     let command_id: CommandId = caller.command_id(headers)?;
     let command = SessionCommand::Person(caller.person.clone(), command);
     match app.runtime.dispatch(&identity, command_id, command).await? {
@@ -262,35 +335,42 @@ pub struct Pointer {
     pub key: Option<String>,
 }
 
-/// The conversation that is active for the terminals of this installation.
-#[utoipa::path(get, path = "/api/pointers/terminal", responses((status = 200, body = Pointer), Problems))]
+/// The conversation that this chat of the caller talks to. One that is gone is repaired first.
+#[utoipa::path(get, path = "/api/pointers/{chat}", params(InChat), responses((status = 200, body = Pointer), Problems))]
 pub(crate) async fn get_pointer(
     State(app): State<Arc<App>>,
-    _: Caller,
+    caller: Caller,
+    Path(chat): Path<String>,
 ) -> Result<Json<Pointer>, Problem> {
-    let key = app.runtime.ports.journal.pointer(ChannelType::Cli, &terminal_chat()).await?;
-    Ok(Json(Pointer { key: key.map(|key| key.as_str().to_owned()) }))
+    let transport = caller.chat(&chat)?;
+    let identity = app.runtime.resolve(&caller.person.id, &transport).await?;
+    Ok(Json(Pointer { key: Some(identity.key.as_str().to_owned()) }))
 }
 
-/// Makes a conversation the active one for the terminals of this installation.
-#[utoipa::path(put, path = "/api/pointers/terminal", request_body = Pointer, responses((status = 204), Problems))]
+/// Lets this chat of the caller talk to another conversation of theirs, or to a new one.
+#[utoipa::path(put, path = "/api/pointers/{chat}", params(InChat), request_body = Pointer, responses((status = 204), Problems))]
 pub(crate) async fn move_pointer(
     State(app): State<Arc<App>>,
-    _: Caller,
+    caller: Caller,
+    Path(chat): Path<String>,
     Body(pointer): Body<Pointer>,
 ) -> Result<StatusCode, Problem> {
     let refused = |words: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_key", words);
     let key = pointer.key.ok_or_else(|| refused("name the key of a conversation".into()))?;
     let key = ConversationKey::legacy(&key).map_err(|error| refused(error.to_string()))?;
-    app.runtime.ports.journal.move_pointer(ChannelType::Cli, &terminal_chat(), &key).await?;
+    let transport = caller.chat(&chat)?;
+    app.runtime.bind(&caller.person, &transport, &key).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// The chat that every terminal of an installation shares.
 #[must_use]
-pub fn terminal_chat() -> TransportChatId {
-    TransportChatId("terminal".into())
+pub fn terminal_chat() -> Transport {
+    Transport::new(ChannelType::Cli, TERMINAL)
 }
+
+/// The name of the chat that every terminal of an installation shares.
+pub(crate) const TERMINAL: &str = "terminal";
 
 /// Where a session stands, in the form that a terminal draws.
 #[utoipa::path(get, path = "/api/sessions/{id}/status", params(InPath), responses((status = 200, body = Object), Problems))]
@@ -299,6 +379,6 @@ pub(crate) async fn get_status(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let view = app.runtime.status(&caller.session(&id)?).await?;
+    let view = app.runtime.status(&seen(&app, &caller, &id).await?).await?;
     Ok(Json(serde_json::to_value(view).unwrap_or_default()))
 }

@@ -38,7 +38,7 @@ use super::{
     envelope::Envelope,
     params::InPath,
     problem::{Problem, Problems},
-    sessions::bad_query,
+    sessions::{bad_query, seen},
     who::Caller,
 };
 
@@ -80,7 +80,7 @@ pub(crate) async fn stream_events(
     headers: HeaderMap,
     query: Result<Query<From>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Response, Problem> {
-    let identity = caller.session(&id)?;
+    let identity = seen(&app, &caller, &id).await?;
     let Query(from) = query.map_err(bad_query)?;
     let last =
         headers.get("last-event-id").and_then(|value| value.to_str().ok()?.trim().parse().ok());
@@ -98,7 +98,7 @@ pub(crate) async fn open_socket(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let Query(socket) = query.map_err(bad_query)?;
-    let identity = caller.session(&socket.session_id)?;
+    let identity = seen(&app, &caller, &socket.session_id).await?;
     let upgrade = upgrade.map_err(|_| {
         Problem::new(
             StatusCode::UPGRADE_REQUIRED,

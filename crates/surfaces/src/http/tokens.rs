@@ -12,7 +12,7 @@ use planwright_domain::{
     actor::{PersonId, Standing},
     digest::Digest,
 };
-use planwright_runtime::ports::access::Grant;
+use planwright_runtime::ports::access::{Grant, OWNER};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -30,6 +30,9 @@ const LOGIN_MICROS: i64 = 12 * 3_600 * 1_000_000;
 /// How long a terminal may decide.
 const DECIDING_MICROS: i64 = 15 * 60 * 1_000_000;
 
+/// The longest name of a person.
+const PERSON_BYTES_MAX: usize = 80;
+
 /// A login.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +49,13 @@ pub struct TokenWish {
     pub name: String,
     /// The passphrase: with it the token may decide, for a quarter of an hour.
     pub passphrase: String,
+    /// Who the bearer is; the owner of the installation, if nobody is named. Sessions belong to who opens them.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 80)]
+    pub person: Option<String>,
+    /// Whether the bearer may only speak; the token then lasts until it is taken back.
+    #[serde(default)]
+    pub speaks_only: bool,
 }
 
 /// A token, told once.
@@ -82,7 +92,10 @@ pub(crate) async fn login(
     State(app): State<Arc<App>>,
     Body(login): Body<Login>,
 ) -> Result<Response, Problem> {
-    let (secret, _) = unlocked(&app, &login.passphrase, "browser", LOGIN_MICROS).await?;
+    let (secret, _) = {
+        let (standing, micros) = (Standing::Decides, Some(LOGIN_MICROS));
+        unlocked(&app, &login.passphrase, "browser", OWNER, standing, micros).await?
+    };
     let secure = if app.settings.secure_cookies { "; Secure" } else { "" };
     let cookie = format!(
         "{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={}{secure}",
@@ -102,7 +115,18 @@ pub(crate) async fn give_token(
     State(app): State<Arc<App>>,
     Body(wish): Body<TokenWish>,
 ) -> Result<(StatusCode, Json<TokenGiven>), Problem> {
-    let (token, grant) = unlocked(&app, &wish.passphrase, &wish.name, DECIDING_MICROS).await?;
+    let person = wish.person.as_deref().unwrap_or(OWNER);
+    if !(1..=PERSON_BYTES_MAX).contains(&person.len()) {
+        let words = format!("a person has a name of 1 to {PERSON_BYTES_MAX} bytes");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_person", words));
+    }
+    let (standing, micros) = if wish.speaks_only {
+        (Standing::Speaks, None)
+    } else {
+        (Standing::Decides, Some(DECIDING_MICROS))
+    };
+    let (token, grant) =
+        unlocked(&app, &wish.passphrase, &wish.name, person, standing, micros).await?;
     Ok((
         StatusCode::CREATED,
         Json(TokenGiven { id: grant.id, token, expires: grant.expires.map(time) }),
@@ -172,7 +196,9 @@ async fn unlocked(
     app: &App,
     passphrase: &str,
     name: &str,
-    micros: i64,
+    person: &str,
+    standing: Standing,
+    micros: Option<i64>,
 ) -> Result<(String, Grant), Problem> {
     app.limits.login()?;
     if !app.access.is_passphrase(passphrase).await? {
@@ -186,10 +212,10 @@ async fn unlocked(
     let grant = Grant {
         id: Uuid::now_v7(),
         name: name.chars().take(80).collect(),
-        person: PersonId("owner".into()),
-        standing: Standing::Decides,
+        person: PersonId(person.into()),
+        standing,
         created: now,
-        expires: Some(now.plus_micros(micros)),
+        expires: micros.map(|micros| now.plus_micros(micros)),
     };
     let secret = new_secret();
     app.access.keep(grant.clone(), Digest::of(secret.as_bytes())).await?;

@@ -13,11 +13,15 @@ use planwright_domain::{
     actor::{Person, Standing, Surface},
     digest::Digest,
     id::CommandId,
-    identity::{ChannelType, ConversationKey, SessionIdentity},
+    identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
 };
 use uuid::Uuid;
 
-use super::{App, HttpSettings, problem::Problem};
+use super::{
+    App, HttpSettings,
+    problem::Problem,
+    sessions::{TERMINAL, terminal_chat},
+};
 
 /// The cookie that a browser gets at login.
 pub(crate) const COOKIE: &str = "planwright";
@@ -26,6 +30,8 @@ pub(crate) const COOKIE: &str = "planwright";
 pub const SURFACE: &str = "planwright-surface";
 /// The longest name of a surface.
 const SURFACE_BYTES_MAX: usize = 120;
+/// The longest name of a chat.
+const CHAT_BYTES_MAX: usize = 120;
 /// The longest `Idempotency-Key`.
 const KEY_BYTES_MAX: usize = 200;
 
@@ -68,6 +74,8 @@ pub struct Caller {
     pub grant: Uuid,
     /// What they ask for, as method and path.
     pub asks: String,
+    /// Whether they are a terminal that names itself.
+    pub is_terminal: bool,
 }
 
 impl Caller {
@@ -79,6 +87,27 @@ impl Caller {
         }
         let key = ConversationKey::new(named).map_err(|error| refused(error.to_string()))?;
         Ok(SessionIdentity::new(self.channel, key))
+    }
+
+    /// A chat of the caller, by its name: one of their channel, or the terminals of the installation.
+    pub fn chat(&self, named: &str) -> Result<Transport, Problem> {
+        if named == TERMINAL {
+            return Ok(terminal_chat());
+        }
+        let fits = (1..=CHAT_BYTES_MAX).contains(&named.len());
+        let words = format!("a chat has a name of 1 to {CHAT_BYTES_MAX} bytes");
+        let refused = || Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_chat", words);
+        fits.then(|| Transport::new(self.channel, named)).ok_or_else(refused)
+    }
+
+    /// The chat that the caller is: a terminal that names itself, or whoever holds this token.
+    #[must_use]
+    pub fn own_chat(&self) -> Transport {
+        if self.is_terminal {
+            terminal_chat()
+        } else {
+            Transport::new(self.channel, &self.grant.to_string())
+        }
     }
 
     /// The id of a command: the same `Idempotency-Key` from the same caller at the same path names the
@@ -142,10 +171,11 @@ async fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller
     }
     let named = headers.get(SURFACE).and_then(|value| value.to_str().ok());
     let named = named.filter(|name| channel == ChannelType::Api && name.len() <= SURFACE_BYTES_MAX);
+    let is_terminal = named.is_some();
     let surface = named.map_or_else(|| format!("{} {}", channel.name(), grant.id), str::to_owned);
     let surface = Surface(surface);
     let person = Person { id: grant.person, surface, standing: grant.standing };
-    Ok(Caller { person, channel, grant: grant.id, asks })
+    Ok(Caller { person, channel, grant: grant.id, asks, is_terminal })
 }
 
 /// The secret in our cookie.

@@ -195,11 +195,18 @@ impl Generator {
     fn step(&mut self, rng: &mut Rng, session: &Session) -> (&'static str, SessionCommand) {
         let system = |command| ("step", SessionCommand::System(command));
         match next(session) {
-            Next::Nothing | Next::WaitForPerson(_) => self.person(rng, session),
+            Next::Nothing | Next::WaitForPerson(_) | Next::AwaitSlot { .. } => {
+                self.person(rng, session)
+            }
             Next::StartTurn(queued) => {
                 let named = profile_of(session, queued);
                 let profile = named.map(|_| coder()).filter(|_| rng.u8(..) < 250);
-                system(SystemCommand::StartTurn { turn: fresh(rng).into(), queued, profile })
+                system(SystemCommand::StartTurn {
+                    turn: fresh(rng).into(),
+                    queued,
+                    profile,
+                    recalled: Default::default(),
+                })
             }
             Next::CallModel { turn, round, attempt, .. } => {
                 self.asked.push((turn, round, attempt));
@@ -226,8 +233,11 @@ impl Generator {
                 },
             }),
             Next::UsePlanTool { turn, call } => {
-                let given =
-                    Given { fresh: fresh(rng).into(), profiles: ["coder".to_owned()].into() };
+                let given = Given {
+                    fresh: fresh(rng).into(),
+                    profiles: ["coder".to_owned()].into(),
+                    memory: None,
+                };
                 let command = ModelCommand::UsePlanTool { call, given };
                 let requested = session
                     .turn

@@ -54,7 +54,10 @@ impl Watcher {
                         ..
                     }
             ),
-            SessionEvent::MessageQueued { .. }
+            SessionEvent::Auto(_)
+            | SessionEvent::Memory(_)
+            | SessionEvent::Life(_)
+            | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
             | SessionEvent::Logged { .. } => false,
@@ -100,6 +103,9 @@ impl Watcher {
                 }
                 SessionEvent::Turn(_)
                 | SessionEvent::Plan(_)
+                | SessionEvent::Auto(_)
+                | SessionEvent::Memory(_)
+                | SessionEvent::Life(_)
                 | SessionEvent::MessageQueued { .. }
                 | SessionEvent::CauseWithdrawn { .. }
                 | SessionEvent::ViewReset { .. }
@@ -276,6 +282,9 @@ impl Watcher {
             }
             SessionEvent::Plan(_)
             | SessionEvent::Turn(_)
+            | SessionEvent::Auto(_)
+            | SessionEvent::Memory(_)
+            | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }

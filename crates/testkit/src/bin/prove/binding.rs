@@ -18,7 +18,7 @@ use planwright_domain::{
     identity::SessionIdentity,
     plan::Strategy,
 };
-use planwright_runtime::ports::journal::Journal;
+use planwright_runtime::ports::memory::Store;
 
 use crate::{
     on_threads,
@@ -106,7 +106,7 @@ async fn goes_on(staged: &Staged<'_>) {
 
 /// A plan that was approved and is held.
 async fn template(
-    journal: Arc<dyn Journal>,
+    journal: Arc<dyn Store>,
     identity: &SessionIdentity,
     strategy: Strategy,
 ) -> anyhow::Result<()> {

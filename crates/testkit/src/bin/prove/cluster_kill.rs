@@ -133,7 +133,7 @@ async fn all(seed: u64, kills: usize, cuts: usize, engines: usize) -> anyhow::Re
     let journal = PostgresJournal::open(&cluster.postgres.address()).await?;
     let sessions: Vec<_> = (0..PEOPLE).map(Load::session).collect();
     let verdict = judge(&journal, &cluster.ledger(), &sessions, &acknowledged).await?;
-    let parked = journal.sessions(100).await?.into_iter().filter(|row| row.parked.is_some());
+    let parked = journal.sessions(None, 100).await?.into_iter().filter(|row| row.parked.is_some());
     complaints.extend(parked.map(|row| format!("{} is parked: {:?}", row.identity, row.parked)));
 
     for (blow, count) in &counted {

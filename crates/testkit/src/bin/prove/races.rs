@@ -27,7 +27,8 @@ use planwright_domain::{
 use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
 use planwright_runtime::{
     ports::{
-        journal::{Answer, Journal, Recorded},
+        journal::{Answer, Recorded},
+        memory::Store,
         toolbox::Toolbox,
     },
     runtime::{Runtime, fresh_id},
@@ -132,7 +133,7 @@ enum Place {
 }
 
 /// As the two who meet have it: the same on one machine, one each on two nodes.
-type Journals = [Arc<dyn Journal>; 2];
+type Journals = [Arc<dyn Store>; 2];
 
 impl Place {
     fn sqlite() -> anyhow::Result<Self> {
@@ -153,7 +154,7 @@ impl Place {
     async fn open(&self) -> anyhow::Result<Journals> {
         Ok(match self {
             Self::Sqlite(home) => {
-                let journal: Arc<dyn Journal> =
+                let journal: Arc<dyn Store> =
                     Arc::new(SqliteJournal::open(&home.path().join("journal.sqlite"))?);
                 [journal.clone(), journal]
             }
@@ -354,7 +355,7 @@ struct After {
 
 /// Goes on as a process does that has just started, and as people do who had no answer.
 async fn after(
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn Store>,
     race: Race,
     identity: &SessionIdentity,
     given: &Given,
@@ -447,6 +448,9 @@ impl Seen {
                 Ok(())
             }
             SessionEvent::Turn(_)
+            | SessionEvent::Auto(_)
+            | SessionEvent::Memory(_)
+            | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::Logged { .. } => Ok(()),

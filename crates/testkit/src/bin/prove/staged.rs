@@ -31,7 +31,7 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     ports::{
-        journal::Journal,
+        memory::Store,
         model::{
             Message, Model, ModelAnswer, ModelRequest, OnPreview, Profiles, WireCall,
             default_profiles,
@@ -49,7 +49,7 @@ pub(crate) fn document(tool: &str) -> String {
 }
 
 /// A runtime over this journal, with these tools and the planner. Nobody wakes anybody: the proof acts itself.
-pub(crate) fn runtime(journal: Arc<dyn Journal>, toolbox: Arc<dyn Toolbox>) -> Runtime {
+pub(crate) fn runtime(journal: Arc<dyn Store>, toolbox: Arc<dyn Toolbox>) -> Runtime {
     let model: Arc<dyn Model> = Arc::new(Planner);
     let profiles = default_profiles(&model);
     runtime_with(journal, toolbox, model, profiles)
@@ -57,13 +57,14 @@ pub(crate) fn runtime(journal: Arc<dyn Journal>, toolbox: Arc<dyn Toolbox>) -> R
 
 /// The same, with a model and profiles of its own.
 pub(crate) fn runtime_with(
-    journal: Arc<dyn Journal>,
+    journal: Arc<dyn Store>,
     toolbox: Arc<dyn Toolbox>,
     model: Arc<dyn Model>,
     profiles: Profiles,
 ) -> Runtime {
     let ports = Ports {
-        journal,
+        journal: journal.clone(),
+        memory: journal,
         lane: Arc::new(ByHand),
         broadcast: Arc::new(InProcessBroadcast::default()),
         profiles,
@@ -71,6 +72,7 @@ pub(crate) fn runtime_with(
         toolbox,
         clock: Arc::new(SystemClock),
         policy: Arc::default(),
+        session_label: false,
     };
     Runtime::new(ports, Settings::default())
 }

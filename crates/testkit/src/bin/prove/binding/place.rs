@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use fastrand::Rng;
 use planwright_domain::{identity::SessionIdentity, plan::Strategy};
 use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
-use planwright_runtime::ports::journal::Journal;
+use planwright_runtime::ports::memory::Store;
 use planwright_testkit::servers::Postgres;
 use serde_json::Value;
 use tokio_postgres::NoTls;
@@ -47,7 +47,7 @@ pub(super) trait Place {
         &mut self,
         template: usize,
         change: Option<&Change>,
-    ) -> anyhow::Result<(Arc<dyn Journal>, SessionIdentity)>;
+    ) -> anyhow::Result<(Arc<dyn Store>, SessionIdentity)>;
 }
 
 /// One file for each template, and one for the case.
@@ -101,7 +101,7 @@ impl Place for SqlitePlace {
         &mut self,
         template: usize,
         change: Option<&Change>,
-    ) -> anyhow::Result<(Arc<dyn Journal>, SessionIdentity)> {
+    ) -> anyhow::Result<(Arc<dyn Store>, SessionIdentity)> {
         let file = self.home.path().join("case.sqlite");
         for beside in ["", "-wal", "-shm"] {
             let _ = fs::remove_file(self.home.path().join(format!("case.sqlite{beside}")));
@@ -124,7 +124,7 @@ pub(super) struct PostgresPlace {
     server: Postgres,
     client: tokio_postgres::Client,
     events: BTreeMap<(usize, &'static str), Value>,
-    journal: Arc<dyn Journal>,
+    journal: Arc<dyn Store>,
     used: BTreeSet<usize>,
     last: usize,
 }
@@ -132,7 +132,7 @@ pub(super) struct PostgresPlace {
 impl PostgresPlace {
     pub(super) async fn new() -> anyhow::Result<Self> {
         let server = Postgres::start();
-        let journal: Arc<dyn Journal> = Arc::new(PostgresJournal::open(&server.address()).await?);
+        let journal: Arc<dyn Store> = Arc::new(PostgresJournal::open(&server.address()).await?);
         let (client, connection) = tokio_postgres::connect(&server.address(), NoTls).await?;
         tokio::spawn(connection);
         for at in 0..SESSIONS {
@@ -197,7 +197,7 @@ impl Place for PostgresPlace {
         &mut self,
         template: usize,
         change: Option<&Change>,
-    ) -> anyhow::Result<(Arc<dyn Journal>, SessionIdentity)> {
+    ) -> anyhow::Result<(Arc<dyn Store>, SessionIdentity)> {
         if !self.used.insert(template) {
             self.put_back().await?;
             self.used.insert(template);

@@ -62,7 +62,8 @@ pub(super) async fn hidden(rng: &mut Rng, plans: u64) -> anyhow::Result<Vec<Stri
             .ask(PersonCommand::EditPlan { base: None, markdown: markdown.clone(), fresh })
             .await?;
         let (person, line) = (ada(), "/plan show".to_owned());
-        let spoken = Spoken { identity: identity.clone(), person, id: fresh_id(), line };
+        let spoken =
+            Spoken { identity: identity.clone(), transport: None, person, id: fresh_id(), line };
         let Reply::Revision(view) = runtime.hear(spoken).await? else {
             anyhow::bail!("no revision is shown");
         };

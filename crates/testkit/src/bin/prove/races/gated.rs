@@ -4,15 +4,22 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use planwright_domain::{
+    actor::PersonId,
     digest::Digest,
     effect::Aim,
-    id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, TransportChatId},
+    id::{CommandId, MemoryId, Seq},
+    identity::{ChannelType, SessionIdentity},
+    memory::{Chain, Item, rank::Candidates},
+    owner::Owner,
+    refusal::Refusal,
     session::Session,
     time::Time,
 };
 use planwright_runtime::ports::{
-    journal::{Answer, BackedOff, Decide, DueRow, Journal, JournalError, Recorded, SessionRow},
+    journal::{
+        Answer, BackedOff, Decide, DecideOwner, DueRow, Journal, JournalError, Recorded, SessionRow,
+    },
+    memory::{Memory, Store},
     toolbox::{Ran, Tool, ToolRun, Toolbox},
 };
 
@@ -38,7 +45,7 @@ pub(crate) struct Gated<T: ?Sized> {
 }
 
 #[async_trait]
-impl Journal for Gated<dyn Journal> {
+impl Journal for Gated<dyn Store> {
     async fn append(
         &self,
         identity: &SessionIdentity,
@@ -105,29 +112,71 @@ impl Journal for Gated<dyn Journal> {
         self.inner.unpark(identity, now).await
     }
 
-    async fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
-        self.inner.sessions(limit).await
+    async fn sessions(
+        &self,
+        owner: Option<&PersonId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.inner.sessions(owner, limit).await
     }
 
     async fn waiting(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
         self.inner.waiting(limit).await
     }
 
-    async fn pointer(
-        &self,
-        channel: ChannelType,
-        chat: &TransportChatId,
-    ) -> Result<Option<ConversationKey>, JournalError> {
-        self.inner.pointer(channel, chat).await
+    async fn planning(&self) -> Result<u64, JournalError> {
+        self.inner.planning().await
     }
 
-    async fn move_pointer(
+    async fn newest(
         &self,
+        owner: &PersonId,
         channel: ChannelType,
-        chat: &TransportChatId,
-        key: &ConversationKey,
-    ) -> Result<(), JournalError> {
-        self.inner.move_pointer(channel, chat, key).await
+    ) -> Result<Option<SessionIdentity>, JournalError> {
+        self.inner.newest(owner, channel).await
+    }
+
+    async fn owner(&self, owner: &PersonId) -> Result<Owner, JournalError> {
+        self.gate.reach(Point::Asks);
+        self.inner.owner(owner).await
+    }
+
+    async fn append_owner(
+        &self,
+        owner: &PersonId,
+        at: Time,
+        decide: DecideOwner,
+    ) -> Result<Result<Owner, Refusal>, JournalError> {
+        self.gate.reach(Point::Asks);
+        let answer = self.inner.append_owner(owner, at, decide).await;
+        self.gate.reach(Point::Stored);
+        answer
+    }
+}
+
+#[async_trait]
+impl Memory for Gated<dyn Store> {
+    async fn candidates(
+        &self,
+        chain: &Chain,
+        words: &[String],
+        limit: usize,
+    ) -> Result<Vec<Candidates>, JournalError> {
+        self.gate.reach(Point::Asks);
+        self.inner.candidates(chain, words, limit).await
+    }
+
+    async fn items(&self, chain: &Chain, limit: usize) -> Result<Vec<Candidates>, JournalError> {
+        self.inner.items(chain, limit).await
+    }
+
+    async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError> {
+        self.gate.reach(Point::Asks);
+        self.inner.item(chain, id).await
+    }
+
+    async fn of_session(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
+        self.inner.of_session(chain, limit).await
     }
 }
 

@@ -1,0 +1,269 @@
+//! What belongs to a person and to no session: which conversation each of their chats talks to, and what they
+//! made known everywhere.
+//!
+//! It is a stream of its own. No decision spans it and a session: a pointer to a conversation that is gone is
+//! repaired when it is resolved.
+//!
+//! Must always hold:
+//! - `pointer-repaired`: a chat always resolves to a conversation of its own owner that is there, or to a new one.
+//! - `promotion-only-global`: nothing is known everywhere but what a person promoted, by its text.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    actor::PersonId,
+    id::{MemoryId, Seq},
+    identity::{ConversationKey, SessionIdentity, Transport},
+    limits,
+    memory::{Item, Provenance, Scope},
+    refusal::Refusal,
+    session::{CorruptJournal, Life, Session},
+};
+
+/// The version of the fold. A snapshot of another version is discarded.
+pub const OWNER_FOLD_VERSION: u32 = 1;
+
+/// One owner, folded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Who.
+    pub id: PersonId,
+    /// How many events there are.
+    pub version: Seq,
+    /// The active pointers.
+    #[serde(with = "rows")]
+    pub pointers: BTreeMap<Transport, ConversationKey>,
+    /// What is known everywhere, by the id it has there.
+    pub promoted: BTreeSet<MemoryId>,
+}
+
+/// What happened to what belongs to an owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnerEvent {
+    /// A chat talks to this conversation from now on.
+    PointerMoved {
+        /// The chat.
+        transport: Transport,
+        /// The conversation.
+        key: ConversationKey,
+        /// Why.
+        why: Moved,
+    },
+    /// A chat talks to nothing any more.
+    PointerDropped {
+        /// The chat.
+        transport: Transport,
+    },
+    /// A person made something known everywhere.
+    MemoryPromoted {
+        /// What, as it is known there.
+        item: Box<Item>,
+    },
+    /// Something is no longer known everywhere.
+    MemoryForgotten {
+        /// What.
+        id: MemoryId,
+    },
+}
+
+/// Why a pointer moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moved {
+    /// A person asked for it.
+    Asked,
+    /// What it pointed to was not there.
+    Repaired,
+}
+
+/// What can be asked of what belongs to an owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OwnerCommand {
+    /// Let a chat talk to a conversation.
+    Bind {
+        /// The chat.
+        transport: Transport,
+        /// The conversation.
+        key: ConversationKey,
+        /// Why.
+        why: Moved,
+    },
+    /// Let a chat talk to nothing.
+    Unbind {
+        /// The chat.
+        transport: Transport,
+    },
+    /// Make something known everywhere. The text is what the person read.
+    Promote {
+        /// What, as its session has it.
+        item: Box<Item>,
+        /// What the person read.
+        text: String,
+        /// The id it will have.
+        id: MemoryId,
+    },
+    /// Bring in something from before there were scopes.
+    Import {
+        /// What.
+        item: Box<Item>,
+    },
+    /// Let something be known everywhere no more.
+    Forget {
+        /// What.
+        id: MemoryId,
+    },
+}
+
+impl Owner {
+    /// An owner to whom nothing has happened.
+    #[must_use]
+    pub fn new(id: PersonId) -> Self {
+        Self { id, version: Seq(0), pointers: BTreeMap::new(), promoted: BTreeSet::new() }
+    }
+
+    /// Applies a fact.
+    pub fn evolve(mut self, event: &OwnerEvent) -> Result<Self, CorruptJournal> {
+        self.version = self.version.following();
+        match event {
+            OwnerEvent::PointerMoved { transport, key, .. } => {
+                self.pointers.insert(transport.clone(), key.clone());
+            }
+            OwnerEvent::PointerDropped { transport } => {
+                self.pointers.remove(transport);
+            }
+            OwnerEvent::MemoryPromoted { item } => {
+                self.promoted.insert(item.id);
+            }
+            OwnerEvent::MemoryForgotten { id } => {
+                if !self.promoted.remove(id) {
+                    let what = "something forgotten that was not known";
+                    return Err(CorruptJournal::new(self.version, what));
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// The state after these events.
+    pub fn fold(&self, events: &[OwnerEvent]) -> Result<Self, CorruptJournal> {
+        events.iter().try_fold(self.clone(), Self::evolve)
+    }
+}
+
+/// Decides one command: events, or a refusal in words. Pure. What is the case already has no events.
+pub fn decide(owner: &Owner, command: &OwnerCommand) -> Result<Vec<OwnerEvent>, Refusal> {
+    Ok(match command {
+        OwnerCommand::Bind { transport, key, why } => {
+            if owner.pointers.get(transport) == Some(key) {
+                return Ok(Vec::new());
+            }
+            let full = owner.pointers.len() >= limits::POINTERS_MAX;
+            if full && !owner.pointers.contains_key(transport) {
+                return Err(Refusal::TooMany { what: "chats".into(), limit: limits::POINTERS_MAX });
+            }
+            let (transport, key) = (transport.clone(), key.clone());
+            vec![OwnerEvent::PointerMoved { transport, key, why: *why }]
+        }
+        OwnerCommand::Unbind { transport } if owner.pointers.contains_key(transport) => {
+            vec![OwnerEvent::PointerDropped { transport: transport.clone() }]
+        }
+        OwnerCommand::Unbind { .. } => Vec::new(),
+        OwnerCommand::Promote { item, text, id } => {
+            let from = item.scope.session().ok_or(Refusal::AlreadyGlobal)?.clone();
+            if item.text != *text {
+                return Err(Refusal::OtherText);
+            }
+            if owner.promoted.contains(id) {
+                return Ok(Vec::new());
+            }
+            known_everywhere(owner)?;
+            let provenance = Provenance::Promoted { by: owner.id.clone(), from, item: item.id };
+            let item = Item { id: *id, scope: Scope::Global, provenance, ..(**item).clone() };
+            vec![OwnerEvent::MemoryPromoted { item: Box::new(item) }]
+        }
+        OwnerCommand::Import { item } => {
+            if owner.promoted.contains(&item.id) {
+                return Ok(Vec::new());
+            }
+            known_everywhere(owner)?;
+            let provenance = Provenance::Legacy;
+            let item = Item { scope: Scope::Global, provenance, ..(**item).clone() };
+            vec![OwnerEvent::MemoryPromoted { item: Box::new(item) }]
+        }
+        OwnerCommand::Forget { id } if owner.promoted.contains(id) => {
+            vec![OwnerEvent::MemoryForgotten { id: *id }]
+        }
+        OwnerCommand::Forget { .. } => {
+            return Err(Refusal::NotThere { what: "such memory".into() });
+        }
+    })
+}
+
+fn known_everywhere(owner: &Owner) -> Result<(), Refusal> {
+    let limit = limits::GLOBAL_MEMORY_MAX;
+    if owner.promoted.len() < limit {
+        Ok(())
+    } else {
+        Err(Refusal::TooMany { what: "things known everywhere".into(), limit })
+    }
+}
+
+/// What a pointer comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolution {
+    /// The conversation that it names.
+    Stands(ConversationKey),
+    /// Another one, to which it must be moved first.
+    Repair(ConversationKey),
+}
+
+/// The conversation that a chat talks to: the one that its pointer names if it is there and belongs to the
+/// owner, else the owner's newest in that channel, else the fresh one.
+#[must_use]
+pub fn resolve(
+    owner: &PersonId,
+    named: Option<(&ConversationKey, &Session)>,
+    newest: Option<&SessionIdentity>,
+    fresh: ConversationKey,
+) -> Resolution {
+    if let Some((key, session)) = named
+        && is_reachable(owner, session)
+    {
+        return Resolution::Stands(key.clone());
+    }
+    Resolution::Repair(newest.map_or(fresh, |newest| newest.key.clone()))
+}
+
+/// Whether a conversation is there for this owner: nothing was said in it yet, or it is theirs and not deleted.
+#[must_use]
+pub fn is_reachable(owner: &PersonId, session: &Session) -> bool {
+    if session.version == Seq(0) {
+        return session.identity.key.may_be_new();
+    }
+    session.life != Life::Deleted && session.owner.as_ref().is_none_or(|of| of == owner)
+}
+
+/// Maps whose keys are no texts are written as rows.
+mod rows {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use crate::identity::{ConversationKey, Transport};
+
+    pub(super) fn serialize<S: Serializer>(
+        map: &BTreeMap<Transport, ConversationKey>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        map.iter().collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<Transport, ConversationKey>, D::Error> {
+        Ok(Vec::<(Transport, ConversationKey)>::deserialize(deserializer)?.into_iter().collect())
+    }
+}

@@ -1,0 +1,266 @@
+//! Seed 002: sessions that never mix, and the memory tools inside a turn.
+
+use planwright_domain::{
+    actor::{Person, PersonId, Standing},
+    autonomy::budget::Budget,
+    command::{
+        AutoCommand, Given, LifeCommand, ModelCommand, PersonCommand, SessionCommand, Target,
+    },
+    identity::SessionIdentity,
+    memory::{Item, ItemKind, MemoryCommand, MemoryEvent, Provenance, Scope},
+    next::{Next, next},
+    session::{Life, Session, SessionEvent, may_see},
+    time::Time,
+};
+use uuid::Uuid;
+
+use crate::given::{World, a_session, ada, ready, tool};
+
+fn bea() -> Person {
+    Person::new("bea", "web", Standing::Speaks)
+}
+
+fn life(command: LifeCommand) -> PersonCommand {
+    PersonCommand::Life(command)
+}
+
+fn saved(events: &[SessionEvent]) -> Vec<Item> {
+    let item = |event: &SessionEvent| match event {
+        SessionEvent::Memory(MemoryEvent::Saved { item }) => Some((**item).clone()),
+        _ => None,
+    };
+    events.iter().filter_map(item).collect()
+}
+
+/// A turn of a run, of a goal or of one task alone.
+fn a_run(of_goal: bool) -> World {
+    let (goal, task) = (Uuid::from_u128(70).into(), Uuid::from_u128(80).into());
+    let mut world = a_session();
+    if of_goal {
+        let title = "the goal".into();
+        world = world.does(PersonCommand::Auto(AutoCommand::AddGoal { goal, title }));
+    }
+    let (of, title) = (of_goal.then_some(goal), "the task".into());
+    let world = world.does(PersonCommand::Auto(AutoCommand::AddTask { task, goal: of, title }));
+    let (run, budget, drafts) = (Uuid::from_u128(90).into(), Budget::default(), false);
+    let target = Target::Task(task);
+    world.does(PersonCommand::Auto(AutoCommand::On { run, target, budget, drafts })).turn_starts()
+}
+
+#[test]
+fn a_session_belongs_to_who_spoke_in_it_first_and_nobody_else_speaks_in_it() {
+    let mut world = a_session().says("mine");
+    assert_eq!(world.session.owner, Some(PersonId("ada".into())));
+    for command in [
+        PersonCommand::Say { text: "mine too?".into() },
+        PersonCommand::Reset,
+        PersonCommand::Stop,
+        life(LifeCommand::Delete),
+        crate::given::start_plan(Uuid::from_u128(3).into(), Default::default()),
+    ] {
+        let refused = world.ask(SessionCommand::Person(bea(), command)).unwrap_err();
+        assert_eq!(refused.kind(), "not_yours");
+    }
+    assert!(may_see(&world.session, &ada()) && !may_see(&world.session, &bea()));
+}
+
+#[test]
+fn plan_work_alone_makes_an_owner_too() {
+    let world = a_session().plan_on();
+    assert_eq!(world.session.owner, Some(PersonId("ada".into())));
+}
+
+#[test]
+fn who_may_decide_reviews_and_decides_in_the_sessions_of_others() {
+    let mut world = ready();
+    let reviewer = Person::new("cara", "web", Standing::Decides);
+    assert!(may_see(&world.session, &reviewer));
+    let shown = PersonCommand::RecordShown { digest: world.digest() };
+    world.ask(SessionCommand::Person(reviewer.clone(), shown)).unwrap();
+    let reject = world.reject_command(world.digest());
+    world.ask(SessionCommand::Person(reviewer.clone(), reject)).unwrap();
+    assert_eq!(world.status(), "rejected");
+    let say = PersonCommand::Say { text: "and now?".into() };
+    let refused = world.ask(SessionCommand::Person(reviewer, say)).unwrap_err();
+    assert_eq!(refused.kind(), "not_yours");
+}
+
+#[test]
+fn a_session_is_named_by_its_first_words_until_someone_names_it() {
+    let world = a_session().says("\n  move the photos to the new server, please\nsoon");
+    assert_eq!(world.session.title, "move the photos to the new server, please");
+    let world = world.does(life(LifeCommand::Rename { title: " Photos ".into() })).says("and more");
+    assert_eq!(world.session.title, "Photos");
+    let refused =
+        world.clone().person(life(LifeCommand::Rename { title: " ".into() })).unwrap_err();
+    assert_eq!(refused.kind(), "empty_message");
+}
+
+#[test]
+fn what_is_said_in_an_archived_session_brings_it_back() {
+    let world = a_session().says("hello").does(life(LifeCommand::Archive));
+    assert_eq!(world.session.life, Life::Archived);
+    let world = world.says("still there?");
+    assert_eq!(world.session.life, Life::Open);
+    let restored = world.does(life(LifeCommand::Archive)).does(life(LifeCommand::Restore));
+    assert_eq!(restored.session.life, Life::Open);
+    let mut running = a_run(false);
+    assert_eq!(running.person(life(LifeCommand::Archive)).unwrap_err().kind(), "runs_go_on");
+}
+
+#[test]
+fn a_deleted_session_ends_everything_and_is_never_made_again() {
+    let mut world = ready().says("one more").does(life(LifeCommand::Delete));
+    assert_eq!((world.session.life, world.status().as_str()), (Life::Deleted, "cancelled"));
+    assert!(world.session.queue.is_empty());
+    assert_eq!(next(&world.session), Next::Nothing);
+    for command in [
+        PersonCommand::Say { text: "again".into() },
+        life(LifeCommand::Restore),
+        crate::given::start_plan(Uuid::from_u128(3).into(), Default::default()),
+    ] {
+        assert_eq!(world.person(command).unwrap_err().kind(), "session_deleted");
+    }
+}
+
+#[test]
+fn a_late_result_of_a_deleted_session_is_recorded_and_moves_nothing() {
+    let world = a_session()
+        .says("read it")
+        .turn_starts()
+        .answers("", vec![crate::given::read("a.txt")])
+        .calls_start()
+        .does(life(LifeCommand::Delete));
+    let world = world.calls_give(&crate::given::done("late"));
+    assert_eq!(world.events.last().map(SessionEvent::kind), Some("call_finished"));
+    assert_eq!(next(&world.session), Next::Nothing);
+}
+
+#[test]
+fn plan_mode_in_one_session_leaves_the_same_key_of_another_channel_alone() {
+    let on = a_session().plan_on();
+    let other = Session::new(SessionIdentity::parse("web:talk-0001").unwrap());
+    assert!(on.session.plan().is_some() && other.plan().is_none());
+    assert_ne!(on.session.identity, other.identity);
+    assert_eq!(on.session.identity.key, other.identity.key);
+}
+
+#[test]
+fn an_old_key_is_readable_and_makes_no_new_session() {
+    let identity = SessionIdentity::parse("telegram:-100%2F7").unwrap();
+    let mut world = a_session();
+    world.session = Session::new(identity);
+    let refused = world.person(PersonCommand::Say { text: "hello".into() }).unwrap_err();
+    assert_eq!(refused.kind(), "legacy_key_is_not_new");
+}
+
+// The memory tools.
+
+fn save(arguments: serde_json::Value) -> crate::given::Asks {
+    tool("memory_save", arguments)
+}
+
+#[test]
+fn what_is_saved_goes_home_by_its_kind() {
+    let in_run = |of_goal| {
+        let calls = ["detail", "constraint", "fact"];
+        let calls =
+            calls.map(|kind| save(serde_json::json!({"text": format!("a {kind}"), "kind": kind})));
+        saved(&a_run(of_goal).answers("", calls.into()).plan_tools_run().events)
+    };
+    let kinds = |items: Vec<Item>| -> Vec<&'static str> {
+        items.iter().map(|item| item.scope.kind().name()).collect()
+    };
+    assert_eq!(kinds(in_run(true)), ["task", "goal", "session"]);
+    assert_eq!(
+        kinds(in_run(false)),
+        ["task", "session", "session"],
+        "no goal scope without a goal"
+    );
+    let talk = a_session().says("hi").turn_starts();
+    let calls = vec![save(serde_json::json!({"text": "a detail", "kind": "detail"}))];
+    assert_eq!(kinds(saved(&talk.answers("", calls).plan_tools_run().events)), ["session"]);
+}
+
+#[test]
+fn a_model_reaches_no_scope_but_its_own_and_never_global() {
+    for scope in ["global", "session:cli:talk-0002", "goal", "task", "everything"] {
+        let arguments = serde_json::json!({"text": "x", "scope": scope});
+        let world = a_session()
+            .says("hi")
+            .turn_starts()
+            .answers("", vec![save(arguments)])
+            .plan_tools_run();
+        assert_eq!(saved(&world.events), [], "{scope}");
+        let told = serde_json::to_string(&world.events.last()).unwrap();
+        assert!(told.contains("policy_denied"), "{told}");
+    }
+}
+
+#[test]
+fn what_is_saved_says_where_it_came_from() {
+    let calls = vec![save(serde_json::json!({"text": " tea at four ", "confidence": 200}))];
+    let world = a_session().says("hi").turn_starts();
+    let turn = world.session.turn.as_ref().unwrap().id;
+    let items = saved(&world.answers("", calls).plan_tools_run().events);
+    assert_eq!(items[0].provenance, Provenance::Model { turn });
+    assert_eq!((items[0].text.as_str(), items[0].confidence), ("tea at four", 100));
+}
+
+#[test]
+fn memory_that_is_turned_off_is_refused_in_words() {
+    let mut world = a_session().says("hi").turn_starts();
+    world = world.answers("", vec![save(serde_json::json!({"text": "x"}))]);
+    let Next::UsePlanTool { turn, call } = next(&world.session) else { panic!("a tool is due") };
+    let given = Given { fresh: Uuid::from_u128(1).into(), profiles: [].into(), memory: None };
+    world.ask(SessionCommand::Model(turn, ModelCommand::UsePlanTool { call, given })).unwrap();
+    let told = serde_json::to_string(&world.events.last()).unwrap();
+    assert!(told.contains("turned off"), "{told}");
+}
+
+#[test]
+fn only_what_was_found_in_the_own_scopes_is_told_or_forgotten() {
+    let id = Uuid::from_u128(33);
+    let own = Item {
+        id: id.into(),
+        kind: ItemKind::Fact,
+        scope: Scope::Session(SessionIdentity::parse("cli:talk-0001").unwrap()),
+        text: "tea at four".into(),
+        provenance: Provenance::Legacy,
+        confidence: 50,
+        at: Time(0),
+    };
+    let global = Item { scope: Scope::Global, ..own.clone() };
+    let forget = |found: Vec<Item>| {
+        let arguments = serde_json::json!({"id": id});
+        let mut world = a_session().says("hi").turn_starts();
+        world = world.answers("", vec![tool("memory_forget", arguments)]);
+        let Next::UsePlanTool { turn, call } = next(&world.session) else { panic!("due") };
+        let given =
+            Given { fresh: Uuid::from_u128(1).into(), profiles: [].into(), memory: Some(found) };
+        world.ask(SessionCommand::Model(turn, ModelCommand::UsePlanTool { call, given })).unwrap()
+    };
+    assert_eq!(forget(vec![own])[0].kind(), "memory_forgotten");
+    assert_eq!(
+        forget(vec![global])[0].kind(),
+        "call_answered",
+        "a model forgets nothing everywhere"
+    );
+    assert_eq!(forget(vec![])[0].kind(), "call_answered");
+}
+
+#[test]
+fn a_person_saves_changes_and_forgets_in_their_session() {
+    let id = Uuid::from_u128(44).into();
+    let memory = PersonCommand::Memory;
+    let save = |text: &str| {
+        memory(MemoryCommand::Save { id, kind: ItemKind::Preference, text: text.into() })
+    };
+    let world = a_session().says("hi").does(save("tea at four"));
+    assert_eq!(saved(&world.events)[0].provenance, Provenance::Person { by: ada().id });
+    let world = world.does(memory(MemoryCommand::Change { id, text: "tea at five".into() }));
+    let world = world.does(memory(MemoryCommand::Forget { id }));
+    assert_eq!(world.events.last().map(SessionEvent::kind), Some("memory_forgotten"));
+    let long = "x".repeat(5_000);
+    assert_eq!(world.clone().person(save(&long)).unwrap_err().kind(), "message_too_long");
+}

@@ -1,0 +1,195 @@
+//! What is remembered: found by scope first, then by word.
+
+use deadpool_postgres::GenericClient;
+use planwright_domain::{
+    actor::PersonId,
+    id::MemoryId,
+    memory::{Chain, Item, Scope, rank::Candidates},
+};
+use planwright_runtime::ports::journal::JournalError;
+
+use super::{
+    read::{row, rows},
+    write::execute,
+};
+use crate::journal::{
+    codec::unpack_item,
+    remembering::{Change, Whose, columns, is_own},
+};
+
+struct ScopeRow {
+    id: i64,
+    items: u64,
+    words: u64,
+}
+
+async fn find(
+    client: &impl GenericClient,
+    owner: &PersonId,
+    scope: &Scope,
+) -> Result<Option<ScopeRow>, JournalError> {
+    let (owner, session, part) = columns(owner, scope);
+    let sql = "SELECT id, items, words FROM memory_scopes WHERE session = $1 AND part = $2 AND owner = $3";
+    Ok(row(client, sql, &[&session, &part, &owner]).await?.map(|row| ScopeRow {
+        id: row.get(0),
+        items: row.get::<_, i64>(1).cast_unsigned(),
+        words: row.get::<_, i64>(2).cast_unsigned(),
+    }))
+}
+
+pub(super) async fn candidates(
+    client: &impl GenericClient,
+    chain: &Chain,
+    words: &[String],
+    limit: usize,
+) -> Result<Vec<Candidates>, JournalError> {
+    // Words hold letters and digits alone, so they need no quoting inside the quotes.
+    let any: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+    let any = any.join(" | ");
+    let sql = "SELECT body FROM memory WHERE scope = $1 AND found_by @@ $2::text::tsquery ORDER BY id DESC LIMIT $3";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut found = Vec::new();
+    for scope in chain.scopes() {
+        let Some(scope) = find(client, chain.owner(), scope).await? else {
+            found.push(Candidates::default());
+            continue;
+        };
+        let bodies = rows(client, sql, &[&scope.id, &any, &limit]).await?;
+        let items: Result<_, _> = bodies.iter().map(|row| unpack_item(row.get(0))).collect();
+        found.push(Candidates { items: items?, count: scope.items, words: scope.words });
+    }
+    Ok(found)
+}
+
+pub(super) async fn items(
+    client: &impl GenericClient,
+    chain: &Chain,
+    limit: usize,
+) -> Result<Vec<Candidates>, JournalError> {
+    let sql = "SELECT body FROM memory WHERE scope = $1 ORDER BY at DESC, id DESC LIMIT $2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut found = Vec::new();
+    for scope in chain.scopes() {
+        let Some(scope) = find(client, chain.owner(), scope).await? else {
+            found.push(Candidates::default());
+            continue;
+        };
+        let bodies = rows(client, sql, &[&scope.id, &limit]).await?;
+        let items: Result<_, _> = bodies.iter().map(|row| unpack_item(row.get(0))).collect();
+        found.push(Candidates { items: items?, count: scope.items, words: scope.words });
+    }
+    Ok(found)
+}
+
+pub(super) async fn of_session(
+    client: &impl GenericClient,
+    chain: &Chain,
+    limit: usize,
+) -> Result<Vec<Item>, JournalError> {
+    let sql = "SELECT memory.body FROM memory_scopes JOIN memory ON memory.scope = memory_scopes.id
+               WHERE memory_scopes.session = $1 AND memory_scopes.owner = ''
+               ORDER BY memory.at DESC, memory.id DESC LIMIT $2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let bodies = rows(client, sql, &[&chain.session().to_string(), &limit]).await?;
+    bodies.iter().map(|row| unpack_item(row.get(0))).collect()
+}
+
+pub(super) async fn item(
+    client: &impl GenericClient,
+    chain: &Chain,
+    id: MemoryId,
+) -> Result<Option<Item>, JournalError> {
+    let sql = "SELECT memory.body FROM memory JOIN memory_scopes ON memory.scope = memory_scopes.id
+               WHERE memory.item = $1 AND ((memory_scopes.session = $2 AND memory_scopes.owner = '')
+                   OR (memory_scopes.session = '' AND memory_scopes.owner = $3))";
+    let session = chain.session().to_string();
+    let found = row(client, sql, &[&id.0, &session, &chain.owner().0]).await?;
+    found.map(|row| unpack_item(row.get(0))).transpose()
+}
+
+/// Changes what is looked up, in the transaction that stores the events.
+pub(super) async fn change(
+    client: &impl GenericClient,
+    pack: &(impl Fn(&Item) -> Result<Vec<u8>, JournalError> + Sync),
+    whose: Whose<'_>,
+    changes: &[Change<'_>],
+) -> Result<(), JournalError> {
+    for change in changes {
+        match change {
+            Change::Put(item) => put(client, pack, whose, item).await?,
+            Change::Reword(id, text) => {
+                if let Some(mut item) = take(client, whose, *id).await? {
+                    item.text = (*text).to_owned();
+                    put(client, pack, whose, &item).await?;
+                }
+            }
+            Change::Drop(id) => {
+                take(client, whose, *id).await?;
+            }
+            Change::DropAll => drop_all(client, whose).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn put(
+    client: &impl GenericClient,
+    pack: &(impl Fn(&Item) -> Result<Vec<u8>, JournalError> + Sync),
+    whose: Whose<'_>,
+    item: &Item,
+) -> Result<(), JournalError> {
+    if !is_own(whose, &item.scope) {
+        return Err(JournalError::Engine("a memory of another session was to be written".into()));
+    }
+    let nobody = PersonId(String::new());
+    let owner = match whose {
+        Whose::Session(_) => &nobody,
+        Whose::Owner(owner) => owner,
+    };
+    let (of, session, part) = columns(owner, &item.scope);
+    let (words, body) = (item.words(), pack(item)?);
+    let many = i64::try_from(words.len()).unwrap_or(i64::MAX);
+    let mut distinct = words;
+    distinct.sort_unstable();
+    distinct.dedup();
+    let sql = "INSERT INTO memory_scopes (owner, session, part) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    execute(client, sql, &[&of, &session, &part]).await?;
+    let scope = find(client, owner, &item.scope).await?.map_or(0, |row| row.id);
+    let sql = "WITH stored AS (
+                   INSERT INTO memory (scope, item, at, words, found_by, body)
+                   VALUES ($1, $2, $3, $4, array_to_tsvector($5::text[]), $6) ON CONFLICT DO NOTHING RETURNING scope
+               ) UPDATE memory_scopes SET items = items + 1, words = memory_scopes.words + $4 FROM stored WHERE id = stored.scope";
+    execute(client, sql, &[&scope, &item.id.0, &item.at.0, &many, &distinct, &body]).await
+}
+
+/// Takes an item out, if it is theirs.
+async fn take(
+    client: &impl GenericClient,
+    whose: Whose<'_>,
+    id: MemoryId,
+) -> Result<Option<Item>, JournalError> {
+    let (session, owner) = match whose {
+        Whose::Session(session) => (session.to_string(), String::new()),
+        Whose::Owner(owner) => (String::new(), owner.0.clone()),
+    };
+    let sql = "WITH gone AS (
+                   DELETE FROM memory USING memory_scopes WHERE memory.item = $1 AND memory.scope = memory_scopes.id
+                   AND memory_scopes.session = $2 AND memory_scopes.owner = $3
+                   RETURNING memory.scope, memory.words, memory.body
+               ), fewer AS (
+                   UPDATE memory_scopes SET items = items - 1, words = memory_scopes.words - gone.words
+                   FROM gone WHERE memory_scopes.id = gone.scope
+               ) SELECT body FROM gone";
+    let found = row(client, sql, &[&id.0, &session, &owner]).await?;
+    found.map(|row| unpack_item(row.get(0))).transpose()
+}
+
+async fn drop_all(client: &impl GenericClient, whose: Whose<'_>) -> Result<(), JournalError> {
+    let Whose::Session(session) = whose else { return Ok(()) };
+    let session = session.to_string();
+    let sql = "DELETE FROM memory USING memory_scopes WHERE memory.scope = memory_scopes.id
+               AND memory_scopes.session = $1 AND memory_scopes.owner = ''";
+    execute(client, sql, &[&session]).await?;
+    let sql = "DELETE FROM memory_scopes WHERE session = $1 AND owner = ''";
+    execute(client, sql, &[&session]).await
+}

@@ -1,0 +1,35 @@
+//! What is remembered, as it is looked up. Nothing is written here: the journal stores it with its events.
+
+use async_trait::async_trait;
+use planwright_domain::{
+    id::MemoryId,
+    memory::{Chain, Item, rank::Candidates},
+};
+
+use super::journal::{Journal, JournalError};
+
+/// A journal that also looks up what is remembered: one database holds both.
+pub trait Store: Journal + Memory {}
+
+impl<T: Journal + Memory> Store for T {}
+
+/// Looks up what is remembered. There is no way to ask but through a chain of scopes.
+#[async_trait]
+pub trait Memory: Send + Sync {
+    /// For each scope of the chain, the items that hold some of these words, at most so many, newest first.
+    async fn candidates(
+        &self,
+        chain: &Chain,
+        words: &[String],
+        limit: usize,
+    ) -> Result<Vec<Candidates>, JournalError>;
+
+    /// For each scope of the chain, its items, newest first, at most so many.
+    async fn items(&self, chain: &Chain, limit: usize) -> Result<Vec<Candidates>, JournalError>;
+
+    /// An item of the chain's session, whatever its goal or task, or one that is known everywhere.
+    async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError>;
+
+    /// Everything that is remembered in the chain's session, its goals and its tasks, newest first.
+    async fn of_session(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError>;
+}

@@ -1,0 +1,135 @@
+//! Which conversation a chat talks to. Resolved before every command; delivery never stands in for it.
+
+use planwright_domain::{
+    actor::{Person, PersonId},
+    identity::{ConversationKey, IdentityRefusal, SessionIdentity, Transport},
+    owner::{self, Moved, Owner, OwnerCommand, Resolution},
+    refusal::Refusal,
+    session::may_see,
+};
+use uuid::Uuid;
+
+use crate::{
+    ports::journal::{JournalError, SessionRow},
+    runtime::Runtime,
+};
+
+impl Runtime {
+    /// Decides a command on what belongs to an owner.
+    pub async fn own(
+        &self,
+        owner: &PersonId,
+        command: OwnerCommand,
+    ) -> Result<Result<Owner, Refusal>, JournalError> {
+        let decide = move |owner: &Owner| owner::decide(owner, &command);
+        let now = self.ports.clock.now();
+        self.ports.journal.append_owner(owner, now, Box::new(decide)).await
+    }
+
+    /// The conversation that this chat of this person talks to. A pointer to one that is not there or is not
+    /// theirs is repaired first.
+    pub async fn resolve(
+        &self,
+        person: &PersonId,
+        transport: &Transport,
+    ) -> Result<SessionIdentity, JournalError> {
+        let journal = &self.ports.journal;
+        let owner = journal.owner(person).await?;
+        let session = match owner.pointers.get(transport) {
+            Some(key) => {
+                let identity = SessionIdentity::new(transport.channel, key.clone());
+                Some((key, journal.session(&identity).await?))
+            }
+            None => None,
+        };
+        let named = session.as_ref().map(|(key, session)| (*key, &**session));
+        if let Some((key, session)) = named
+            && owner::is_reachable(person, session)
+        {
+            return Ok(SessionIdentity::new(transport.channel, key.clone()));
+        }
+        let newest = journal.newest(person, transport.channel).await?;
+        let fresh = new_key().map_err(|error| JournalError::Engine(Box::new(error)))?;
+        match owner::resolve(person, named, newest.as_ref(), fresh) {
+            Resolution::Stands(key) => Ok(SessionIdentity::new(transport.channel, key)),
+            Resolution::Repair(key) => {
+                if named.is_some() {
+                    metrics::counter!("routing.session_mismatch.blocked.count").increment(1);
+                    tracing::info!(
+                        transport_chat_hash = transport_hash(transport),
+                        event = "pointer_repaired"
+                    );
+                }
+                let why = Moved::Repaired;
+                let bind = OwnerCommand::Bind { transport: transport.clone(), key, why };
+                // Two that resolve at once agree on what is stored.
+                let stored = self.own(person, bind.clone()).await?;
+                let OwnerCommand::Bind { key, .. } = bind else {
+                    return Err(JournalError::Closed);
+                };
+                let stored = stored.ok().and_then(|owner| owner.pointers.get(transport).cloned());
+                Ok(SessionIdentity::new(transport.channel, stored.unwrap_or(key)))
+            }
+        }
+    }
+
+    /// Lets a chat talk to another conversation of this person: one that is theirs, or a new one.
+    pub async fn bind(
+        &self,
+        person: &Person,
+        transport: &Transport,
+        key: &ConversationKey,
+    ) -> Result<Result<SessionIdentity, Refusal>, JournalError> {
+        let identity = SessionIdentity::new(transport.channel, key.clone());
+        let session = self.session(&identity).await?;
+        if !owner::is_reachable(&person.id, &session) {
+            metrics::counter!("routing.session_mismatch.blocked.count").increment(1);
+            let identity = identity.to_string();
+            let deleted = session.life == planwright_domain::session::Life::Deleted;
+            let exists = session.version.0 > 0;
+            return Ok(Err(match (deleted, exists) {
+                (true, _) => Refusal::SessionDeleted { identity },
+                (false, true) => Refusal::NotYours { identity },
+                (false, false) => Refusal::LegacyKeyIsNotNew { identity },
+            }));
+        }
+        let (transport, key) = (transport.clone(), key.clone());
+        let bind = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+        Ok(self.own(&person.id, bind).await?.map(|_| identity))
+    }
+
+    /// The sessions of this person, newest first.
+    pub async fn sessions(
+        &self,
+        person: &PersonId,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.ports.journal.sessions(Some(person), limit).await
+    }
+
+    /// Whether this person may see this session.
+    pub async fn sees(
+        &self,
+        person: &Person,
+        identity: &SessionIdentity,
+    ) -> Result<bool, JournalError> {
+        let sees = may_see(&*self.session(identity).await?, person);
+        if !sees {
+            metrics::counter!("routing.session_mismatch.blocked.count").increment(1);
+        }
+        Ok(sees)
+    }
+}
+
+/// A key that no conversation had before.
+pub fn new_key() -> Result<ConversationKey, IdentityRefusal> {
+    let id = Uuid::now_v7().simple().to_string();
+    ConversationKey::new(&format!("talk-{}", &id[20..]))
+}
+
+/// A chat in a log: its digest, so that the log holds no address.
+#[must_use]
+pub fn transport_hash(transport: &Transport) -> String {
+    let text = format!("{}:{}", transport.channel.name(), transport.chat.0);
+    planwright_domain::digest::Digest::of(text.as_bytes()).short()
+}
