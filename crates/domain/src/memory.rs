@@ -18,7 +18,7 @@ use crate::{
     actor::{Person, PersonId},
     autonomy::AutoExecutionContext,
     digest::{Digest, Encoder},
-    id::{GoalId, MemoryId, TaskId, TurnId},
+    id::{GoalId, MemoryId, Seq, TaskId, TurnId},
     identity::SessionIdentity,
     limits,
     refusal::Refusal,
@@ -359,6 +359,11 @@ pub(crate) fn decide(
                 at,
             };
             MemoryEvent::Saved { item: Box::new(item) }
+        }
+        MemoryCommand::Change { .. } | MemoryCommand::Forget { .. }
+            if session.version == Seq(0) =>
+        {
+            return Err(Refusal::NotThere { what: "memory".into() });
         }
         MemoryCommand::Change { id, text } => {
             MemoryEvent::Changed { id: *id, text: fitting(text)?, by: person.id.clone() }

@@ -23,7 +23,7 @@ use crate::{
     identity::SessionIdentity,
     limits,
     log::{self, Entry},
-    memory::{self, MemoryEvent},
+    memory::{self, MemoryEvent, Provenance},
     plan::{
         self, Ended, PauseReason, Plan, PlanStatus, PlanWork, Progress,
         authoring::Authoring,
@@ -260,7 +260,7 @@ impl Session {
         let seq = self.version.following();
         self.version = seq;
         if self.owner.is_none() {
-            self.owner = event.person().map(|person| person.id.clone());
+            self.owner = event.asked_by().cloned();
         }
         if let Some(entry) = Entry::of(event) {
             self.log = log::head_after(self.log, seq, &entry);
@@ -678,22 +678,27 @@ fn of_plan(events: Vec<PlanEvent>) -> Vec<SessionEvent> {
 
 impl SessionEvent {
     /// Who asked for it, where somebody did and it says so.
-    fn person(&self) -> Option<&Person> {
+    fn asked_by(&self) -> Option<&PersonId> {
         match self {
-            Self::MessageQueued { by, .. } | Self::ViewReset { by } => Some(by),
-            Self::Plan(PlanEvent::PlanStarted { by, .. }) => by.as_ref(),
+            Self::MessageQueued { by, .. } | Self::ViewReset { by } => Some(&by.id),
+            Self::Plan(PlanEvent::PlanStarted { by, .. }) => by.as_ref().map(|by| &by.id),
+            Self::Memory(MemoryEvent::Saved { item }) => match &item.provenance {
+                Provenance::Person { by } => Some(by),
+                Provenance::Model { .. } | Provenance::Promoted { .. } | Provenance::Legacy => None,
+            },
+            Self::Memory(MemoryEvent::Changed { by, .. }) => Some(by),
             Self::Auto(
                 AutoEvent::GoalAdded { by, .. }
                 | AutoEvent::RunStarted { by, .. }
                 | AutoEvent::ScheduleAdded { by, .. },
-            ) => Some(by),
-            Self::Auto(AutoEvent::TaskAdded { by, .. }) => by.as_ref(),
+            ) => Some(&by.id),
+            Self::Auto(AutoEvent::TaskAdded { by, .. }) => by.as_ref().map(|by| &by.id),
             Self::Life(
                 LifeEvent::Renamed { by, .. }
                 | LifeEvent::Archived { by }
                 | LifeEvent::Restored { by }
                 | LifeEvent::Deleted { by },
-            ) => Some(by),
+            ) => Some(&by.id),
             Self::Plan(_)
             | Self::Turn(_)
             | Self::Auto(_)

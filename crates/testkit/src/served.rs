@@ -8,7 +8,7 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_outbound::access_file::FileAccess;
-use planwright_runtime::ports::access::{Access as _, Grant};
+use planwright_runtime::ports::access::{Access as _, Grant, OWNER};
 use planwright_surfaces::http::{App, HttpSettings, serve};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
@@ -30,6 +30,7 @@ pub struct Served {
     pub token: String,
     /// A token that may decide.
     pub decider: String,
+    access: Arc<FileAccess>,
     client: Client,
     serving: JoinHandle<()>,
     _access: tempfile::TempDir,
@@ -43,27 +44,26 @@ impl Served {
 
     /// The same, with other settings.
     pub async fn with(conduct: Conduct, set: impl FnOnce(HttpSettings) -> HttpSettings) -> Self {
-        let house = House::local(conduct).await;
+        Self::of(House::local(conduct).await, set).await
+    }
+
+    /// This house behind HTTP.
+    pub async fn of(house: House, set: impl FnOnce(HttpSettings) -> HttpSettings) -> Self {
         let home = tempfile::tempdir().expect("a directory");
         let access = Arc::new(FileAccess::open(home.path()).expect("access"));
         access.choose_passphrase(PASSPHRASE).expect("a passphrase");
         let (token, decider) =
             ("speaks-0123456789abcdef0123456789abcdef", "decides-0123456789abcdef0123456789abcdef");
         for (secret, standing) in [(token, Standing::Speaks), (decider, Standing::Decides)] {
-            let grant = Grant {
-                id: Uuid::now_v7(),
-                name: secret.into(),
-                person: PersonId("owner".into()),
-                standing,
-                created: Time(1),
-                expires: None,
-            };
-            access.keep(grant, Digest::of(secret.as_bytes())).await.expect("a grant");
+            keep(&access, secret, OWNER, standing).await;
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let app =
-            Arc::new(App::new(house.runtime.clone(), access, set(HttpSettings::loopback(port))));
+        let app = Arc::new(App::new(
+            house.runtime.clone(),
+            access.clone(),
+            set(HttpSettings::loopback(port)),
+        ));
         let serving = tokio::spawn(async move {
             let _ = serve(listener, app, std::future::pending()).await;
         });
@@ -72,9 +72,25 @@ impl Served {
             url: format!("http://127.0.0.1:{port}"),
             token: token.into(),
             decider: decider.into(),
+            access,
             client: Client::new(),
             serving,
             _access: home,
+        }
+    }
+
+    /// A token of this person.
+    pub async fn token_of(&self, person: &str, standing: Standing) -> String {
+        let secret = format!("{person}-{}", Uuid::now_v7().simple());
+        keep(&self.access, &secret, person, standing).await;
+        secret
+    }
+
+    /// Takes a token back.
+    pub async fn take_back(&self, secret: &str) {
+        let found = self.access.find(Digest::of(secret.as_bytes())).await.expect("access");
+        if let Some(grant) = found {
+            self.access.revoke(grant.id).await.expect("access");
         }
     }
 
@@ -98,6 +114,18 @@ impl Drop for Served {
     fn drop(&mut self) {
         self.serving.abort();
     }
+}
+
+async fn keep(access: &FileAccess, secret: &str, person: &str, standing: Standing) {
+    let grant = Grant {
+        id: Uuid::now_v7(),
+        name: secret.into(),
+        person: PersonId(person.into()),
+        standing,
+        created: Time(1),
+        expires: None,
+    };
+    access.keep(grant, Digest::of(secret.as_bytes())).await.expect("a grant");
 }
 
 /// The status and the body of an answer.

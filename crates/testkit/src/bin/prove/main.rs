@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 mod binding;
 mod cluster_kill;
 mod escapes;
+mod isolation;
 mod kill;
 mod machine;
 mod mutants;
@@ -70,6 +71,18 @@ enum Proof {
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// 1,000 cases instead of 100,000.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Generated conversations over shared keys: none sees, moves or outlives another.
+    Isolation {
+        /// How many histories.
+        #[arg(long, default_value_t = 10_000_000)]
+        count: u64,
+        /// The first seed.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// As many as five minutes hold.
         #[arg(long)]
         quick: bool,
     },
@@ -137,6 +150,7 @@ fn main() -> ExitCode {
         Proof::Replay { seed, quick } => replay::prove(seed, if quick { 10 } else { 50 }),
         Proof::Binding { seed, quick } => binding::prove(seed, if quick { 1_000 } else { 100_000 }),
         Proof::Escapes { seed, quick } => escapes::prove(seed, if quick { 1_000 } else { 10_000 }),
+        Proof::Isolation { count, seed, quick } => isolation::prove(count, seed, quick),
         Proof::Races { quick } => races::prove(quick),
         Proof::Mutants { quick } => mutants::prove(quick),
         Proof::Streams { quick } => streams::prove(quick),
