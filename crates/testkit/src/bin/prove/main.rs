@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use planwright_domain::time::Time;
 
 mod binding;
 mod cluster_kill;
@@ -11,8 +12,11 @@ mod isolation;
 mod kill;
 mod machine;
 mod mutants;
+mod nights;
+mod overnight;
 mod races;
 mod replay;
+mod slots;
 mod staged;
 mod streams;
 
@@ -101,6 +105,34 @@ enum Proof {
         #[arg(long)]
         quick: bool,
     },
+    /// A thousand schedules through ten simulated days, kills and jumps of the clock: every slot has one verdict.
+    Slots {
+        /// The seed of the kills.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// 100 schedules for four days.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// A goal with five tasks, killed ten times in one night: stops at its budget, asks, and ends well.
+    Overnight {
+        /// The seed of the kills.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// The same: it is short.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// One life of the process that `slots` and `overnight` kill.
+    #[command(hide = true)]
+    Live {
+        /// What it is about.
+        night: nights::Night,
+        /// Where.
+        home: std::path::PathBuf,
+        /// Until when, in microseconds.
+        until: i64,
+    },
     /// Mutants of the rules: the domain's suite catches each.
     Mutants {
         /// The first of them only.
@@ -152,6 +184,12 @@ fn main() -> ExitCode {
         Proof::Escapes { seed, quick } => escapes::prove(seed, if quick { 1_000 } else { 10_000 }),
         Proof::Isolation { count, seed, quick } => isolation::prove(count, seed, quick),
         Proof::Races { quick } => races::prove(quick),
+        Proof::Slots { seed, quick } => slots::prove(seed, quick),
+        Proof::Overnight { seed, .. } => overnight::prove(seed),
+        Proof::Live { night, home, until } => {
+            let life = nights::live(night, home, Time(until));
+            on_threads("live", 2, async { life.await.map(|()| true) })
+        }
         Proof::Mutants { quick } => mutants::prove(quick),
         Proof::Streams { quick } => streams::prove(quick),
     }

@@ -177,7 +177,7 @@ impl Staged<'_> {
     }
 }
 
-struct ByHand;
+pub(crate) struct ByHand;
 
 impl Lane for ByHand {
     fn wake(&self, _: &SessionIdentity, _: Seq, _: Due) {}
