@@ -20,6 +20,7 @@ mod measure;
 mod ours;
 mod peer;
 mod plot;
+mod retrieval;
 mod start;
 mod tokens;
 mod turn;
@@ -58,6 +59,8 @@ enum Figure {
     },
     /// From a command to the last of 1,000 clients that listen, one stalled.
     Fanout(Size),
+    /// Scoped search over 10,000 sessions: its time, against raw FTS5 and a scan; and nothing foreign.
+    Retrieval(Size),
     /// Start, idle and start again after kill -9, with 100,000 sessions.
     Start(Size),
     /// A durable command in a cluster, one client: its time, against the same transaction by pgbench.
@@ -96,6 +99,7 @@ impl Figure {
             | Self::Tokens { size, .. }
             | Self::Fanout(size)
             | Self::Start(size)
+            | Self::Retrieval(size)
             | Self::ClusterCommand(size)
             | Self::ClusterTurn(size)
             | Self::ClusterWaiting(size) => Some(size),
@@ -104,7 +108,7 @@ impl Figure {
     }
 }
 
-const NAMES: [(&str, &str); 11] = [
+const NAMES: [(&str, &str); 12] = [
     ("command", "a durable command over HTTP, one client"),
     ("throughput", "durable commands over HTTP, 64 clients"),
     ("turn", "a whole turn with a scripted model, in process"),
@@ -112,6 +116,7 @@ const NAMES: [(&str, &str); 11] = [
     ("growth", "one session of 150 plan-and-approve turns"),
     ("tokens", "tokens that plan work adds to every request"),
     ("fanout", "from a command to the last of 1,000 clients"),
+    ("retrieval", "scoped search over 10,000 sessions"),
     ("start", "start, idle and recovery with 100,000 sessions"),
     ("cluster-command", "a durable command in a cluster, one client"),
     ("cluster-turn", "a call of the lane through Restate, and a whole turn"),
@@ -136,6 +141,7 @@ fn main() -> ExitCode {
         Some(Figure::Growth(size)) => growth::run(size.quick),
         Some(Figure::Tokens { bless, size: _ }) => tokens::run(bless),
         Some(Figure::Fanout(size)) => fanout::run(size.quick),
+        Some(Figure::Retrieval(size)) => retrieval::run(size.quick),
         Some(Figure::Start(size)) => start::run(size.quick),
         Some(Figure::ClusterCommand(size)) => cluster::command(size.quick),
         Some(Figure::ClusterTurn(size)) => cluster::turn(size.quick),

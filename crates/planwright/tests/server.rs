@@ -229,3 +229,58 @@ async fn the_settings_are_listed_and_have_a_schema() {
     let (_, schema) = home.run(&["config", "--schema"], "").await;
     assert!(serde_json::from_str::<serde_json::Value>(&schema).is_ok());
 }
+
+#[tokio::test]
+async fn figures_and_lines_of_the_log_have_the_published_names() {
+    let home = Home::new().await;
+    home.run(&["plan", "status", "--passphrase-stdin"], &format!("{PASSPHRASE}\n")).await;
+    let mut up = home.up().await;
+    let mut log = up.child.stderr.take().unwrap();
+    for words in [
+        &["plan", "on"][..],
+        &["goal", "add", "move", "the", "photos"],
+        &["task", "add", "g1", "look"],
+        &["auto", "on", "g1", "calls=1"],
+        &["auto", "off"],
+        &["plan", "off"],
+    ] {
+        let (code, text) = home.run(words, "").await;
+        assert!(matches!(code, Some(0 | 3)), "{words:?}: {text}");
+    }
+    let token = fs::read_to_string(home.data().join("token")).unwrap();
+    let client = reqwest::Client::new();
+    let figures = client.get(format!("{}/metrics", up.url)).bearer_auth(token.trim());
+    let figures = figures.send().await.unwrap().text().await.unwrap();
+    for name in [
+        "plan_mode_enabled_count{channel=\"cli\"} 1",
+        "plan_mode_active_sessions 0",
+        "auto_run_started_count{runKind=\"GOAL_RUN\",channel=\"cli\"} 1",
+        "auto_run_completed_count{runKind=\"GOAL_RUN\",status=\"off\"} 1",
+    ] {
+        assert!(figures.contains(name), "{name} is not in\n{figures}");
+    }
+    assert!(!figures.contains("session="), "off by default");
+    let _ = up.child.kill();
+    let _ = up.child.wait();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut log, &mut text).unwrap();
+    let lines =
+        text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let lines: Vec<_> = lines.filter(|line| line["event"].is_string()).collect();
+    let started = lines.iter().find(|line| line["event"] == "run_started").unwrap();
+    let said = lines.iter().find(|line| line["event"] == "auto_on").unwrap();
+    for field in [
+        "session_identity",
+        "run_id",
+        "goal_id",
+        "task_id",
+        "run_kind",
+        "transport_chat_hash",
+        "event",
+    ] {
+        assert!(started[field].is_string() && said[field].is_string(), "{field}: {started} {said}");
+    }
+    assert_eq!(started["run_kind"], "GOAL_RUN");
+    assert!(!started["goal_id"].as_str().unwrap().is_empty());
+    assert_eq!(said["transport_chat_hash"].as_str().unwrap().len(), 8, "the chat, by its digest");
+}

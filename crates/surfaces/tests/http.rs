@@ -482,3 +482,128 @@ async fn a_token_can_be_taken_back_by_its_bearer_or_by_who_may_decide() {
     assert_eq!(told(served.bare(Method::GET, "/api/tokens").bearer_auth(token)).await.0, 401);
     assert_eq!(told(served.decide(Method::DELETE, &path)).await.0, 404);
 }
+
+#[tokio::test]
+async fn a_session_is_seen_and_moved_by_its_owner_alone() {
+    let served = served().await;
+    let say = |token: &str, session: &str| {
+        let path = format!("/api/sessions/{session}/messages");
+        served.bare(Method::POST, &path).bearer_auth(token).json(&json!({"text": "mine"}))
+    };
+    let bea = served.token_of("bea", planwright_domain::actor::Standing::Speaks).await;
+    assert_eq!(told(say(&served.token, "api:talk-0001")).await.0, 202);
+    for (method, path, sent) in [
+        (Method::GET, "", Value::Null),
+        (Method::GET, "/events", Value::Null),
+        (Method::GET, "/memory", Value::Null),
+        (Method::GET, "/work", Value::Null),
+        (Method::GET, "/plan", Value::Null),
+        (Method::POST, "/messages", json!({"text": "mine too"})),
+        (Method::POST, "/lines", json!({"line": "/plan on"})),
+        (Method::POST, "/reset", Value::Null),
+        (Method::DELETE, "", Value::Null),
+        (Method::PATCH, "", json!({"title": "hers"})),
+    ] {
+        let request = served
+            .bare(method.clone(), &format!("/api/sessions/api:talk-0001{path}"))
+            .bearer_auth(&bea);
+        let request = if sent.is_null() { request } else { request.json(&sent) };
+        let (status, problem) = told(request).await;
+        assert_eq!(
+            (status, &problem["type"]),
+            (404, &json!("urn:planwright:no_such_session")),
+            "{method} {path}: {problem}"
+        );
+    }
+    let listed = async |token: &str| {
+        told(served.bare(Method::GET, "/api/sessions").bearer_auth(token)).await.1
+    };
+    assert_eq!(listed(&bea).await, json!([]));
+    assert_eq!(listed(&served.token).await[0]["sessionId"], "api:talk-0001");
+}
+
+#[tokio::test]
+async fn a_chat_is_moved_gone_and_repaired_and_the_reply_names_the_session() {
+    let served = served().await;
+    let pointer = "/api/pointers/desk";
+    let bind = |key: &str| served.request(Method::PUT, pointer).json(&json!({"key": key}));
+    let line = |line: &str| {
+        served.request(Method::POST, "/api/chats/desk/lines").json(&json!({"line": line}))
+    };
+    assert_eq!(told(bind("talk-0001")).await.0, 204);
+    let (status, reply) = told(line("just talk")).await;
+    assert_eq!((status, &reply["sessionId"]), (200, &json!("api:talk-0001")), "{reply}");
+    assert_eq!(told(bind("talk-0002")).await.0, 204);
+    assert_eq!(told(line("just talk too")).await.1["sessionId"], "api:talk-0002");
+    let (status, _) = told(served.request(Method::DELETE, "/api/sessions/api:talk-0002")).await;
+    assert_eq!(status, 200);
+    let (_, repaired) = told(line("still there?")).await;
+    assert_eq!(repaired["sessionId"], "api:talk-0001", "the newest that is left");
+    let (status, gone) = told(bind("talk-0002")).await;
+    assert_eq!((status, &gone["type"]), (410, &json!("urn:planwright:session_deleted")));
+    let (status, problem) = told(bind("?")).await;
+    assert_eq!(
+        (status, &problem["type"]),
+        (404, &json!("urn:planwright:legacy_key_is_not_new")),
+        "{problem}"
+    );
+    assert_eq!(told(served.request(Method::DELETE, pointer)).await.0, 204);
+    let (_, pointed) = told(served.request(Method::GET, pointer)).await;
+    assert_eq!(pointed["key"], "talk-0001");
+    let (_, moved) = told(line("/new")).await;
+    assert!(
+        moved["reply"]["moved"]["session"].as_str().unwrap().starts_with("api:talk-"),
+        "{moved}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_remembered_is_looked_at_promoted_by_its_text_and_forgotten() {
+    let served = served().await;
+    let path = |rest: &str| format!("/api/sessions/api:talk-0001{rest}");
+    let line =
+        |line: &str| served.request(Method::POST, &path("/lines")).json(&json!({"line": line}));
+    assert_eq!(told(line("/memory save tea is drunk at four")).await.0, 200);
+    assert_eq!(told(line("/task add water the plants")).await.0, 200);
+    let (_, work) = told(served.request(Method::GET, &path("/work"))).await;
+    assert_eq!(work["tasks"][0]["title"], "water the plants");
+    let (_, memory) = told(served.request(Method::GET, &path("/memory?query=tea"))).await;
+    let item = &memory["items"][0];
+    assert_eq!(item["item"]["text"], "tea is drunk at four");
+    assert_eq!((&item["why"]["matched"], &memory["blocked"]), (&json!(["tea"]), &json!(0)));
+    let id = item["item"]["id"].as_str().unwrap();
+    let promote = |text: &str| {
+        let path = path(&format!("/memory/{id}/promote"));
+        served.request(Method::POST, &path).json(&json!({"text": text}))
+    };
+    let (status, problem) = told(promote("coffee is drunk at four")).await;
+    assert_eq!((status, &problem["type"]), (412, &json!("urn:planwright:other_text")));
+    assert_eq!(told(promote("tea is drunk at four")).await.0, 200);
+    let (_, other) =
+        told(served.request(Method::GET, "/api/sessions/api:talk-0002/memory?query=tea")).await;
+    assert_eq!(other["items"], json!([]), "a session in which nothing was said has no owner yet");
+    let (status, _) = told(served.request(Method::DELETE, &path(&format!("/memory/{id}")))).await;
+    assert_eq!(status, 200);
+    let (_, memory) = told(served.request(Method::GET, &path("/memory"))).await;
+    assert_eq!(memory["items"].as_array().unwrap().len(), 1, "what is known everywhere stays");
+}
+
+#[tokio::test]
+async fn a_session_is_named_put_away_and_brought_back() {
+    let served = served().await;
+    let path = "/api/sessions/api:talk-0001";
+    told(
+        served
+            .request(Method::POST, &format!("{path}/messages"))
+            .json(&json!({"text": "just talk"})),
+    )
+    .await;
+    let change = |sent: Value| served.request(Method::PATCH, path).json(&sent);
+    assert_eq!(told(change(json!({"title": "Tea"}))).await.0, 200);
+    assert_eq!(told(change(json!({"archived": true}))).await.0, 200);
+    let (_, rows) = told(served.request(Method::GET, "/api/sessions")).await;
+    assert_eq!((&rows[0]["title"], &rows[0]["archived"]), (&json!("Tea"), &json!(true)));
+    assert_eq!(told(change(json!({"archived": false}))).await.0, 200);
+    assert_eq!(told(change(json!({}))).await.0, 422);
+    assert_eq!(told(change(json!({"title": " "}))).await.0, 422);
+}

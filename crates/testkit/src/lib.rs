@@ -23,3 +23,4 @@ pub mod served;
 pub mod servers;
 pub mod stories;
 pub mod streams;
+pub mod work_stories;

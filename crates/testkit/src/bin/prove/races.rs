@@ -41,9 +41,11 @@ use crate::{
 };
 
 mod gated;
+mod routes;
 mod turnstile;
 
 use gated::{Gate, Gated};
+use routes::Meeting;
 use turnstile::{Choice, Crashed, Turnstile, following};
 
 /// Proves it.
@@ -60,33 +62,50 @@ pub(crate) fn prove(quick: bool) -> ExitCode {
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]
 async fn all(quick: bool) -> anyhow::Result<bool> {
     let begun = Instant::now();
-    let (mut orders, mut crashes, mut wrong) = (0, 0, 0);
+    let mut totals = Totals::default();
     for mut place in [Place::sqlite()?, Place::Postgres(Box::new(Postgres::start()))] {
         let left_out = |race: &Race| quick && !place.has_one_writer() && race.has_a_step();
         let races: Vec<_> = Race::ALL.into_iter().filter(|race| !left_out(race)).collect();
         for race in races {
             let met = explore(&mut place, race).await?;
-            println!(
-                "{:<10} {:<24} {:>5} orders {:>6} crashes",
-                place.name(),
-                race.name(),
-                met.orders,
-                met.crashes
-            );
-            met.outcomes.iter().for_each(|(label, count)| println!("    {count:>5}  {label}"));
-            met.wrong.iter().take(5).for_each(|words| println!("    wrong: {words}"));
-            orders += met.orders;
-            crashes += met.crashes;
-            wrong += met.wrong.len();
+            totals.add(place.name(), race.name(), &met);
+        }
+        for meeting in Meeting::ALL {
+            if quick && !place.has_one_writer() && meeting.has_a_step() {
+                continue;
+            }
+            let met = routes::explore(&mut place, meeting).await?;
+            totals.add(place.name(), meeting.name(), &met);
         }
     }
+    let Totals { orders, crashes, wrong } = totals;
     println!(
         "races: {orders} orders and {crashes} crashes of {} races against both journals, {wrong} wrong, {:.0} s (target 0) {}",
-        Race::ALL.len(),
+        Race::ALL.len() + Meeting::ALL.len(),
         begun.elapsed().as_secs_f32(),
         if wrong == 0 { "ok" } else { "short" }
     );
     Ok(wrong == 0)
+}
+
+/// What came of all races.
+#[derive(Default)]
+struct Totals {
+    orders: u64,
+    crashes: u64,
+    wrong: usize,
+}
+
+impl Totals {
+    #[expect(clippy::print_stdout, reason = "a proof prints its figures")]
+    fn add(&mut self, place: &str, name: &str, met: &Met) {
+        println!("{place:<10} {name:<24} {:>5} orders {:>6} crashes", met.orders, met.crashes);
+        met.outcomes.iter().for_each(|(label, count)| println!("    {count:>5}  {label}"));
+        met.wrong.iter().take(5).for_each(|words| println!("    wrong: {words}"));
+        self.orders += met.orders;
+        self.crashes += met.crashes;
+        self.wrong += met.wrong.len();
+    }
 }
 
 /// What came of one race.
@@ -328,7 +347,7 @@ impl Race {
                 let reject = PersonCommand::Decide(Decision::Reject { digest, why: None });
                 [Act::of(ada(), approve()), Act::of(bob(), reject)]
             }
-            Self::ResetApprove => [Act::of(bob(), PersonCommand::Reset), Act::of(ada(), approve())],
+            Self::ResetApprove => [Act::of(ada(), PersonCommand::Reset), Act::of(ada(), approve())],
             Self::StopStep | Self::SupersedeStep => {
                 staged.ask(approve()).await?;
                 staged.drive_until(|next| matches!(next, Next::RunCalls(_))).await?;
@@ -338,8 +357,15 @@ impl Race {
                     markdown,
                     fresh: uuid::Uuid::now_v7().into(),
                 };
-                let command = if self == Self::StopStep { PersonCommand::Stop } else { edit };
-                [Act::of(bob(), command), Act::Advances]
+                let act = match self {
+                    Self::StopStep => Act::of(ada(), PersonCommand::Stop),
+                    Self::SupersedeStep
+                    | Self::ApproveSetContent
+                    | Self::ApproveApprove
+                    | Self::ApproveReject
+                    | Self::ResetApprove => Act::of(bob(), edit),
+                };
+                [act, Act::Advances]
             }
         })
     }
