@@ -451,6 +451,7 @@ pub async fn sessions_belong_to_who_spoke_in_them_first(place: &dyn Place) {
 }
 
 /// What is remembered is found by scope first, changed, forgotten, and gone with its session.
+/// Invariant: `strict-scope`.
 pub async fn what_is_remembered_is_found_in_its_own_scope_alone(place: &dyn Place) {
     let journal = place.open().await;
     let ada = ada();

@@ -77,6 +77,7 @@ fn requests(given: &Given) -> Vec<String> {
 }
 
 /// Tasks of one goal see what the goal keeps, and not each other's details.
+/// Invariant: `goal-shared-within-session`.
 pub async fn a_goal_is_worked_through_and_its_tasks_share_what_it_keeps(
     build: impl AsyncFn(Conduct) -> House,
 ) {
@@ -101,6 +102,7 @@ pub async fn a_goal_is_worked_through_and_its_tasks_share_what_it_keeps(
 }
 
 /// A task that stands alone sees neither the words nor the details of another.
+/// Invariant: `task-private`.
 pub async fn tasks_that_stand_alone_see_nothing_of_each_other(
     build: impl AsyncFn(Conduct) -> House,
 ) {
@@ -231,6 +233,7 @@ pub async fn what_is_remembered_is_told_in_a_later_turn_and_everywhere_once_prom
 }
 
 /// `/new` and `/switch` move one chat; a chat whose session is deleted talks to the newest that is left.
+/// Invariant: `pointer-repaired`.
 pub async fn a_chat_is_moved_and_a_deleted_session_repaired(build: impl AsyncFn(Conduct) -> House) {
     let house = build(diligent(Given::default())).await;
     let chat = Transport::new(ChannelType::Cli, "terminal");

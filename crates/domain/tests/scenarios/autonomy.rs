@@ -104,6 +104,7 @@ fn without_a_goal_a_run_is_a_task_run_and_with_one_a_goal_run() {
     );
 }
 
+/// Invariant: `run-output-stays-home`.
 #[test]
 fn the_context_travels_under_its_canonical_names() {
     let world = a_goal(1).does(on(Target::Goal(goal_id()), Budget::default()));
@@ -204,6 +205,7 @@ fn a_report_outside_of_a_run_is_refused_and_changes_nothing() {
     assert!(told.contains("policy_denied"), "{told}");
 }
 
+/// Invariant: `run-output-stays-home`.
 #[test]
 fn off_stops_the_turn_withdraws_the_tick_and_lets_nothing_start() {
     let working = a_task_run(Budget::default()).turn_starts().answers("", vec![read("a.txt")]);
@@ -439,6 +441,7 @@ fn at(mut world: World, micros: i64) -> World {
     world
 }
 
+/// Invariant: `slot-once`.
 #[test]
 fn a_slot_is_waited_for_claimed_once_and_its_run_ends_it() {
     let world = every_hour(a_session());
@@ -457,6 +460,7 @@ fn a_slot_is_waited_for_claimed_once_and_its_run_ends_it() {
     assert_eq!(next(&world.session).due(), Due::At(Time(2 * HOUR)));
 }
 
+/// Invariant: `slot-once`.
 #[test]
 fn slots_that_nobody_claimed_are_one_run_and_are_said_to_be_missed() {
     let mut world = at(every_hour(a_session()), 5 * HOUR + 1);

@@ -86,6 +86,7 @@ fn each_kind_of_work_sees_its_own_chain_nearest_first() {
     assert_eq!(kinds(None), ["session", "global"]);
 }
 
+/// Invariant: `goal-shared-within-session`.
 #[test]
 fn a_context_of_another_session_adds_nothing_to_a_chain() {
     let foreign = context("web:talk-0002", Some(goal(1)), task(2));
@@ -93,6 +94,7 @@ fn a_context_of_another_session_adds_nothing_to_a_chain() {
     assert_eq!(chain, Chain::of(&owner(), &session("web:talk-0001"), None));
 }
 
+/// Invariant: `task-private`.
 #[test]
 fn the_same_goal_or_task_id_in_another_session_is_another_scope() {
     let chain = Chain::of(
@@ -115,6 +117,7 @@ fn the_same_goal_or_task_id_in_another_session_is_another_scope() {
     assert!(!chain.admits(&item(1, Scope::Task(session("web:talk-0001"), task(9)), "x")));
 }
 
+/// Invariant: `strict-scope`.
 #[test]
 fn what_an_engine_gives_of_another_scope_is_dropped_and_counted() {
     let chain = Chain::of(&owner(), &session("web:talk-0001"), None);
@@ -202,6 +205,7 @@ proptest! {
         }
     }
 
+    /// Invariant: `strict-scope`.
     #[test]
     fn nothing_outside_the_chain_is_ever_selected(texts in prop::collection::vec("[a-c ]{1,12}", 0..12), budget in 0_usize..400) {
         let (own, foreign) = (session("web:talk-0001"), session("web:talk-0002"));
@@ -223,6 +227,7 @@ fn promote(text: &str, of: &Item) -> OwnerCommand {
     OwnerCommand::Promote { item: Box::new(of.clone()), text: text.into(), id: id(77) }
 }
 
+/// Invariant: `promotion-only-global`.
 #[test]
 fn a_promotion_names_the_text_keeps_where_it_came_from_and_happens_once() {
     let ada = Owner::new(owner());
@@ -272,6 +277,7 @@ fn of(person: &str, life: Life, version: u64) -> Session {
     session
 }
 
+/// Invariant: `pointer-repaired`.
 #[test]
 fn a_pointer_stands_while_its_session_is_there_and_its_owners() {
     let (named, fresh) = (key("talk-0001"), key("talk-new1"));

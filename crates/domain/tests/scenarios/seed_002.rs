@@ -182,6 +182,7 @@ fn what_is_saved_goes_home_by_its_kind() {
     assert_eq!(kinds(saved(&talk.answers("", calls).plan_tools_run().events)), ["session"]);
 }
 
+/// Invariant: `promotion-only-global`.
 #[test]
 fn a_model_reaches_no_scope_but_its_own_and_never_global() {
     for scope in ["global", "session:cli:talk-0002", "goal", "task", "everything"] {
