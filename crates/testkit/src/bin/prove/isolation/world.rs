@@ -719,6 +719,13 @@ impl<'w> World<'w> {
             return Err(differs("the events"));
         }
         let (here, there) = (self.session(identity), twin.session(identity));
+        let events = self.events.get(identity).map_or(&[][..], Vec::as_slice);
+        let stored = serde_json::to_string(events).map_err(|error| error.to_string())?;
+        let stored: Vec<SessionEvent> =
+            serde_json::from_str(&stored).map_err(|error| error.to_string())?;
+        if Session::new(identity.clone()).fold(&stored).as_ref() != Ok(&here) {
+            return Err(format!("twin: the stored events of {identity} fold to another state"));
+        }
         if here != there {
             return Err(differs("state and version"));
         }
