@@ -53,6 +53,7 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
             tool: "write_file".into(),
             arguments: "{}".into(),
             plan: None,
+            context: None,
         };
         let began = runtime.block_on(async {
             // As the runtime does it: look, then act.

@@ -13,6 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use planwright_domain::{
+    autonomy::AutoExecutionContext,
     effect::{Effect, Repeat},
     tools::ToolSpec,
     turn::{CallResult, CallStatus},
@@ -47,6 +48,11 @@ pub struct CommandLimits {
     pub read: Vec<PathBuf>,
 }
 
+/// Whose work a command is, as it finds it in its environment.
+fn named(context: &AutoExecutionContext) -> Vec<(String, String)> {
+    context.attributes().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
 /// What a keeper is told.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
@@ -55,6 +61,8 @@ struct Order {
     /// A directory of its own, gone afterwards.
     scratch: PathBuf,
     limits: CommandLimits,
+    /// Whose work it is, under the canonical names.
+    environment: Vec<(String, String)>,
 }
 
 /// What a keeper reports.
@@ -102,13 +110,18 @@ impl CommandToolbox {
         Ok(Self { keeper: keeper.to_owned(), workspace: workspace.to_owned(), limits, tools })
     }
 
-    async fn keep(&self, command: String) -> std::io::Result<Option<Report>> {
+    async fn keep(
+        &self,
+        command: String,
+        context: Option<&AutoExecutionContext>,
+    ) -> std::io::Result<Option<Report>> {
         let scratch = tempfile::Builder::new().prefix("planwright-command-").tempdir()?;
         let order = Order {
             command,
             workspace: self.workspace.clone(),
             scratch: scratch.path().to_owned(),
             limits: self.limits.clone(),
+            environment: context.map(named).unwrap_or_default(),
         };
         let keeper = Command::new(&self.keeper)
             .arg(KEEPER)
@@ -204,7 +217,7 @@ impl Toolbox for CommandToolbox {
             Ok(command) => command,
             Err(words) => return ended(CallStatus::Failed, words),
         };
-        match self.keep(command).await {
+        match self.keep(command, run.context.as_ref()).await {
             Ok(Some(Report::Ended(end))) => end.told(),
             Ok(Some(Report::Refused(why))) => {
                 ended(CallStatus::Failed, format!("nothing was run: {why}"))

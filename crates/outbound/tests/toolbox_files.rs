@@ -43,6 +43,7 @@ impl Workspace {
                 tool: tool.into(),
                 arguments: arguments.to_string(),
                 plan: None,
+                context: None,
             })
             .await;
         match ran {

@@ -49,6 +49,7 @@ async fn fetch(web: &WebToolbox, url: &str) -> (CallStatus, String, Vec<Touched>
         tool: "web_fetch".into(),
         arguments: json!({"url": url}).to_string(),
         plan: None,
+        context: None,
     };
     match web.run(run).await {
         Ran::Ended(result) => (result.status, result.output, result.touched),

@@ -14,6 +14,7 @@ use std::{
 };
 
 use planwright_domain::{
+    autonomy::AutoExecutionContext,
     id::CallId,
     identity::SessionIdentity,
     turn::{CallResult, CallStatus},
@@ -55,6 +56,10 @@ impl Place {
     }
 
     async fn run(&self, command: &str) -> Ran {
+        self.run_as(command, None).await
+    }
+
+    async fn run_as(&self, command: &str, context: Option<AutoExecutionContext>) -> Ran {
         let run = ToolRun {
             identity: SessionIdentity::parse("cli:talk-0001").unwrap(),
             call: CallId(uuid::Uuid::from_u128(1)),
@@ -62,6 +67,7 @@ impl Place {
             tool: RUN_COMMAND.into(),
             arguments: json!({"command": command}).to_string(),
             plan: None,
+            context,
         };
         self.toolbox.run(run).await
     }
@@ -84,6 +90,20 @@ impl Place {
         assert_eq!(status, CallStatus::Failed, "{command}: {output}");
         output
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_of_a_run_finds_whose_work_it_is_under_the_canonical_names() {
+    let Some(place) = Place::new() else { return };
+    let identity = SessionIdentity::parse("cli:talk-0001").unwrap();
+    let id = uuid::Uuid::from_u128;
+    let context = AutoExecutionContext::new(identity, id(5).into(), None, id(6).into());
+    let Ran::Ended(ended) = place.run_as("env | grep AUTO_ | sort", Some(context)).await else {
+        panic!("it ended")
+    };
+    let (run, task) = (id(5), id(6));
+    let told = format!("AUTO_RUN_ID={run}\nAUTO_RUN_KIND=TASK_RUN\nAUTO_TASK_ID={task}");
+    assert!(ended.output.contains(&told), "{}", ended.output);
 }
 
 #[tokio::test]

@@ -446,6 +446,7 @@ impl Runtime {
         self.ports.report(identity, fresh_id(), start).await?;
         failpoint::hit("tool.after_start");
         let after = self.ports.journal.session(identity).await?;
+        let context = after.turn.as_ref().and_then(|turn| after.auto.context(turn)).cloned();
         let runs = due.iter().filter_map(|DueCall { call, attempt }| {
             let open = after.open.get(call).filter(|open| open.attempt == *attempt)?;
             let still = after.turn.as_ref()?.calls().iter().any(|asked| {
@@ -462,6 +463,7 @@ impl Runtime {
                 tool: open.tool.clone(),
                 arguments,
                 plan: open.plan,
+                context: context.clone(),
             };
             still.then_some((run, open.facts.repeat))
         });

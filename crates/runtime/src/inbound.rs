@@ -306,6 +306,7 @@ impl Runtime {
             let words = "there is no chat here to move; name the session that you mean";
             return Ok(Reply::Nothing(words.into()));
         };
+        let is_new = route == Route::New;
         let key = match route {
             Route::New => new_key(),
             Route::Switch(named) => match SessionIdentity::parse(&named) {
@@ -321,6 +322,12 @@ impl Runtime {
             Ok(key) => key,
             Err(refusal) => return Ok(Reply::Unreadable(refusal.to_string())),
         };
+        let named = SessionIdentity::new(transport.channel, key.clone());
+        if !is_new && self.session(&named).await?.version == Seq(0) {
+            let words =
+                format!("there is no session {named}; /sessions lists yours, /new begins one");
+            return Ok(Reply::Nothing(words));
+        }
         Ok(match self.bind(&spoken.person, transport, &key).await? {
             Ok(session) => {
                 let words = format!("{session} is now the active session");
@@ -366,11 +373,17 @@ impl Runtime {
         let remembered = self.memory(identity, "").await?.items.into_iter();
         let remembered = remembered.filter(|ranked| ranked.item.scope.session().is_some()).count();
         let plan = session.plan().map_or("no plan", |_| "its plan");
+        let many = |many: usize, what: &str| {
+            let one = what.strip_suffix("ies").map(|stem| format!("{stem}y"));
+            let one = one.unwrap_or_else(|| what.trim_end_matches('s').to_owned());
+            if many == 1 { format!("1 {one}") } else { format!("{many} {what}") }
+        };
         Ok(format!(
-            "deleting {identity} ends {plan}, {} runs and {} schedules, answers {} waiting messages no more, forgets {remembered} memories, and cannot be undone; send /delete yes",
-            session.auto.runs.len(),
-            session.auto.schedules.len(),
-            session.queue.len(),
+            "deleting {identity} ends {plan}, {} and {}, leaves {} unanswered, forgets {}, and cannot be undone; send /delete yes",
+            many(session.auto.runs.len(), "runs"),
+            many(session.auto.schedules.len(), "schedules"),
+            many(session.queue.len(), "messages"),
+            many(remembered, "memories"),
         ))
     }
 

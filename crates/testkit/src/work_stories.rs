@@ -257,6 +257,8 @@ pub async fn a_chat_is_moved_and_a_deleted_session_repaired(build: impl AsyncFn(
     assert_eq!(hears("the second talk").await.0, second);
     let (_, back) = hears(&format!("/switch {}", first.key.as_str())).await;
     assert!(matches!(back, Reply::Moved { session, .. } if session == first));
+    let (_, nowhere) = hears("/switch talk-nowhere").await;
+    assert!(matches!(&nowhere, Reply::Nothing(words) if words.contains("/new")), "{nowhere:?}");
     let (_, listed) = hears("/sessions").await;
     let Reply::Sessions(rows) = listed else { panic!("{listed:?}") };
     assert_eq!(

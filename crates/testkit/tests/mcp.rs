@@ -41,6 +41,7 @@ impl Strict {
                 tool: tool.into(),
                 arguments: arguments.into(),
                 plan: None,
+                context: None,
             })
             .await
     }

@@ -48,6 +48,7 @@ async fn done(toolbox: &McpToolbox, tool: &str, arguments: serde_json::Value) ->
         tool: tool.into(),
         arguments: arguments.to_string(),
         plan: None,
+        context: None,
     };
     match toolbox.run(run).await {
         Ran::Ended(result) if result.status == CallStatus::Done => result.output,

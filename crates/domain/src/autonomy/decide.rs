@@ -11,7 +11,7 @@ use crate::{
     command::{AutoCommand, Claim, Target},
     id::{GoalId, RunId, TaskId},
     limits,
-    plan::{Ended, PlanStatus, Progress, event::PlanEvent},
+    plan::{Ended, PlanStatus, Progress, event::PlanEvent, refusal::PlanRefusal},
     prompt,
     refusal::Refusal,
     session::{Session, SessionEvent},
@@ -128,6 +128,9 @@ fn start(
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let auto = &session.auto;
     room("runs", auto.runs.len(), limits::RUNS_MAX)?;
+    if drafts && session.plan().is_none() {
+        return Err(PlanRefusal::WorkInactive.into());
+    }
     let (goal, task) = match target {
         Target::Goal(goal) => {
             known_goal(auto, Some(goal))?;

@@ -126,6 +126,10 @@ fn the_context_travels_under_its_canonical_names() {
 
 #[test]
 fn a_run_needs_something_to_work_on_and_says_so() {
+    let mut world = a_session().does(add_task(1, None));
+    let (run, target, budget) = (run_id(), Target::NextTask, Budget::default());
+    let drafts = auto(AutoCommand::On { run, target, budget, drafts: true });
+    assert_eq!(world.person(drafts).unwrap_err().kind(), "work_inactive", "/plan on comes first");
     let mut world = a_session();
     let refused = world.person(on(Target::NextTask, Budget::default())).unwrap_err();
     assert_eq!(refused, Refusal::NoOpenTask);

@@ -185,6 +185,7 @@ fn run(order: &Order) -> io::Result<Ended> {
         .env("HOME", scratch)
         .env("TMPDIR", scratch)
         .env("LANG", "C.UTF-8")
+        .envs(order.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer)

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use planwright_domain::{
+    autonomy::AutoExecutionContext,
     digest::Digest,
     effect::{Aim, Repeat, ToolFacts},
     id::{CallId, PlanId},
@@ -45,6 +46,8 @@ pub struct ToolRun {
     pub arguments: String,
     /// The plan under whose lease it runs.
     pub plan: Option<PlanId>,
+    /// Whose work it is, if it is a run's.
+    pub context: Option<AutoExecutionContext>,
 }
 
 /// What came of a call.

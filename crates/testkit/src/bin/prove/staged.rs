@@ -93,6 +93,7 @@ pub(crate) fn tool_run(tool: &str, arguments: &Value) -> ToolRun {
         tool: tool.into(),
         arguments: arguments.to_string(),
         plan: None,
+        context: None,
     }
 }
 

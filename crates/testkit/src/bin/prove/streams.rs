@@ -88,8 +88,12 @@ async fn all(quick: bool) -> anyhow::Result<bool> {
     }
     // Enough that every stalled client's buffers are full: what they do not read waits in the journal.
     for _ in 0..40 {
-        served.house.does(&session("stream-0002"), &"stall ".repeat(20_000)).await;
-        served.house.does(&session("stream-0002"), "/reset").await;
+        for line in ["stall ".repeat(20_000), "/reset".into()] {
+            let path = "/api/sessions/cli:stream-0002/lines";
+            let sent = served.request(reqwest::Method::POST, path).json(&json!({"line": line}));
+            anyhow::ensure!(sent.send().await?.status() == 200, "a line was refused");
+            served.house.rests(&session("stream-0002")).await;
+        }
     }
     let mut ratios = Vec::new();
     for _ in 0..3 {
