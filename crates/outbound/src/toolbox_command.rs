@@ -62,6 +62,7 @@ struct Order {
     scratch: PathBuf,
     limits: CommandLimits,
     /// Whose work it is, under the canonical names.
+    #[serde(default)]
     environment: Vec<(String, String)>,
 }
 
