@@ -22,9 +22,11 @@ use crate::{
 
 pub mod attributes;
 pub mod budget;
+pub(crate) mod claim;
 pub mod decide;
 pub mod event;
 pub mod evolve;
+pub(crate) mod follow;
 pub mod schedule;
 
 use budget::{Budget, Meter, Spent};

@@ -16,7 +16,7 @@ use crate::{
         event::{PlanEvent, Word},
         step::StepEnd,
     },
-    session::{LifeEvent, Session, SessionEvent},
+    session::{Session, SessionEvent, life::LifeEvent},
     turn::{
         Told,
         event::{TurnEnd, TurnEvent},

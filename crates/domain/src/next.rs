@@ -8,7 +8,7 @@ use crate::{
     effect::{Bracket, Effect},
     id::{CallId, ScheduleId, Seq, TurnId},
     plan::{Plan, PlanStatus, Progress, Reads, Strategy},
-    session::{Life, Session},
+    session::{Session, life::Life},
     time::Time,
     tools::PlanTool,
     turn::{Call, CallKind, CallState, Cause, Queued, RequestedCall, Step, Turn, Work},

@@ -19,7 +19,7 @@ use crate::{
     limits,
     memory::{Item, Provenance, Scope},
     refusal::Refusal,
-    session::{CorruptJournal, Life, Session},
+    session::{CorruptJournal, Session, life::Life},
 };
 
 /// The version of the fold. A snapshot of another version is discarded.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     actor::{Person, PersonId},
     autonomy::{self, Autonomy, event::AutoEvent},
-    command::{Asked, Decision, Given, LifeCommand, PersonCommand, SessionCommand, Verdict},
+    command::{Asked, Decision, Given, PersonCommand, SessionCommand, Verdict},
     digest::Digest,
     effect::Touched,
     id::{CallId, PlanId, Seq},
@@ -39,6 +39,10 @@ use crate::{
         permission::Ask,
     },
 };
+
+pub mod life;
+
+use life::{Life, LifeEvent};
 
 /// The version of the fold. A snapshot of another version is discarded.
 pub const FOLD_VERSION: u32 = 3;
@@ -85,59 +89,6 @@ pub struct Session {
     pub view_from: Seq,
     /// The head of the decision log.
     pub log: Digest,
-}
-
-/// Whether a session is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Life {
-    /// It is.
-    #[default]
-    Open,
-    /// It was put away.
-    Archived,
-    /// It was deleted, for good.
-    Deleted,
-}
-
-impl Life {
-    /// The name, as programs read it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Archived => "archived",
-            Self::Deleted => "deleted",
-        }
-    }
-}
-
-/// What happened to a session itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LifeEvent {
-    /// It is called something else.
-    Renamed {
-        /// The title.
-        title: String,
-        /// Who.
-        by: Person,
-    },
-    /// It was put away.
-    Archived {
-        /// Who.
-        by: Person,
-    },
-    /// It was brought back.
-    Restored {
-        /// Who.
-        by: Person,
-    },
-    /// It was deleted.
-    Deleted {
-        /// Who.
-        by: Person,
-    },
 }
 
 /// A plan that ended.
@@ -368,7 +319,7 @@ pub fn decide(
             *waits = asked.policy.waits(asked.at);
         }
     }
-    let followed = autonomy::decide::follow(session, asked.at, &events)?;
+    let followed = autonomy::follow::follow(session, asked.at, &events)?;
     events.extend(followed);
     events.extend(log::anchor(session, &events).map(|head| SessionEvent::Logged { head }));
     Ok(events)
@@ -383,7 +334,7 @@ fn decide_person(
     if session.version == Seq(0) && !session.identity.key.may_be_new() {
         return Err(Refusal::LegacyKeyIsNotNew { identity: session.identity.to_string() });
     }
-    may_ask(session, person, command)?;
+    life::may_ask(session, person, command)?;
     match command {
         PersonCommand::Say { text } => say(session, person, text),
         PersonCommand::Auto(command) => {
@@ -393,7 +344,7 @@ fn decide_person(
             let decided = memory::decide(session, asked.at, person, command)?;
             Ok(decided.into_iter().map(SessionEvent::Memory).collect())
         }
-        PersonCommand::Life(command) => lives(session, person, command),
+        PersonCommand::Life(command) => life::lives(session, person, command),
         PersonCommand::StartPlan { plan, strategy, reads } => {
             Ok(of_plan(plan::decide::start(&session.work, *plan, *strategy, *reads, person)?))
         }
@@ -464,75 +415,6 @@ fn say(session: &Session, person: &Person, text: &str) -> Result<Vec<SessionEven
     let restored =
         (session.life == Life::Archived).then_some(SessionEvent::Life(LifeEvent::Restored { by }));
     Ok(restored.into_iter().chain([queued]).collect())
-}
-
-/// Whether this person may ask this of the session: it is there, and it is theirs. Who may decide may review
-/// and decide in the sessions of others too.
-fn may_ask(session: &Session, person: &Person, command: &PersonCommand) -> Result<(), Refusal> {
-    let identity = session.identity.to_string();
-    if session.life == Life::Deleted {
-        return Err(Refusal::SessionDeleted { identity });
-    }
-    let theirs = session.owner.as_ref().is_none_or(|owner| *owner == person.id);
-    let reviews = match command {
-        PersonCommand::Decide(_)
-        | PersonCommand::RecordShown { .. }
-        | PersonCommand::EditPlan { .. } => true,
-        PersonCommand::Say { .. }
-        | PersonCommand::StartPlan { .. }
-        | PersonCommand::EndPlan(_)
-        | PersonCommand::Reset
-        | PersonCommand::Stop
-        | PersonCommand::PausePlan
-        | PersonCommand::Auto(_)
-        | PersonCommand::Memory(_)
-        | PersonCommand::Life(_) => false,
-    };
-    if theirs || reviews { Ok(()) } else { Err(Refusal::NotYours { identity }) }
-}
-
-/// Whether this person may see the session: it is theirs, or they may decide in it.
-#[must_use]
-pub fn may_see(session: &Session, person: &Person) -> bool {
-    let theirs = session.owner.as_ref().is_none_or(|owner| *owner == person.id);
-    theirs || person.standing == crate::actor::Standing::Decides
-}
-
-/// Names, puts away, brings back or deletes a session.
-fn lives(
-    session: &Session,
-    person: &Person,
-    command: &LifeCommand,
-) -> Result<Vec<SessionEvent>, Refusal> {
-    let by = person.clone();
-    let life = |event| Ok(vec![SessionEvent::Life(event)]);
-    match command {
-        LifeCommand::Rename { title } => {
-            let (bytes, limit) = (title.trim().len(), limits::TITLE_BYTES_MAX);
-            match bytes {
-                0 => Err(Refusal::EmptyMessage),
-                _ if bytes > limit => Err(Refusal::MessageTooLong { bytes, limit }),
-                _ => life(LifeEvent::Renamed { title: title.trim().to_owned(), by }),
-            }
-        }
-        LifeCommand::Archive if !session.auto.runs.is_empty() => {
-            Err(Refusal::RunsGoOn { count: session.auto.runs.len() })
-        }
-        LifeCommand::Archive if session.life == Life::Archived => Ok(Vec::new()),
-        LifeCommand::Archive => life(LifeEvent::Archived { by }),
-        LifeCommand::Restore if session.life == Life::Open => Ok(Vec::new()),
-        LifeCommand::Restore => life(LifeEvent::Restored { by }),
-        LifeCommand::Delete => {
-            let mut events = everything_ends(session, person);
-            let why = "its session was deleted".to_owned();
-            events.extend(session.auto.schedules.keys().map(|schedule| {
-                let (schedule, why) = (*schedule, why.clone());
-                SessionEvent::Auto(AutoEvent::ScheduleEnded { schedule, why })
-            }));
-            events.push(SessionEvent::Life(LifeEvent::Deleted { by }));
-            Ok(events)
-        }
-    }
 }
 
 /// The first words of a message: what a session is called until someone calls it something.
@@ -615,7 +497,7 @@ fn reset(session: &Session, person: &Person) -> Vec<SessionEvent> {
 }
 
 /// Turn, queue, plan work and runs end.
-fn everything_ends(session: &Session, person: &Person) -> Vec<SessionEvent> {
+pub(crate) fn everything_ends(session: &Session, person: &Person) -> Vec<SessionEvent> {
     let mut events = turn::decide::stopped(session, person);
     events.extend(session.queue.iter().map(|waiting| SessionEvent::CauseWithdrawn {
         queued: waiting.seq,

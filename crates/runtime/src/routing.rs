@@ -5,7 +5,7 @@ use planwright_domain::{
     identity::{ConversationKey, IdentityRefusal, SessionIdentity, Transport},
     owner::{self, Moved, Owner, OwnerCommand, Resolution},
     refusal::Refusal,
-    session::may_see,
+    session::life::{Life, may_see},
 };
 use uuid::Uuid;
 
@@ -50,27 +50,21 @@ impl Runtime {
         }
         let newest = journal.newest(person, transport.channel).await?;
         let fresh = new_key().map_err(|error| JournalError::Engine(Box::new(error)))?;
-        match owner::resolve(person, named, newest.as_ref(), fresh) {
-            Resolution::Stands(key) => Ok(SessionIdentity::new(transport.channel, key)),
-            Resolution::Repair(key) => {
-                if named.is_some() {
-                    metrics::counter!("routing.session_mismatch.blocked.count").increment(1);
-                    tracing::info!(
-                        transport_chat_hash = transport_hash(transport),
-                        event = "pointer_repaired"
-                    );
-                }
-                let why = Moved::Repaired;
-                let bind = OwnerCommand::Bind { transport: transport.clone(), key, why };
-                // Two that resolve at once agree on what is stored.
-                let stored = self.own(person, bind.clone()).await?;
-                let OwnerCommand::Bind { key, .. } = bind else {
-                    return Err(JournalError::Closed);
-                };
-                let stored = stored.ok().and_then(|owner| owner.pointers.get(transport).cloned());
-                Ok(SessionIdentity::new(transport.channel, stored.unwrap_or(key)))
-            }
+        let key = match owner::resolve(person, named, newest.as_ref(), fresh) {
+            Resolution::Stands(key) => return Ok(SessionIdentity::new(transport.channel, key)),
+            Resolution::Repair(key) => key,
+        };
+        if named.is_some() {
+            metrics::counter!("routing.session_mismatch.blocked.count").increment(1);
+            let hash = transport_hash(transport);
+            tracing::info!(transport_chat_hash = hash, event = "pointer_repaired");
         }
+        let (why, chat) = (Moved::Repaired, transport.clone());
+        let bind = OwnerCommand::Bind { transport: chat, key: key.clone(), why };
+        // A pointer that cannot be kept is no reason not to answer.
+        let stored = self.own(person, bind).await?.ok();
+        let stored = stored.and_then(|owner| owner.pointers.get(transport).cloned());
+        Ok(SessionIdentity::new(transport.channel, stored.unwrap_or(key)))
     }
 
     /// Lets a chat talk to another conversation of this person: one that is theirs, or a new one.
@@ -85,7 +79,7 @@ impl Runtime {
         if !owner::is_reachable(&person.id, &session) {
             metrics::counter!("routing.session_mismatch.blocked.count").increment(1);
             let identity = identity.to_string();
-            let deleted = session.life == planwright_domain::session::Life::Deleted;
+            let deleted = session.life == Life::Deleted;
             let exists = session.version.0 > 0;
             return Ok(Err(match (deleted, exists) {
                 (true, _) => Refusal::SessionDeleted { identity },

@@ -1,4 +1,4 @@
-//! Which goals, tasks, runs and schedules there may be, and what becomes of a run when its turn ends.
+//! Which goals, tasks, runs and schedules there may be, and what a run may still do.
 
 use crate::{
     actor::Person,
@@ -8,17 +8,17 @@ use crate::{
         event::AutoEvent,
         schedule::{Rhythm, Slot, SlotEnd},
     },
-    command::{AutoCommand, Claim, Target},
-    id::{GoalId, RunId, TaskId},
+    command::{AutoCommand, Target},
+    id::{GoalId, RunId},
     limits,
-    plan::{Ended, PlanStatus, Progress, event::PlanEvent, refusal::PlanRefusal},
+    plan::{PlanStatus, Progress, event::PlanEvent, refusal::PlanRefusal},
     prompt,
     refusal::Refusal,
     session::{Session, SessionEvent},
     time::Time,
     turn::{
         Cause, FailureKind, ModelFailure, Turn,
-        decide::{moved_on, unrun},
+        decide::unrun,
         event::{TurnEnd, TurnEvent},
     },
 };
@@ -213,7 +213,7 @@ fn withdrawn(session: &Session, run: RunId) -> impl Iterator<Item = SessionEvent
 }
 
 /// The end of a run, and of the slot that it is.
-fn ended(run: &Run, end: RunEnd) -> Vec<SessionEvent> {
+pub(super) fn ended(run: &Run, end: RunEnd) -> Vec<SessionEvent> {
     let came_out = match end {
         RunEnd::Completed => SlotEnd::Done,
         RunEnd::Failed | RunEnd::Off { .. } => SlotEnd::Failed,
@@ -271,7 +271,7 @@ fn resume(
 }
 
 /// The run turns to the next task of its goal, or has done what it was for.
-fn moved(auto: &Autonomy, run: &Run) -> Vec<SessionEvent> {
+pub(super) fn moved(auto: &Autonomy, run: &Run) -> Vec<SessionEvent> {
     let next = run.context.goal_id.and_then(|goal| auto.open_task(Some(goal)));
     if let Some((task, _)) = next {
         let context = AutoExecutionContext { task_id: task, ..run.context.clone() };
@@ -289,191 +289,6 @@ fn moved(auto: &Autonomy, run: &Run) -> Vec<SessionEvent> {
         }
     }
     events
-}
-
-/// What becomes of the runs because of what was just decided: a turn of theirs ended, or their plan moved.
-pub(crate) fn follow(
-    session: &Session,
-    at: Time,
-    news: &[SessionEvent],
-) -> Result<Vec<SessionEvent>, Refusal> {
-    if session.auto.runs.is_empty() {
-        return Ok(Vec::new());
-    }
-    let after = session.fold(news).map_err(|corrupt| moved_on(&corrupt.to_string()))?;
-    let ended_turn = session.turn.as_ref().and_then(|turn| Some((turn, end_of(turn, news)?)));
-    let mut events = Vec::new();
-    for run in after.auto.runs.values() {
-        match &run.status {
-            RunStatus::Paused(why) => events.extend(unpaused(&after, run, why, news)),
-            RunStatus::Running => {
-                if let Some(pinned) = pinned_plan(session, run) {
-                    events.extend(plan_moved(&after, run, pinned, news));
-                } else if let Some((turn, end)) = ended_turn
-                    && turn.cause.cause == (Cause::Tick { run: run.context.run_id })
-                {
-                    events.extend(turn_ended(&after, run, at, end));
-                }
-            }
-        }
-    }
-    Ok(events)
-}
-
-fn end_of<'a>(turn: &Turn, news: &'a [SessionEvent]) -> Option<&'a TurnEnd> {
-    news.iter().find_map(|event| match event {
-        SessionEvent::Turn(TurnEvent::TurnFinished { turn: ended, end }) if *ended == turn.id => {
-            Some(end)
-        }
-        SessionEvent::Turn(_)
-        | SessionEvent::Plan(_)
-        | SessionEvent::Auto(_)
-        | SessionEvent::Memory(_)
-        | SessionEvent::Life(_)
-        | SessionEvent::MessageQueued { .. }
-        | SessionEvent::CauseWithdrawn { .. }
-        | SessionEvent::ViewReset { .. }
-        | SessionEvent::Logged { .. } => None,
-    })
-}
-
-/// The plan that the run was pinned to before this was decided.
-fn pinned_plan(session: &Session, run: &Run) -> Option<Pinned> {
-    session.auto.runs.get(&run.context.run_id)?.plan
-}
-
-fn turn_ended(after: &Session, run: &Run, at: Time, end: &TurnEnd) -> Vec<SessionEvent> {
-    let id = run.context.run_id;
-    let pause = |why| vec![event(AutoEvent::RunPaused { run: id, why })];
-    let tick = || vec![event(goes_on(&after.auto, &run.context))];
-    let task = after.auto.tasks.get(&run.context.task_id);
-    match task.and_then(|task| task.ended.as_ref()) {
-        Some(TaskEnd::Done { .. } | TaskEnd::Dropped) => return moved(&after.auto, run),
-        Some(TaskEnd::Failed { .. }) if run.context.goal_id.is_none() || run.slot.is_some() => {
-            return ended(run, RunEnd::Failed);
-        }
-        Some(TaskEnd::Failed { summary }) => {
-            return pause(RunPause::Reported { summary: summary.clone() });
-        }
-        None => {}
-    }
-    if run.drafts && after.plan().is_some_and(crate::plan::Plan::awaits_decision) {
-        return pause(RunPause::AwaitsApproval);
-    }
-    match end {
-        TurnEnd::Answered | TurnEnd::Planned { .. } if run.idle >= limits::IDLE_TURNS_MAX => {
-            match run.slot {
-                Some(_) => slot_failed(run, "its turns bring nothing"),
-                None => pause(RunPause::Stalled),
-            }
-        }
-        TurnEnd::Answered | TurnEnd::Planned { .. } | TurnEnd::Yielded => tick(),
-        TurnEnd::Failed { failure } => match run.slot {
-            Some(slot) if at < slot.until => tick(),
-            Some(_) => slot_failed(run, &failure.message),
-            None => pause(RunPause::TurnFailed { message: failure.message.clone() }),
-        },
-        TurnEnd::Stopped { .. } => pause(RunPause::Stopped),
-        TurnEnd::InDoubt { .. } => pause(RunPause::InDoubt),
-    }
-}
-
-/// A slot whose run cannot go on in its window has failed, and its task with it.
-fn slot_failed(run: &Run, summary: &str) -> Vec<SessionEvent> {
-    let end = TaskEnd::Failed { summary: summary.to_owned() };
-    let mut events = vec![event(AutoEvent::TaskEnded { task: run.context.task_id, end })];
-    events.extend(ended(run, RunEnd::Failed));
-    events
-}
-
-/// A run that waits for its plan goes on when the plan is approved or resumed.
-fn unpaused(
-    after: &Session,
-    run: &Run,
-    why: &RunPause,
-    news: &[SessionEvent],
-) -> Vec<SessionEvent> {
-    let id = run.context.run_id;
-    let resumed = event(AutoEvent::RunResumed { run: id, budget: run.budget, by: None });
-    let Some(plan) = after.plan() else {
-        let ended = news
-            .iter()
-            .any(|event| matches!(event, SessionEvent::Plan(PlanEvent::PlanEnded { .. })));
-        if ended && *why == RunPause::AwaitsApproval {
-            let why = RunPause::PlanWaits { why: "it was ended".into() };
-            return vec![event(AutoEvent::RunPaused { run: id, why })];
-        }
-        return Vec::new();
-    };
-    let starts = |event: &SessionEvent| matches!(event, SessionEvent::Plan(PlanEvent::ExecutionStarted { plan: started, .. }) if *started == plan.id);
-    if !news.iter().any(starts) {
-        return Vec::new();
-    }
-    match (why, plan.status.approval()) {
-        (RunPause::AwaitsApproval, Some(approval)) => {
-            let pinned = Pinned { plan: plan.id, digest: approval.revision_digest };
-            vec![resumed, event(AutoEvent::RunPinned { run: id, plan: pinned })]
-        }
-        (RunPause::PlanWaits { .. }, Some(_)) => vec![resumed],
-        (_, _) => Vec::new(),
-    }
-}
-
-/// The plan that a run is pinned to ended or does not go on.
-fn plan_moved(
-    after: &Session,
-    run: &Run,
-    pinned: Pinned,
-    news: &[SessionEvent],
-) -> Vec<SessionEvent> {
-    let id = run.context.run_id;
-    for happened in news {
-        match happened {
-            SessionEvent::Plan(PlanEvent::PlanEnded {
-                plan,
-                ended: Ended::Completed,
-                word,
-                ..
-            }) if *plan == pinned.plan => {
-                let end =
-                    TaskEnd::Done { summary: format!("its plan is done, {}", word.in_words()) };
-                let task = run.context.task_id;
-                let mut events = Vec::new();
-                let mut auto = after.auto.clone();
-                if let Some(open) = auto.tasks.get_mut(&task).filter(|task| task.ended.is_none()) {
-                    open.ended = Some(end.clone());
-                    events.push(event(AutoEvent::TaskEnded { task, end }));
-                }
-                events.extend(moved(&auto, run));
-                return events;
-            }
-            SessionEvent::Plan(PlanEvent::PlanEnded { plan, ended, .. })
-                if *plan == pinned.plan =>
-            {
-                let why =
-                    RunPause::PlanWaits { why: format!("it is {}", ended.word().to_lowercase()) };
-                return vec![event(AutoEvent::RunPaused { run: id, why })];
-            }
-            SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }) => {
-                let why = RunPause::PlanWaits { why: reason.in_words() };
-                return vec![event(AutoEvent::RunPaused { run: id, why })];
-            }
-            SessionEvent::Plan(PlanEvent::PlanFailed { summary }) => {
-                let why = RunPause::PlanWaits { why: summary.clone() };
-                return vec![event(AutoEvent::RunPaused { run: id, why })];
-            }
-            SessionEvent::Plan(_)
-            | SessionEvent::Turn(_)
-            | SessionEvent::Auto(_)
-            | SessionEvent::Memory(_)
-            | SessionEvent::Life(_)
-            | SessionEvent::MessageQueued { .. }
-            | SessionEvent::CauseWithdrawn { .. }
-            | SessionEvent::ViewReset { .. }
-            | SessionEvent::Logged { .. } => {}
-        }
-    }
-    Vec::new()
 }
 
 /// What a run's budget says to one more effect in this turn: nothing, a warning to record, or the end of it.
@@ -527,88 +342,12 @@ pub(crate) fn guard(session: &Session, after: &Session, tool: &str) -> Option<Ve
         .then(|| parked(turn, run.context.run_id, RunPause::Loop { tool: tool.to_owned() }))
 }
 
-/// A slot is due: it is claimed once, those before it are missed, and its run begins.
-pub(crate) fn claim(
-    session: &Session,
-    at: Time,
-    claim: &Claim,
-) -> Result<Vec<SessionEvent>, Refusal> {
-    let Claim { schedule, missed, slot, next, task, run, until } = claim;
-    let auto = &session.auto;
-    let known = auto.schedules.get(schedule).ok_or_else(|| moved_on("the schedule is off"))?;
-    let first = missed.map_or(*slot, |missed| missed.first);
-    if known.next != Some(first) || at < *slot || next.is_some_and(|next| next <= *slot) {
-        return Err(moved_on("this slot is not due"));
-    }
-    let mut events = Vec::new();
-    if let Some(missed) = missed {
-        events.push(event(AutoEvent::SlotsMissed {
-            schedule: *schedule,
-            first: missed.first,
-            last: missed.last,
-            count: missed.count,
-        }));
-    }
-    if known.goal.is_some_and(|goal| !auto.goals.contains_key(&goal)) {
-        events.push(event(AutoEvent::SlotsMissed {
-            schedule: *schedule,
-            first: *slot,
-            last: *slot,
-            count: 1,
-        }));
-        let why = format!("the goal of {:?} is not there any more", known.title);
-        events.push(event(AutoEvent::ScheduleEnded { schedule: *schedule, why }));
-        return Ok(events);
-    }
-    events.push(event(AutoEvent::SlotClaimed { schedule: *schedule, slot: *slot, next: *next }));
-    let still = |run: &Run| run.slot.is_some_and(|slot| slot.schedule == *schedule);
-    let full = auto.runs.len() >= limits::RUNS_MAX || auto.tasks.len() >= limits::TASKS_MAX;
-    if full || auto.runs.values().any(still) {
-        let end = SlotEnd::Skipped;
-        events.push(event(AutoEvent::SlotEnded { schedule: *schedule, slot: *slot, end }));
-    } else {
-        let context = AutoExecutionContext::new(session.identity.clone(), *run, known.goal, *task);
-        events.extend(begun(
-            auto,
-            known,
-            *task,
-            &context,
-            at,
-            Slot { schedule: *schedule, at: *slot, until: *until },
-        ));
-    }
-    if next.is_none() {
-        let why = "it had no more slots".into();
-        events.push(event(AutoEvent::ScheduleEnded { schedule: *schedule, why }));
-    }
-    Ok(events)
-}
-
-fn begun(
-    auto: &Autonomy,
-    schedule: &crate::autonomy::schedule::Schedule,
-    task: TaskId,
-    context: &AutoExecutionContext,
-    at: Time,
-    slot: Slot,
-) -> [SessionEvent; 3] {
-    let (goal, title) = (schedule.goal, schedule.title.clone());
-    [
-        event(AutoEvent::TaskAdded { task, goal, title, by: None }),
-        event(AutoEvent::RunStarted {
-            context: context.clone(),
-            budget: schedule.budget,
-            at,
-            by: schedule.by.clone(),
-            drafts: false,
-            slot: Some(slot),
-        }),
-        event(ticked(auto, context.clone(), Some(&schedule.title))),
-    ]
-}
-
 /// The first turn of a task: what it is, what it is for, and what was done for it before.
-fn ticked(auto: &Autonomy, context: AutoExecutionContext, title: Option<&str>) -> AutoEvent {
+pub(super) fn ticked(
+    auto: &Autonomy,
+    context: AutoExecutionContext,
+    title: Option<&str>,
+) -> AutoEvent {
     let task = auto.tasks.get(&context.task_id).map(|task| task.title.as_str());
     let goal =
         context.goal_id.and_then(|goal| auto.goals.get(&goal)).map(|goal| goal.title.as_str());
@@ -623,7 +362,7 @@ fn ticked(auto: &Autonomy, context: AutoExecutionContext, title: Option<&str>) -
 }
 
 /// One more turn of a task.
-fn goes_on(auto: &Autonomy, context: &AutoExecutionContext) -> AutoEvent {
+pub(super) fn goes_on(auto: &Autonomy, context: &AutoExecutionContext) -> AutoEvent {
     let title = auto.tasks.get(&context.task_id).map_or("", |task| &task.title);
     AutoEvent::Ticked { context: context.clone(), words: prompt::task_again(title) }
 }
@@ -632,6 +371,6 @@ fn not_there(what: &'static str) -> Refusal {
     Refusal::NotThere { what: what.into() }
 }
 
-fn event(event: AutoEvent) -> SessionEvent {
+pub(super) fn event(event: AutoEvent) -> SessionEvent {
     SessionEvent::Auto(event)
 }

@@ -35,7 +35,7 @@ pub(crate) fn decide_system(
         SystemCommand::StartTurn { turn, queued, profile, recalled } => {
             start_turn(session, *turn, *queued, profile.as_ref(), recalled)
         }
-        SystemCommand::ClaimSlot(claim) => autonomy::decide::claim(session, at, claim),
+        SystemCommand::ClaimSlot(claim) => autonomy::claim::claim(session, at, claim),
         SystemCommand::StartModelCall { turn, round, attempt, bracket } => {
             start_model_call(session, at, *turn, *round, *attempt, *bracket)
         }

@@ -507,6 +507,39 @@ fn a_slot_that_fails_is_tried_again_inside_its_window_and_not_after() {
 }
 
 #[test]
+fn a_run_of_a_schedule_waits_for_nobody_what_would_make_it_wait_fails_its_slot() {
+    let claimed = || {
+        let mut world = at(every_hour(a_session()), HOUR);
+        world.system(claim(1, None)).unwrap();
+        world.turn_starts()
+    };
+    let ends = |world: &World| kinds(world, world.events.len() - 3);
+    let failed = ["task_ended", "run_ended", "slot_ended"];
+    let blocked = claimed()
+        .answers("", vec![task_report("blocked")])
+        .plan_tools_run()
+        .answers("help", vec![]);
+    assert_eq!(ends(&blocked), failed);
+    let mut idle = claimed().answers("thinking", vec![]);
+    for _ in 0..2 {
+        idle = idle.turn_starts().answers("thinking", vec![]);
+    }
+    assert_eq!(ends(&idle), failed);
+    let mut circles = claimed();
+    for _ in 0..3 {
+        circles = circles.answers("", vec![read("a.txt")]).calls_start().calls_give(&done("same"));
+    }
+    assert_eq!(ends(&circles), failed);
+    let stopped = claimed().does(PersonCommand::Stop);
+    let last: Vec<_> = kinds(&stopped, 0).into_iter().filter(|kind| *kind != "logged").collect();
+    assert_eq!(last[last.len() - 3..], failed);
+    for world in [blocked, idle, circles, stopped] {
+        assert_eq!(waiting(&world.session), None, "nobody is asked");
+        assert_eq!(next(&world.session).due(), Due::At(Time(2 * HOUR)), "the next slot comes");
+    }
+}
+
+#[test]
 fn a_schedule_whose_goal_is_gone_is_turned_off_and_says_why() {
     let rhythm = Rhythm::Every { micros: HOUR, from: Time(0) };
     let world = a_goal(0).does(auto(AutoCommand::AddSchedule {

@@ -98,7 +98,7 @@ fn a_plan_remembers_sixty_four_readers_and_then_begins_anew() {
     let mut world = ready();
     let digest = world.digest();
     let show = |world: &mut World, name: &str| {
-        let reader = Person::new(name, "cli", Standing::Speaks);
+        let reader = Person::new(name, "cli", Standing::Decides);
         let shown = PersonCommand::RecordShown { digest };
         world.ask(SessionCommand::Person(reader, shown)).unwrap();
         world.plan().shown.len()

@@ -12,7 +12,7 @@ use planwright_domain::{
         words,
     },
     owner::{Moved, Owner, OwnerCommand, OwnerEvent, Resolution, decide, resolve},
-    session::{Life, Session},
+    session::{Session, life::Life},
     time::Time,
 };
 use proptest::prelude::*;

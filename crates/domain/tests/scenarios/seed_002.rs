@@ -9,7 +9,10 @@ use planwright_domain::{
     identity::SessionIdentity,
     memory::{Item, ItemKind, MemoryCommand, MemoryEvent, Provenance, Scope},
     next::{Next, next},
-    session::{Life, Session, SessionEvent, may_see},
+    session::{
+        Session, SessionEvent,
+        life::{Life, may_see},
+    },
     time::Time,
 };
 use uuid::Uuid;

@@ -230,7 +230,10 @@ fn showing_the_same_revision_again_is_no_event_and_to_another_person_it_is() {
     let mut world = ready().shown();
     let shown = PersonCommand::RecordShown { digest: world.digest() };
     assert_eq!(world.person(shown.clone()), Ok(vec![]));
-    let told = world.ask(SessionCommand::Person(a_guest(), shown)).unwrap();
+    let foreign = world.ask(SessionCommand::Person(a_guest(), shown.clone())).unwrap_err();
+    assert_eq!(foreign.kind(), "not_yours", "who may not decide reviews nothing of others");
+    let reviewer = Person::new("cara", "web", Standing::Decides);
+    let told = world.ask(SessionCommand::Person(reviewer, shown)).unwrap();
     assert_eq!(told.iter().map(SessionEvent::kind).next(), Some("revision_shown"));
 }
 

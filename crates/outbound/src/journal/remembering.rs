@@ -6,8 +6,9 @@ use planwright_domain::{
     identity::SessionIdentity,
     memory::{Item, MemoryEvent, Scope},
     owner::OwnerEvent,
-    session::{LifeEvent, SessionEvent},
+    session::{SessionEvent, life::LifeEvent},
 };
+use planwright_runtime::ports::journal::JournalError;
 
 /// A change of what is looked up.
 pub(crate) enum Change<'a> {
@@ -76,10 +77,26 @@ pub(crate) fn columns(owner: &PersonId, scope: &Scope) -> (String, String, Strin
     }
 }
 
-/// Whether a scope belongs to whose memory is changed; nobody writes into another's.
-pub(crate) fn is_own(whose: Whose<'_>, scope: &Scope) -> bool {
-    match whose {
-        Whose::Session(session) => scope.session() == Some(session),
-        Whose::Owner(_) => *scope == Scope::Global,
+impl Whose<'_> {
+    /// The owner whose scopes are written into; nobody writes into another's.
+    pub(crate) fn writes_into(self, scope: &Scope) -> Result<PersonId, JournalError> {
+        match self {
+            Self::Session(session) if scope.session() == Some(session) => {
+                Ok(PersonId(String::new()))
+            }
+            Self::Owner(owner) if *scope == Scope::Global => Ok(owner.clone()),
+            Self::Session(_) | Self::Owner(_) => {
+                let words = "a memory of another session was to be written";
+                Err(JournalError::Engine(words.into()))
+            }
+        }
+    }
+
+    /// The columns by which what is theirs is found: session, owner.
+    pub(crate) fn columns(self) -> (String, String) {
+        match self {
+            Self::Session(session) => (session.to_string(), String::new()),
+            Self::Owner(owner) => (String::new(), owner.0.clone()),
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::journal::{
     codec::unpack_item,
-    remembering::{Change, Whose, columns, is_own},
+    remembering::{Change, Whose, columns},
 };
 
 struct ScopeRow {
@@ -138,14 +138,7 @@ async fn put(
     whose: Whose<'_>,
     item: &Item,
 ) -> Result<(), JournalError> {
-    if !is_own(whose, &item.scope) {
-        return Err(JournalError::Engine("a memory of another session was to be written".into()));
-    }
-    let nobody = PersonId(String::new());
-    let owner = match whose {
-        Whose::Session(_) => &nobody,
-        Whose::Owner(owner) => owner,
-    };
+    let owner = &whose.writes_into(&item.scope)?;
     let (of, session, part) = columns(owner, &item.scope);
     let (words, body) = (item.words(), pack(item)?);
     let many = i64::try_from(words.len()).unwrap_or(i64::MAX);
@@ -168,10 +161,7 @@ async fn take(
     whose: Whose<'_>,
     id: MemoryId,
 ) -> Result<Option<Item>, JournalError> {
-    let (session, owner) = match whose {
-        Whose::Session(session) => (session.to_string(), String::new()),
-        Whose::Owner(owner) => (String::new(), owner.0.clone()),
-    };
+    let (session, owner) = whose.columns();
     let sql = "WITH gone AS (
                    DELETE FROM memory USING memory_scopes WHERE memory.item = $1 AND memory.scope = memory_scopes.id
                    AND memory_scopes.session = $2 AND memory_scopes.owner = $3

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::journal::{
     codec::{Packer, unpack_item},
     engine,
-    remembering::{Change, Whose, columns, is_own},
+    remembering::{Change, Whose, columns},
 };
 
 /// The word that stands for a scope. No text has it: words hold letters and digits alone.
@@ -164,14 +164,7 @@ fn put(
     whose: Whose<'_>,
     item: &Item,
 ) -> Result<(), JournalError> {
-    if !is_own(whose, &item.scope) {
-        return Err(JournalError::Engine("a memory of another session was to be written".into()));
-    }
-    let nobody = PersonId(String::new());
-    let owner = match whose {
-        Whose::Session(_) => &nobody,
-        Whose::Owner(owner) => owner,
-    };
+    let owner = &whose.writes_into(&item.scope)?;
     let (of, session, part) = columns(owner, &item.scope);
     let say = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
         let mut statement = connection.prepare_cached(sql).map_err(engine)?;
@@ -208,10 +201,7 @@ fn take(
     whose: Whose<'_>,
     id: MemoryId,
 ) -> Result<Option<(i64, Item)>, JournalError> {
-    let (session, owner) = match whose {
-        Whose::Session(session) => (session.to_string(), String::new()),
-        Whose::Owner(owner) => (String::new(), owner.0.clone()),
-    };
+    let (session, owner) = whose.columns();
     let sql = "SELECT memory.id, memory.scope, memory.words, memory.body
                FROM memory JOIN memory_scopes ON memory.scope = memory_scopes.id
                WHERE memory.item = ?1 AND memory_scopes.session = ?2 AND memory_scopes.owner = ?3";

@@ -12,6 +12,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
+    refusal::Refusal,
 };
 use planwright_runtime::{inbound::Spoken, ports::journal::Answer};
 use serde::{Deserialize, Serialize};
@@ -172,10 +173,14 @@ pub(crate) async fn seen(
 ) -> Result<SessionIdentity, Problem> {
     let identity = caller.session(named)?;
     if !app.runtime.sees(&caller.person, &identity).await? {
-        let words = format!("you have no session {identity}; /api/sessions lists yours");
-        return Err(Problem::new(StatusCode::NOT_FOUND, "no_such_session", words));
+        return Err(no_such_session(&identity));
     }
     Ok(identity)
+}
+
+fn no_such_session(identity: &SessionIdentity) -> Problem {
+    let words = format!("you have no session {identity}; /api/sessions lists yours");
+    Problem::new(StatusCode::NOT_FOUND, "no_such_session", words)
 }
 
 /// What a session is called, and whether it was put away.
@@ -315,12 +320,16 @@ pub(crate) async fn ask(
     headers: &HeaderMap,
     command: PersonCommand,
 ) -> Result<Json<Accepted>, Problem> {
-    let identity = seen(app, caller, id).await?;
+    let identity = caller.session(id)?;
     let command_id: CommandId = caller.command_id(headers)?;
     let command = SessionCommand::Person(caller.person.clone(), command);
     match app.runtime.dispatch(&identity, command_id, command).await? {
         Answer::Accepted { version, .. } => {
             Ok(Json(Accepted { session_id: identity.to_string(), version: version.0 }))
+        }
+        // Who may not see it is not told that it is there. The decision has looked already.
+        Answer::Refused(Refusal::NotYours { .. }) if !decides(caller.person.standing) => {
+            Err(no_such_session(&identity))
         }
         Answer::Refused(refusal) => Err(refusal.into()),
     }

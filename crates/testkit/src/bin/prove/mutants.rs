@@ -24,7 +24,7 @@ const fn mutant(file: &'static str, from: &'static str, to: &'static str) -> Mut
 }
 
 /// The mutants. The first of them run at quick size.
-const MUTANTS: [Mutant; 36] = [
+const MUTANTS: [Mutant; 47] = [
     mutant(
         "plan/decide.rs",
         "Standing::Speaks => Err(PlanRefusal::MayNotDecide),",
@@ -144,6 +144,37 @@ const MUTANTS: [Mutant; 36] = [
         "session.rs",
         "if verdict == Verdict::DidNotHappen && asked.at < doubt.deadline {",
         "if false {",
+    ),
+    mutant("autonomy/claim.rs", "known.next != Some(first) || at < *slot", "at < *slot"),
+    mutant("autonomy/budget.rs", "|(used, limit)| used >= limit)", "|(used, limit)| used > limit)"),
+    mutant(
+        "autonomy/decide.rs",
+        "*times >= limits::SAME_OBSERVATION_MAX",
+        "*times > limits::SAME_OBSERVATION_MAX",
+    ),
+    mutant(
+        "autonomy/follow.rs",
+        "if run.idle >= limits::IDLE_TURNS_MAX => {",
+        "if run.idle > limits::IDLE_TURNS_MAX => {",
+    ),
+    mutant("autonomy/follow.rs", "Some(slot) if at < slot.until => tick(),", "Some(_) => tick(),"),
+    mutant(
+        "next.rs",
+        "queue.iter().find(|queued| !ticks(queued)).or_else(|| queue.first())",
+        "queue.iter().find(|queued| !ticks(queued) || true).or_else(|| queue.first())",
+    ),
+    mutant(
+        "memory.rs",
+        "context.filter(|context| context.session == *session)",
+        "context.filter(|context| context.session == *session || true)",
+    ),
+    mutant("memory/rank.rs", "(legacy, -ranked.why.score,", "(legacy && false, -ranked.why.score,"),
+    mutant("owner.rs", "if item.text != *text {", "if false {"),
+    mutant("owner.rs", "session.life != Life::Deleted && session.owner", "session.owner"),
+    mutant(
+        "session/life.rs",
+        "if theirs || reviews { Ok(()) }",
+        "if theirs || reviews || true { Ok(()) }",
     ),
 ];
 

@@ -26,7 +26,10 @@ use planwright_domain::{
     owner::{self, Moved, Owner, OwnerCommand, OwnerEvent, Resolution},
     plan::{Reads, Strategy, event::PlanEvent},
     policy::Policy,
-    session::{Life, LifeEvent, Session, SessionEvent, decide},
+    session::{
+        Session, SessionEvent, decide,
+        life::{Life, LifeEvent},
+    },
     time::Time,
     turn::{Answer, CallKind, CallResult, CallStatus, Cause, RequestedCall, event::TurnEvent},
 };

@@ -1,0 +1,138 @@
+//! Whether a session is there, what people call it, and who may do what in it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    actor::{Person, Standing},
+    autonomy::event::AutoEvent,
+    command::{LifeCommand, PersonCommand},
+    limits,
+    refusal::Refusal,
+    session::{Session, SessionEvent, everything_ends},
+};
+
+/// Whether a session is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Life {
+    /// It is.
+    #[default]
+    Open,
+    /// It was put away.
+    Archived,
+    /// It was deleted, for good.
+    Deleted,
+}
+
+impl Life {
+    /// The name, as programs read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Archived => "archived",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+/// What happened to a session itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LifeEvent {
+    /// It is called something else.
+    Renamed {
+        /// The title.
+        title: String,
+        /// Who.
+        by: Person,
+    },
+    /// It was put away.
+    Archived {
+        /// Who.
+        by: Person,
+    },
+    /// It was brought back.
+    Restored {
+        /// Who.
+        by: Person,
+    },
+    /// It was deleted.
+    Deleted {
+        /// Who.
+        by: Person,
+    },
+}
+
+/// Whether this person may ask this of the session: it is there, and it is theirs. Who may decide may review
+/// and decide in the sessions of others too.
+pub(crate) fn may_ask(
+    session: &Session,
+    person: &Person,
+    command: &PersonCommand,
+) -> Result<(), Refusal> {
+    let identity = session.identity.to_string();
+    if session.life == Life::Deleted {
+        return Err(Refusal::SessionDeleted { identity });
+    }
+    let theirs = session.owner.as_ref().is_none_or(|owner| *owner == person.id);
+    let reviews = match command {
+        // Whether they may is looked at where it is decided.
+        PersonCommand::Decide(_) | PersonCommand::EditPlan { .. } => true,
+        PersonCommand::RecordShown { .. } => person.standing == Standing::Decides,
+        PersonCommand::Say { .. }
+        | PersonCommand::StartPlan { .. }
+        | PersonCommand::EndPlan(_)
+        | PersonCommand::Reset
+        | PersonCommand::Stop
+        | PersonCommand::PausePlan
+        | PersonCommand::Auto(_)
+        | PersonCommand::Memory(_)
+        | PersonCommand::Life(_) => false,
+    };
+    if theirs || reviews { Ok(()) } else { Err(Refusal::NotYours { identity }) }
+}
+
+/// Whether this person may see the session: it is theirs, or they may decide in it.
+#[must_use]
+pub fn may_see(session: &Session, person: &Person) -> bool {
+    let theirs = session.owner.as_ref().is_none_or(|owner| *owner == person.id);
+    theirs || person.standing == Standing::Decides
+}
+
+/// Names, puts away, brings back or deletes a session.
+pub(crate) fn lives(
+    session: &Session,
+    person: &Person,
+    command: &LifeCommand,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    let by = person.clone();
+    let life = |event| Ok(vec![SessionEvent::Life(event)]);
+    match command {
+        LifeCommand::Rename { title } => {
+            let (bytes, limit) = (title.trim().len(), limits::TITLE_BYTES_MAX);
+            match bytes {
+                0 => Err(Refusal::EmptyMessage),
+                _ if bytes > limit => Err(Refusal::MessageTooLong { bytes, limit }),
+                _ => life(LifeEvent::Renamed { title: title.trim().to_owned(), by }),
+            }
+        }
+        LifeCommand::Archive if !session.auto.runs.is_empty() => {
+            Err(Refusal::RunsGoOn { count: session.auto.runs.len() })
+        }
+        LifeCommand::Archive if session.life == Life::Archived => Ok(Vec::new()),
+        LifeCommand::Archive => life(LifeEvent::Archived { by }),
+        LifeCommand::Restore if session.life == Life::Open => Ok(Vec::new()),
+        LifeCommand::Restore => life(LifeEvent::Restored { by }),
+        LifeCommand::Delete => {
+            let mut events = everything_ends(session, person);
+            let why = "its session was deleted".to_owned();
+            events.extend(session.auto.schedules.keys().map(|schedule| {
+                let (schedule, why) = (*schedule, why.clone());
+                SessionEvent::Auto(AutoEvent::ScheduleEnded { schedule, why })
+            }));
+            events.push(SessionEvent::Life(LifeEvent::Deleted { by }));
+            Ok(events)
+        }
+    }
+}
