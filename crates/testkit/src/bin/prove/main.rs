@@ -92,9 +92,12 @@ enum Proof {
     },
     /// Commands and steps that meet, in every order and with a crash at each point: one outcome.
     Races {
-        /// Without the races of steps against PostgreSQL, which have thousands of orders.
+        /// Without the races of steps and deletions against PostgreSQL, which have thousands of orders.
         #[arg(long)]
         quick: bool,
+        /// Those whose name holds this alone.
+        #[arg(long)]
+        only: Option<String>,
     },
     /// Links that are swapped, addresses in disguise, tools that change, outputs that give orders: nothing gets through.
     Escapes {
@@ -183,7 +186,7 @@ fn main() -> ExitCode {
         Proof::Binding { seed, quick } => binding::prove(seed, if quick { 1_000 } else { 100_000 }),
         Proof::Escapes { seed, quick } => escapes::prove(seed, if quick { 1_000 } else { 10_000 }),
         Proof::Isolation { count, seed, quick } => isolation::prove(count, seed, quick),
-        Proof::Races { quick } => races::prove(quick),
+        Proof::Races { quick, only } => races::prove(quick, only.unwrap_or_default()),
         Proof::Slots { seed, quick } => slots::prove(seed, quick),
         Proof::Overnight { seed, .. } => overnight::prove(seed),
         Proof::Live { night, home, until } => {

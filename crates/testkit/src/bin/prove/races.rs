@@ -49,29 +49,33 @@ use routes::Meeting;
 use turnstile::{Choice, Crashed, Turnstile, following};
 
 /// Proves it.
-pub(crate) fn prove(quick: bool) -> ExitCode {
+pub(crate) fn prove(quick: bool, only: String) -> ExitCode {
     let ordinary = panic::take_hook();
     panic::set_hook(Box::new(move |panicked| {
         if !panicked.payload().is::<Crashed>() {
             ordinary(panicked);
         }
     }));
-    on_threads("races", 4, all(quick))
+    on_threads("races", 4, all(quick, only))
 }
 
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]
-async fn all(quick: bool) -> anyhow::Result<bool> {
+async fn all(quick: bool, only: String) -> anyhow::Result<bool> {
     let begun = Instant::now();
     let mut totals = Totals::default();
     for mut place in [Place::sqlite()?, Place::Postgres(Box::new(Postgres::start()))] {
-        let left_out = |race: &Race| quick && !place.has_one_writer() && race.has_a_step();
+        let left_out = |race: &Race| {
+            let long = quick && !place.has_one_writer() && race.has_a_step();
+            long || !race.name().contains(&only)
+        };
         let races: Vec<_> = Race::ALL.into_iter().filter(|race| !left_out(race)).collect();
         for race in races {
             let met = explore(&mut place, race).await?;
             totals.add(place.name(), race.name(), &met);
         }
         for meeting in Meeting::ALL {
-            if quick && !place.has_one_writer() && meeting.has_a_step() {
+            let long = quick && !place.has_one_writer() && meeting.has_a_step();
+            if long || !meeting.name().contains(&only) {
                 continue;
             }
             let met = routes::explore(&mut place, meeting).await?;
