@@ -67,7 +67,7 @@ async fn all(seed: u64, schedules: usize, days: i64) -> anyhow::Result<bool> {
                     4 => format!("every {}h", rng.u32(1..30)),
                     _ => format!(
                         "at 2026-10-{}T{:02}:30 Europe/Berlin",
-                        23 + rng.i64(1..days),
+                        23 + rng.i64(1..days.min(8)),
                         rng.u8(0..24)
                     ),
                 };
