@@ -22,6 +22,7 @@ use crate::{
     identity::SessionIdentity,
     limits,
     refusal::Refusal,
+    session::Session,
     time::Time,
 };
 
@@ -131,6 +132,14 @@ impl Chain {
         scopes.push(Scope::Session(session.clone()));
         scopes.push(Scope::Global);
         Self { owner: owner.clone(), session: session.clone(), scopes }
+    }
+
+    /// What is seen in this session by whose work is done there.
+    #[must_use]
+    pub fn in_session(session: &Session, context: Option<&AutoExecutionContext>) -> Self {
+        // Nothing is known everywhere to nobody.
+        let nobody = PersonId(String::new());
+        Self::of(session.owner.as_ref().unwrap_or(&nobody), &session.identity, context)
     }
 
     /// Whose it is.
@@ -342,7 +351,7 @@ pub enum MemoryCommand {
 
 /// What a person asks of what is remembered in a session.
 pub(crate) fn decide(
-    session: &crate::session::Session,
+    session: &Session,
     at: Time,
     person: &Person,
     command: &MemoryCommand,

@@ -437,16 +437,12 @@ impl Memory for PostgresJournal {
         self.ask(async |client| memory::candidates(client, chain, words, limit).await).await
     }
 
-    async fn items(&self, chain: &Chain, limit: usize) -> Result<Vec<Candidates>, JournalError> {
-        self.ask(async |client| memory::items(client, chain, limit).await).await
-    }
-
     async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError> {
         self.ask(async |client| memory::item(client, chain, id).await).await
     }
 
-    async fn of_session(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
-        self.ask(async |client| memory::of_session(client, chain, limit).await).await
+    async fn everything(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
+        self.ask(async |client| memory::everything(client, chain, limit).await).await
     }
 }
 

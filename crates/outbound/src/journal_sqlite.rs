@@ -224,19 +224,14 @@ impl Memory for SqliteJournal {
         self.read(move |connection| memory::candidates(connection, &chain, &words, limit)).await
     }
 
-    async fn items(&self, chain: &Chain, limit: usize) -> Result<Vec<Candidates>, JournalError> {
-        let chain = chain.clone();
-        self.read(move |connection| memory::items(connection, &chain, limit)).await
-    }
-
     async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError> {
         let chain = chain.clone();
         self.read(move |connection| memory::item(connection, &chain, id)).await
     }
 
-    async fn of_session(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
+    async fn everything(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
         let chain = chain.clone();
-        self.read(move |connection| memory::of_session(connection, &chain, limit)).await
+        self.read(move |connection| memory::everything(connection, &chain, limit)).await
     }
 }
 

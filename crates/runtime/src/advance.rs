@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use planwright_domain::{
-    actor::PersonId,
     command::{Claim, Given, ModelCommand, SessionCommand, StartingCall, SystemCommand},
     effect::{Bracket, Repeat},
     id::{CallId, CommandId, Incarnation, ScheduleId, Seq, TurnId},
@@ -160,8 +159,7 @@ impl Runtime {
                 found.items.into_iter().map(|ranked| ranked.item).collect()
             }
             Some(Wants::Item(id)) => {
-                let owner = session.owner.clone().unwrap_or(PersonId(String::new()));
-                let chain = Chain::of(&owner, &session.identity, context);
+                let chain = Chain::in_session(session, context);
                 let found = self.ports.memory.item(&chain, id).await?;
                 found.into_iter().filter(|item| chain.admits(item)).collect()
             }

@@ -1,19 +1,20 @@
 //! What is remembered: recalled for a turn, looked at and changed by a person.
 
 use planwright_domain::{
-    actor::{Person, PersonId},
+    actor::Person,
     autonomy::AutoExecutionContext,
+    command::{PersonCommand, SessionCommand},
     id::{CommandId, MemoryId, Seq},
     identity::SessionIdentity,
     memory::{
         Chain, Item, MemoryCommand, Scope, ScopeKind,
-        rank::Ranked,
+        rank::{Ranked, Why},
         select::{Recalled, select},
         words,
     },
     owner::OwnerCommand,
     refusal::Refusal,
-    session::{Session, SessionEvent},
+    session::{Session, SessionEvent, life::may_promote},
     turn::Cause,
 };
 use serde::{Deserialize, Serialize};
@@ -51,8 +52,7 @@ impl Runtime {
         text: &str,
         budget_tokens: usize,
     ) -> Result<Recalled, JournalError> {
-        let owner = session.owner.clone().unwrap_or(PersonId(String::new()));
-        let chain = Chain::of(&owner, &session.identity, context);
+        let chain = Chain::in_session(session, context);
         let mut question = words(text);
         question.sort_unstable();
         question.dedup();
@@ -103,12 +103,9 @@ impl Runtime {
         text: &str,
     ) -> Result<MemoryView, JournalError> {
         let session = self.session(identity).await?;
-        let chain = self.chain(&session);
+        let chain = Chain::in_session(&session, None);
         if text.trim().is_empty() {
-            let found = self.ports.memory.items(&chain, LISTED_MAX).await?;
-            let mut items = self.ports.memory.of_session(&chain, LISTED_MAX).await?;
-            let global = found.into_iter().flat_map(|found| found.items);
-            items.extend(global.filter(|item| item.scope.kind() == ScopeKind::Global));
+            let items = self.ports.memory.everything(&chain, LISTED_MAX).await?;
             let ranked = items.into_iter().map(|item| Ranked { why: told(&item), item });
             let items: Vec<_> = ranked.collect();
             return Ok(view(&chain, items, 0));
@@ -117,19 +114,14 @@ impl Runtime {
         Ok(view(&chain, recalled.items, recalled.blocked))
     }
 
-    fn chain(&self, session: &Session) -> Chain {
-        let owner = session.owner.clone().unwrap_or(PersonId(String::new()));
-        Chain::of(&owner, &session.identity, None)
-    }
-
-    /// The one item of a session, or of what is known everywhere, whose id begins so.
+    /// The one item of a session, or of what is known everywhere, whose id this is, or how it ends.
     pub async fn remembered(
         &self,
         identity: &SessionIdentity,
         id: &str,
     ) -> Result<Option<Item>, JournalError> {
         let session = self.session(identity).await?;
-        let chain = self.chain(&session);
+        let chain = Chain::in_session(&session, None);
         if let Ok(whole) = id.parse::<Uuid>() {
             return self.ports.memory.item(&chain, whole.into()).await;
         }
@@ -154,10 +146,11 @@ impl Runtime {
         text: &str,
     ) -> Result<Result<MemoryId, Refusal>, JournalError> {
         let session = self.session(identity).await?;
-        if session.owner.as_ref() != Some(&person.id) {
-            return Ok(Err(Refusal::NotYours { identity: identity.to_string() }));
+        if let Err(refusal) = may_promote(&session, person) {
+            return Ok(Err(refusal));
         }
-        let Some(item) = self.ports.memory.item(&self.chain(&session), id).await? else {
+        let Some(item) = self.ports.memory.item(&Chain::in_session(&session, None), id).await?
+        else {
             return Ok(Err(Refusal::NotThere { what: "memory".into() }));
         };
         let global = MemoryId(Uuid::new_v5(&id.0, b"global"));
@@ -185,10 +178,8 @@ impl Runtime {
                 Err(refusal) => Answer::Refused(refusal),
             });
         }
-        let forget = planwright_domain::command::PersonCommand::Memory(MemoryCommand::Forget {
-            id: item.id,
-        });
-        let forget = planwright_domain::command::SessionCommand::Person(person.clone(), forget);
+        let forget = PersonCommand::Memory(MemoryCommand::Forget { id: item.id });
+        let forget = SessionCommand::Person(person.clone(), forget);
         self.dispatch(identity, command, forget).await
     }
 }
@@ -201,10 +192,10 @@ fn view(chain: &Chain, items: Vec<Ranked>, blocked: u64) -> MemoryView {
 }
 
 /// Why an item is listed that nobody asked for by words.
-fn told(item: &Item) -> planwright_domain::memory::rank::Why {
+fn told(item: &Item) -> Why {
     let sure = item.confidence;
     let matched = Vec::new();
-    planwright_domain::memory::rank::Why { matched, fits: 0, sure, fresh: 0, score: 0 }
+    Why { matched, fits: 0, sure, fresh: 0, score: 0 }
 }
 
 fn count(recalled: &Recalled) {

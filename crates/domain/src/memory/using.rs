@@ -3,7 +3,6 @@
 use serde::Deserialize;
 
 use crate::{
-    actor::PersonId,
     command::Given,
     id::MemoryId,
     memory::{Chain, Item, ItemKind, MemoryEvent, Provenance, ScopeKind, fitting},
@@ -76,9 +75,7 @@ pub(crate) fn use_memory_tool(
     match tool {
         OwnTool::MemorySave => {
             let Save { text: words, kind, scope, confidence } = parse(call)?;
-            let owner = session.owner.clone().unwrap_or(PersonId(String::new()));
-            let context = session.auto.context(turn);
-            let chain = Chain::of(&owner, &session.identity, context);
+            let chain = Chain::in_session(session, session.auto.context(turn));
             let named = match scope.as_deref() {
                 None => None,
                 Some("task") => Some(ScopeKind::Task),
@@ -95,10 +92,9 @@ pub(crate) fn use_memory_tool(
                     ));
                 }
             };
-            let home = [named.unwrap_or_else(|| kind.home()), ScopeKind::Session];
             let scope = match named {
                 Some(kind) => chain.named(kind),
-                None => home.into_iter().find_map(|kind| chain.named(kind)),
+                None => chain.named(kind.home()).or_else(|| chain.named(ScopeKind::Session)),
             };
             let scope =
                 scope.ok_or_else(|| unavailable(call, "there is no such scope in this turn"))?;

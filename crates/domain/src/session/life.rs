@@ -100,6 +100,14 @@ pub fn may_see(session: &Session, person: &Person) -> bool {
     theirs || person.standing == Standing::Decides
 }
 
+/// Whether this person may make known everywhere what this session remembers: its owner alone.
+pub fn may_promote(session: &Session, person: &Person) -> Result<(), Refusal> {
+    if session.owner.as_ref() == Some(&person.id) {
+        return Ok(());
+    }
+    Err(Refusal::NotYours { identity: session.identity.to_string() })
+}
+
 /// Names, puts away, brings back or deletes a session.
 pub(crate) fn lives(
     session: &Session,

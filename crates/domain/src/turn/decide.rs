@@ -1,7 +1,7 @@
 //! Which reports of the runtime move a turn.
 
 use crate::{
-    actor::{Person, PersonId},
+    actor::Person,
     autonomy::{self, RunPause, TaskEnd, budget::Doing, decide::Allowance, event::AutoEvent},
     command::{Given, ModelCommand, StartingCall, SystemCommand},
     effect::{Bracket, Repeat},
@@ -218,8 +218,7 @@ fn start_turn(
     let cause = session.queue.iter().find(|waiting| waiting.seq == queued).map(|found| found.cause);
     let run = cause.and_then(|cause| session.auto.run_of(cause));
     let context = run.map(|run| run.context.clone());
-    let owner = session.owner.clone().unwrap_or(PersonId(String::new()));
-    let chain = Chain::of(&owner, &session.identity, context.as_ref());
+    let chain = Chain::in_session(session, context.as_ref());
     let admitted = recalled.items.iter().filter(|ranked| chain.admits(&ranked.item));
     let recalled: Vec<_> = admitted.cloned().collect();
     let started = |profile| {

@@ -6,7 +6,9 @@ use planwright_domain::{
         budget::{Budget, Meter},
         schedule::Rhythm,
     },
-    command::{AutoCommand, Claim, LifeCommand, Missed, PersonCommand, SystemCommand, Target},
+    command::{
+        AutoCommand, Claim, LifeCommand, Missed, Permit, PersonCommand, SystemCommand, Target,
+    },
     id::{GoalId, RunId, ScheduleId, TaskId},
     next::{Due, Next, Waiting, next, waiting},
     refusal::Refusal,
@@ -354,6 +356,16 @@ fn a_failed_turn_a_stop_and_a_doubt_make_a_run_wait() {
     assert_eq!(the_pause(&failing), &RunPause::TurnFailed { message: "busy".into() });
     let stopped = a_task_run(Budget::default()).turn_starts().does(PersonCommand::Stop);
     assert_eq!(the_pause(&stopped), &RunPause::Stopped);
+    let mut doubted = a_task_run(Budget::default())
+        .turn_starts()
+        .answers("", vec![write("a.txt")])
+        .calls_start()
+        .permitted(Permit::Once)
+        .calls_start()
+        .the_process_dies();
+    assert_eq!(the_pause(&doubted), &RunPause::InDoubt);
+    let refused = doubted.person(auto(AutoCommand::Resume { run: None })).unwrap_err();
+    assert_eq!(refused.kind(), "run_waits_for_doubt");
 }
 
 #[test]

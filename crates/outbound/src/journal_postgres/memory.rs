@@ -61,36 +61,18 @@ pub(super) async fn candidates(
     Ok(found)
 }
 
-pub(super) async fn items(
-    client: &impl GenericClient,
-    chain: &Chain,
-    limit: usize,
-) -> Result<Vec<Candidates>, JournalError> {
-    let sql = "SELECT body FROM memory WHERE scope = $1 ORDER BY at DESC, id DESC LIMIT $2";
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut found = Vec::new();
-    for scope in chain.scopes() {
-        let Some(scope) = find(client, chain.owner(), scope).await? else {
-            found.push(Candidates::default());
-            continue;
-        };
-        let bodies = rows(client, sql, &[&scope.id, &limit]).await?;
-        let items: Result<_, _> = bodies.iter().map(|row| unpack_item(row.get(0))).collect();
-        found.push(Candidates { items: items?, count: scope.items, words: scope.words });
-    }
-    Ok(found)
-}
-
-pub(super) async fn of_session(
+pub(super) async fn everything(
     client: &impl GenericClient,
     chain: &Chain,
     limit: usize,
 ) -> Result<Vec<Item>, JournalError> {
     let sql = "SELECT memory.body FROM memory_scopes JOIN memory ON memory.scope = memory_scopes.id
-               WHERE memory_scopes.session = $1 AND memory_scopes.owner = ''
-               ORDER BY memory.at DESC, memory.id DESC LIMIT $2";
+               WHERE (memory_scopes.session = $1 AND memory_scopes.owner = '')
+                   OR (memory_scopes.session = '' AND memory_scopes.owner = $3)
+               ORDER BY memory_scopes.session = '', memory.at DESC, memory.id DESC LIMIT $2";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let bodies = rows(client, sql, &[&chain.session().to_string(), &limit]).await?;
+    let session = chain.session().to_string();
+    let bodies = rows(client, sql, &[&session, &limit, &chain.owner().0]).await?;
     bodies.iter().map(|row| unpack_item(row.get(0))).collect()
 }
 

@@ -3,7 +3,7 @@
 use planwright_domain::{
     actor::PersonId,
     id::MemoryId,
-    memory::{Chain, Item, Scope, ScopeKind, rank::Candidates},
+    memory::{Chain, Item, Scope, rank::Candidates},
 };
 use planwright_runtime::ports::journal::JournalError;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -75,41 +75,21 @@ pub(super) fn candidates(
     Ok(found)
 }
 
-pub(super) fn items(
-    connection: &Connection,
-    chain: &Chain,
-    limit: usize,
-) -> Result<Vec<Candidates>, JournalError> {
-    let sql = "SELECT body FROM memory WHERE scope = ?1 ORDER BY at DESC, id DESC LIMIT ?2";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut found = Vec::new();
-    for scope in chain.scopes() {
-        let Some(row) = find(connection, chain.owner(), scope)? else {
-            found.push(Candidates::default());
-            continue;
-        };
-        let bodies = statement
-            .query_map(params![row.id, limit], |row| row.get::<_, Vec<u8>>(0))
-            .map_err(engine)?;
-        let items: Result<_, JournalError> =
-            bodies.map(|body| unpack_item(&body.map_err(engine)?)).collect();
-        found.push(Candidates { items: items?, count: row.items, words: row.words });
-    }
-    Ok(found)
-}
-
-pub(super) fn of_session(
+pub(super) fn everything(
     connection: &Connection,
     chain: &Chain,
     limit: usize,
 ) -> Result<Vec<Item>, JournalError> {
     let sql = "SELECT memory.body FROM memory_scopes JOIN memory ON memory.scope = memory_scopes.id
-               WHERE memory_scopes.session = ?1 ORDER BY memory.at DESC, memory.id DESC LIMIT ?2";
+               WHERE (memory_scopes.session = ?1 AND memory_scopes.owner = '')
+                   OR (memory_scopes.session = '' AND memory_scopes.owner = ?3)
+               ORDER BY memory_scopes.session = '', memory.at DESC, memory.id DESC LIMIT ?2";
     let mut statement = connection.prepare_cached(sql).map_err(engine)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let bodies = statement
-        .query_map(params![chain.session().to_string(), limit], |row| row.get::<_, Vec<u8>>(0))
+        .query_map(params![chain.session().to_string(), limit, chain.owner().0], |row| {
+            row.get::<_, Vec<u8>>(0)
+        })
         .map_err(engine)?;
     bodies.map(|body| unpack_item(&body.map_err(engine)?)).collect()
 }
@@ -119,15 +99,13 @@ pub(super) fn item(
     chain: &Chain,
     id: MemoryId,
 ) -> Result<Option<Item>, JournalError> {
-    let owner =
-        chain.named(ScopeKind::Global).map(|_| chain.owner().0.as_str()).unwrap_or_default();
     let session = chain.session().to_string();
     let sql = "SELECT memory.body FROM memory JOIN memory_scopes ON memory.scope = memory_scopes.id
                WHERE memory.item = ?1 AND ((memory_scopes.session = ?2 AND memory_scopes.owner = '')
                    OR (memory_scopes.session = '' AND memory_scopes.owner = ?3))";
     let mut statement = connection.prepare_cached(sql).map_err(engine)?;
     let body: Option<Vec<u8>> = statement
-        .query_row(params![id.0.as_bytes(), session, owner], |row| row.get(0))
+        .query_row(params![id.0.as_bytes(), session, chain.owner().0], |row| row.get(0))
         .optional()
         .map_err(engine)?;
     body.map(|body| unpack_item(&body)).transpose()

@@ -24,12 +24,10 @@ pub trait Memory: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Candidates>, JournalError>;
 
-    /// For each scope of the chain, its items, newest first, at most so many.
-    async fn items(&self, chain: &Chain, limit: usize) -> Result<Vec<Candidates>, JournalError>;
-
     /// An item of the chain's session, whatever its goal or task, or one that is known everywhere.
     async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError>;
 
-    /// Everything that is remembered in the chain's session, its goals and its tasks, newest first.
-    async fn of_session(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError>;
+    /// Everything that is remembered in the chain's session, its goals and its tasks, newest first, then what its
+    /// owner knows everywhere.
+    async fn everything(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError>;
 }

@@ -241,6 +241,9 @@ enum Run {
 fn tests(copy: &Path, target: &Path, run: Run) -> anyhow::Result<bool> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(copy).env("CARGO_TARGET_DIR", target).env("INSTA_UPDATE", "no");
+    // Each is compiled once and run for seconds.
+    let plain = "profile.dev.package.planwright-domain.opt-level=0";
+    cargo.args(["--config", plain]);
     cargo.args([
         "test",
         "--quiet",

@@ -7,7 +7,10 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -115,7 +118,11 @@ fn runtime(home: &Path) -> anyhow::Result<(Runtime, Arc<ManualClock>)> {
     let data = home.join("data");
     let journal = Arc::new(SqliteJournal::open(&data.join("journal.sqlite"))?);
     let clock = Arc::new(ManualClock::at(read_clock(home)?));
-    let model: Arc<dyn Model> = Arc::new(Worker { clock: clock.clone(), home: home.to_owned() });
+    let model: Arc<dyn Model> = Arc::new(Worker {
+        clock: clock.clone(),
+        home: home.to_owned(),
+        answered: AtomicUsize::new(0),
+    });
     let ports = Ports {
         journal: journal.clone(),
         memory: journal,
@@ -156,15 +163,15 @@ pub(crate) async fn events(
 pub(crate) async fn live(night: Night, home: PathBuf, until: Time) -> anyhow::Result<()> {
     let (runtime, clock) = runtime(&home)?;
     // As the lane does when a process starts: whatever an earlier life left open is nobody's.
+    let keeps = (night == Night::Overnight).then_some((&*clock, home.as_path()));
     let left = runtime.ports.journal.due(None, usize::MAX).await?;
     for row in &left {
-        work(&runtime, &row.identity, clock.now(), None).await?;
+        work(&runtime, &row.identity, clock.now(), keeps).await?;
     }
     loop {
         let now = clock.now();
         let due = runtime.ports.journal.due(Some(now), AT_ONCE).await?;
         if !due.is_empty() {
-            let keeps = (night == Night::Overnight).then_some((&*clock, home.as_path()));
             let lives = due.iter().map(|row| work(&runtime, &row.identity, now, keeps));
             for outcome in join_all(lives).await {
                 outcome?;
@@ -208,10 +215,16 @@ async fn work(
 struct Worker {
     clock: Arc<ManualClock>,
     home: PathBuf,
+    /// In this life.
+    answered: AtomicUsize,
 }
 
 /// How long one answer takes at night.
 const THINKS_MICROS: i64 = 11 * 60_000_000;
+/// The file that says of a life that it will be killed: it gets one answer, and thinks about the next until it is.
+pub(crate) const MORTAL: &str = "mortal";
+/// How long it thinks at most.
+const THINKS_ITS_LAST: Duration = Duration::from_secs(60);
 
 #[async_trait]
 impl Model for Worker {
@@ -237,7 +250,10 @@ impl Model for Worker {
         let nightly = self.home.join("night").exists();
         if nightly {
             self.clock.pass_micros(THINKS_MICROS);
-            tokio::time::sleep(Duration::from_millis(25)).await;
+            let first = self.answered.fetch_add(1, Ordering::Relaxed) == 0;
+            let last = !first && self.home.join(MORTAL).exists();
+            let thinks = if last { THINKS_ITS_LAST } else { Duration::from_millis(25) };
+            tokio::time::sleep(thinks).await;
         }
         let call = |tool: &str, arguments: serde_json::Value| ModelAnswer {
             text: String::new(),

@@ -18,7 +18,7 @@ use planwright_domain::{
 use planwright_runtime::{ports::journal::Recorded, runtime::Runtime, work::WorkView};
 
 use crate::{
-    nights::{Night, Place, events, many, says},
+    nights::{MORTAL, Night, Place, events, many, says},
     on_threads,
 };
 
@@ -46,6 +46,7 @@ async fn night(seed: u64) -> anyhow::Result<bool> {
     let evening = Time("2026-11-14T22:00:00Z".parse::<jiff::Timestamp>()?.as_microsecond());
     let place = Place::new("overnight", evening)?;
     fs::write(place.path().join("night"), "")?;
+    fs::write(place.path().join(MORTAL), "")?;
     {
         let (runtime, _) = place.runtime()?;
         says(&runtime, &talk, "/goal add move the photos to the new server").await?;
@@ -57,9 +58,9 @@ async fn night(seed: u64) -> anyhow::Result<bool> {
     let mut kills = 0;
     let until = evening.plus_micros(10 * HOUR_MICROS);
     while !place.path().join("over").exists() {
-        let mut child = place.start(Night::Overnight, until)?;
         // It lives until it has got on, and a little longer.
         let (born, more) = (place.clock()?, Duration::from_millis(rng.u64(0..30)));
+        let mut child = place.start(Night::Overnight, until)?;
         let mut got_on = None;
         while child.try_wait()?.is_none() {
             if kills < KILLS && place.clock()? > born {
@@ -73,6 +74,9 @@ async fn night(seed: u64) -> anyhow::Result<bool> {
         if child.try_wait()?.is_none() {
             child.kill()?;
             kills += 1;
+        }
+        if kills == KILLS && place.path().join(MORTAL).exists() {
+            fs::remove_file(place.path().join(MORTAL))?;
         }
         child.wait()?;
     }

@@ -4,7 +4,6 @@
 //! none of it is in the product's own source.
 
 use planwright_domain::{
-    autonomy::AutoExecutionContext,
     command::{AutoCommand, LifeCommand, PersonCommand},
     digest::Digest,
     identity::{ChannelType, SessionIdentity},
@@ -88,14 +87,6 @@ pub(crate) trait Wiring: Sync {
     /// Whether an item is the one that a session forgets.
     fn is_forgotten(&self, identity: &SessionIdentity, item: &Item, id: u128) -> bool {
         item.id.0.as_u128() == id && item.scope.session() == Some(identity)
-    }
-
-    /// Whose work a turn's recollection is for.
-    fn context<'a>(
-        &self,
-        context: Option<&'a AutoExecutionContext>,
-    ) -> Option<&'a AutoExecutionContext> {
-        context
     }
 }
 

@@ -472,7 +472,7 @@ impl<'w> World<'w> {
         context: Option<&AutoExecutionContext>,
     ) -> Recalled {
         let owner = session.owner.clone().unwrap_or(PersonId(String::new()));
-        let chain = Chain::of(&owner, identity, self.wiring.context(context));
+        let chain = Chain::of(&owner, identity, context);
         let question = words("note");
         let found = self.wiring.candidates(self, &chain);
         let recalled = select(&chain, &question, found, self.now(), BUDGET_TOKENS);

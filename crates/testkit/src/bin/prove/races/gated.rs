@@ -166,17 +166,13 @@ impl Memory for Gated<dyn Store> {
         self.inner.candidates(chain, words, limit).await
     }
 
-    async fn items(&self, chain: &Chain, limit: usize) -> Result<Vec<Candidates>, JournalError> {
-        self.inner.items(chain, limit).await
-    }
-
     async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError> {
         self.gate.reach(Point::Asks);
         self.inner.item(chain, id).await
     }
 
-    async fn of_session(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
-        self.inner.of_session(chain, limit).await
+    async fn everything(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
+        self.inner.everything(chain, limit).await
     }
 }
 
