@@ -34,6 +34,7 @@ use schedule::{Schedule, Slot};
 
 /// What kind of run it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AutoRunKind {
     /// Tasks of one goal, one after the other, with what the goal shares.
@@ -55,6 +56,7 @@ impl AutoRunKind {
 
 /// Whose work something is: it travels with every tick, message and log line of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AutoExecutionContext {
     /// In this session.
     pub session: SessionIdentity,
@@ -85,6 +87,7 @@ impl AutoExecutionContext {
 
 /// Goals, tasks, runs and schedules of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Autonomy {
     /// The goals that are open.
     pub goals: BTreeMap<GoalId, Goal>,
@@ -100,6 +103,7 @@ pub struct Autonomy {
 
 /// A goal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Goal {
     /// Its number, for people.
     pub number: u32,
@@ -109,6 +113,7 @@ pub struct Goal {
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Task {
     /// Its number, for people.
     pub number: u32,
@@ -122,6 +127,7 @@ pub struct Task {
 
 /// How a task came out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TaskEnd {
     /// It is done.
@@ -161,6 +167,7 @@ impl TaskEnd {
 
 /// A run that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// Its number, for people.
     pub number: u32,
@@ -192,6 +199,7 @@ pub struct Run {
 
 /// The plan that a run is pinned to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pinned {
     /// The plan.
     pub plan: PlanId,
@@ -201,6 +209,7 @@ pub struct Pinned {
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// It goes on by itself.
@@ -211,6 +220,7 @@ pub enum RunStatus {
 
 /// Why a run waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunPause {
     /// A budget is used up.
@@ -276,6 +286,7 @@ impl RunPause {
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunEnd {
     /// What it was for is done.

@@ -344,6 +344,7 @@ pub struct Terms {
 
 /// Whether an approved plan starts at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
     /// The execution is the next turn.
@@ -354,6 +355,7 @@ pub enum Start {
 
 /// What a person says to a call that waits for permission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Permit {
     /// This call, once.
@@ -371,6 +373,7 @@ pub enum Permit {
 
 /// What a person found out about a call in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It took effect.

@@ -8,6 +8,7 @@ use similar::{ChangeTag, TextDiff};
 
 /// One row of a diff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiffRow {
     /// What became of it.
     pub change: Change,
@@ -17,6 +18,7 @@ pub struct DiffRow {
 
 /// What became of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// It stands in both.
@@ -65,6 +67,7 @@ fn bare(line: &str) -> &str {
 
 /// What became of one part of a text: a heading, or an entry of its outermost lists, with what is under it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// Its first line, without the ordinal.
     pub title: String,
@@ -76,6 +79,7 @@ pub struct Part {
 
 /// What became of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PartChange {
     /// It stands in both, word for word.

@@ -10,7 +10,8 @@ use sha2::{Digest as _, Sha256};
 
 /// The SHA-256 digest of an encoded value. Text form: 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest(pub [u8; 32]);
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent))]
+pub struct Digest(#[cfg_attr(feature = "schema", schemars(with = "String"))] pub [u8; 32]);
 
 impl Digest {
     /// The digest of plain bytes.

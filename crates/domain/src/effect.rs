@@ -12,6 +12,7 @@ use crate::{
 
 /// What a tool call does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Own plan, notebook and memory: always runs, never a step.
@@ -39,6 +40,7 @@ impl Effect {
 
 /// Whether a call whose outcome is unknown may be made again without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Repeat {
     /// Harmless: it reads, or the tool honours the call id as idempotency key.
@@ -49,6 +51,7 @@ pub enum Repeat {
 
 /// A tool as it stands when a call to it is recorded or started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolFacts {
     /// What it does to the world.
     pub effect: Effect,
@@ -60,6 +63,7 @@ pub struct ToolFacts {
 
 /// The committed beginning of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bracket {
     /// Which life of which process acts.
     pub incarnation: Incarnation,
@@ -71,6 +75,7 @@ pub struct Bracket {
 
 /// What one call is aimed at, as its tool reads the arguments. Both empty: the tool does not say.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Aim {
     /// Paths under the workspace root.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -128,6 +133,7 @@ fn is_host_of(host: &str, leased: &BTreeSet<String>) -> bool {
 
 /// The files an approval leases.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PathLease {
     /// None.
@@ -141,6 +147,7 @@ pub enum PathLease {
 
 /// What an approval leases. It ends with the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Envelope {
     /// The leased tools, each with the digest of the schema it had.
     pub tools: BTreeMap<String, Digest>,
@@ -243,6 +250,7 @@ impl Envelope {
 
 /// What a plan asks to be leased, or an approver grants instead.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Declared {
     /// The tools, by name.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -300,6 +308,7 @@ impl Declared {
 
 /// Something that a call did to the world.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Touched {
     /// A file was written, so many bytes.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Where a conversation lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChannelType {
     /// The dashboard.
@@ -47,11 +48,13 @@ impl ChannelType {
 
 /// A delivery address inside a channel. Used to deliver, never to look anything up.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct TransportChatId(pub String);
 
 /// A chat of a channel: where something came from, and where answers are delivered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Transport {
     /// The channel.
     pub channel: ChannelType,
@@ -69,6 +72,7 @@ impl Transport {
 
 /// The logical conversation inside a channel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct ConversationKey(String);
 
@@ -175,6 +179,17 @@ impl fmt::Display for SessionIdentity {
                 write!(formatter, "%{byte:02X}")
             }
         })
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for SessionIdentity {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SessionIdentity".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
     }
 }
 

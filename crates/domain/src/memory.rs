@@ -32,6 +32,7 @@ pub mod using;
 
 /// Where something is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Everywhere, for one owner.
@@ -82,6 +83,7 @@ impl fmt::Display for Scope {
 
 /// What kind of scope something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ScopeKind {
     /// Everywhere, for one owner.
@@ -175,6 +177,7 @@ impl Chain {
 
 /// What kind of thing is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
     /// Something that is so.
@@ -205,6 +208,7 @@ impl ItemKind {
 
 /// Where something that is remembered came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
     /// The model saved it.
@@ -232,6 +236,7 @@ pub enum Provenance {
 
 /// One thing that is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Item {
     /// Its id.
     pub id: MemoryId,
@@ -288,6 +293,7 @@ pub fn words(text: &str) -> Vec<String> {
 
 /// What happened to what is remembered in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryEvent {
     /// Something is remembered.

@@ -99,6 +99,7 @@ pub struct StartedCall {
 
 /// What a session waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Waiting {
     /// A decision on the current revision.

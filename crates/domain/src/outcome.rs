@@ -13,6 +13,7 @@ use crate::{
 
 /// How a turn came out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnOutcome {
     /// The model's words are the answer.
@@ -78,6 +79,7 @@ impl TurnOutcome {
 
 /// What a surface says of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutgoingResponse {
     /// Words.
     pub text: String,
@@ -89,6 +91,7 @@ pub struct OutgoingResponse {
 
 /// A plan as a surface shows it before anyone decides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanCard {
     /// The plan.
     pub plan_id: PlanId,
@@ -118,6 +121,7 @@ pub struct PlanCard {
 
 /// A step as a surface lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepRow {
     /// Its number.
     pub number: u32,

@@ -40,6 +40,7 @@ pub mod step;
 
 /// How a plan is authored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
     /// The model writes one Markdown document.
@@ -65,6 +66,7 @@ impl Strategy {
 
 /// Whether `collect` records calls that only read, or lets them run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reads {
     /// They become steps, like every other call.
@@ -76,6 +78,7 @@ pub enum Reads {
 
 /// A session either has no plan work, or is working on exactly one plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PlanWork {
     /// Nothing is planned.
     #[default]
@@ -86,6 +89,7 @@ pub enum PlanWork {
 
 /// A plan owned by one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// Which plan.
     pub id: PlanId,
@@ -139,6 +143,7 @@ pub struct Plan {
 
 /// The revisions that a person saw or decided on last, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Seen {
     /// The last one.
     pub last: u32,
@@ -148,6 +153,7 @@ pub struct Seen {
 
 /// What a person allowed besides the approval: a tool, on what it was aimed at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grant {
     /// The tool.
     pub tool: String,
@@ -159,6 +165,7 @@ pub struct Grant {
 
 /// Where a plan stands. Terminal plans are not held: plan work is then inactive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
     /// No revision yet.
@@ -175,6 +182,7 @@ pub enum PlanStatus {
 
 /// Whether an execution moves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
     /// It has a turn, or one is queued for it.
@@ -185,6 +193,7 @@ pub enum Progress {
 
 /// Why an execution waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
     /// A person said stop.
@@ -318,6 +327,7 @@ impl PlanStatus {
 
 /// A terminal status, as the history of a session keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// It did what it said.
@@ -345,6 +355,7 @@ impl Ended {
 
 /// The head of a revision: what a decision needs to know of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RevisionHead {
     /// Its number in its plan, from 1.
     pub number: u32,
@@ -364,6 +375,7 @@ pub struct RevisionHead {
 
 /// Whether a revision can still be approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Review {
     /// It waits for a decision.
@@ -376,6 +388,7 @@ pub enum Review {
 
 /// The immutable contents of a plan at one point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Revision {
     /// Of this plan.
     pub plan: PlanId,

@@ -28,6 +28,7 @@ pub struct Policy {
 
 /// What happens while a revision waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Waits {
     /// When a person is reminded next.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use crate::plan::refusal::PlanRefusal;
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
     /// A rule of plan work.

@@ -56,6 +56,7 @@ const TITLE_CHARS: usize = 60;
 
 /// One session, folded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Session {
     /// Which session.
     pub identity: SessionIdentity,
@@ -93,6 +94,7 @@ pub struct Session {
 
 /// A plan that ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndedPlan {
     /// Which plan.
     pub plan: PlanId,
@@ -112,6 +114,7 @@ pub struct EndedPlan {
 
 /// Everything that can happen in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SessionEvent {
     /// To its plan.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A point in time: microseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Time(pub i64);
 

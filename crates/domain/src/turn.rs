@@ -29,6 +29,7 @@ pub(crate) mod replay;
 
 /// Why a turn happens, and where in the stream that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Queued {
     /// The event that queued it.
     pub seq: Seq,
@@ -38,6 +39,7 @@ pub struct Queued {
 
 /// Why a turn happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// A person said something.
@@ -72,6 +74,7 @@ impl Cause {
 
 /// An open turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turn {
     /// Which turn.
     pub id: TurnId,
@@ -97,6 +100,7 @@ pub struct Turn {
 
 /// What a turn is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
     /// To answer, or to execute a document.
@@ -139,6 +143,7 @@ impl Turn {
 
 /// What is under way in a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// The model should be asked.
@@ -161,6 +166,7 @@ pub enum Step {
 
 /// One call of the answer that is being worked on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Call {
     /// As it was asked for. The arguments are dropped once it is answered.
     pub requested: RequestedCall,
@@ -174,6 +180,7 @@ pub struct Call {
 
 /// Where a call stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
     /// It should be made, for the so-manieth time.
@@ -188,6 +195,7 @@ pub enum CallState {
 
 /// A call as the model asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestedCall {
     /// Our id, and the idempotency key that a tool receives.
     pub id: CallId,
@@ -203,6 +211,7 @@ pub struct RequestedCall {
 
 /// What kind of tool a call names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallKind {
     /// A plan tool: answered from state, no effect.
@@ -230,6 +239,7 @@ impl CallKind {
 
 /// What the model said.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// Its words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -244,6 +254,7 @@ pub struct Answer {
 
 /// Tokens, as the provider counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Read by the model.
     pub input: u64,
@@ -278,6 +289,7 @@ impl Usage {
 
 /// Why the model did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelFailure {
     /// Who can mend it.
     pub kind: FailureKind,
@@ -290,6 +302,7 @@ pub struct ModelFailure {
 
 /// Who can mend a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// Time: the provider is busy or out of reach.
@@ -319,6 +332,7 @@ impl FailureKind {
 
 /// What a tool call gave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallResult {
     /// Whether it did what was asked.
     pub status: CallStatus,
@@ -331,6 +345,7 @@ pub struct CallResult {
 
 /// Whether a call did what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// It did.
@@ -341,6 +356,7 @@ pub enum CallStatus {
 
 /// A result that no effect gave: from state, by the gate, or because the turn ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
     /// Words.
@@ -372,6 +388,7 @@ pub enum Told {
 
 /// A call whose outcome nobody knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Doubt {
     /// The tool.
     pub tool: String,
@@ -389,6 +406,7 @@ pub struct Doubt {
 
 /// An effect that has started and not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpenCall {
     /// In this turn.
     pub turn: TurnId,

@@ -152,6 +152,17 @@ impl Access for FileAccess {
         self.store(&grants).map(|()| true)
     }
 
+    async fn is_chosen(&self) -> Result<bool, AccessError> {
+        Ok(self.has_passphrase())
+    }
+
+    async fn choose(&self, wished: &str) -> Result<(), AccessError> {
+        if self.has_passphrase() {
+            return Err(AccessError::Refused(passphrase::CHOSEN.into()));
+        }
+        self.choose_passphrase(wished)
+    }
+
     async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError> {
         let (directory, given) = (self.directory.clone(), given.to_owned());
         let matches = tokio::task::spawn_blocking(move || {

@@ -117,6 +117,15 @@ impl Access for PostgresAccess {
         Ok(gone > 0)
     }
 
+    async fn is_chosen(&self) -> Result<bool, AccessError> {
+        self.has_passphrase().await
+    }
+
+    async fn choose(&self, _: &str) -> Result<(), AccessError> {
+        let words = "the operator chooses the passphrase: planwright cluster passphrase";
+        Err(AccessError::Refused(words.into()))
+    }
+
     async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError> {
         let hash = agreed(&self.pool, PASSPHRASE).await.map_err(unreachable)?;
         let hash = hash.ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! Telling watchers in the same process.
 
 use planwright_domain::identity::SessionIdentity;
-use planwright_runtime::ports::signal::{Broadcast, Signal, Subscription};
+use planwright_runtime::ports::signal::{Broadcast, Hints, Signal, Subscription};
 
 use crate::ears::Ears;
 
@@ -18,5 +18,9 @@ impl Broadcast for InProcessBroadcast {
 
     fn subscribe(&self, identity: &SessionIdentity) -> Box<dyn Subscription> {
         self.ears.listen(identity).0
+    }
+
+    fn hints(&self) -> Box<dyn Hints> {
+        self.ears.hear_hints()
     }
 }

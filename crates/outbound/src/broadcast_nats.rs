@@ -15,7 +15,7 @@ use std::{
 use async_nats::{Client, ConnectOptions, Event};
 use futures_util::StreamExt as _;
 use planwright_domain::{digest::Digest, identity::SessionIdentity};
-use planwright_runtime::ports::signal::{Broadcast, Signal, Subscription};
+use planwright_runtime::ports::signal::{Broadcast, Hint, Hints, Signal, Subscription};
 use tokio::sync::mpsc;
 
 use crate::ears::Ears;
@@ -32,6 +32,9 @@ pub struct NatsBroadcast {
     ears: Ears,
     client: Client,
     subjects: String,
+    /// Where nodes tell each other which sessions move.
+    moved: String,
+    hears_hints: AtomicBool,
     outgoing: mpsc::UnboundedSender<(String, Vec<u8>)>,
     waiting: Arc<AtomicUsize>,
     bus: Arc<Bus>,
@@ -79,7 +82,16 @@ impl NatsBroadcast {
         let (outgoing, queue) = mpsc::unbounded_channel();
         tokio::spawn(send(client.clone(), queue, waiting.clone()));
         let subjects = format!("{prefix}.session.");
-        Ok(Self { ears: Ears::default(), client, subjects, outgoing, waiting, bus })
+        Ok(Self {
+            ears: Ears::default(),
+            client,
+            subjects,
+            moved: format!("{prefix}.moved"),
+            hears_hints: AtomicBool::new(false),
+            outgoing,
+            waiting,
+            bus,
+        })
     }
 
     fn subject(&self, identity: &SessionIdentity) -> String {
@@ -124,6 +136,10 @@ impl Broadcast for NatsBroadcast {
             self.waiting.fetch_add(1, Ordering::SeqCst);
             let _ = self.outgoing.send((self.subject(identity), body));
         }
+        if matches!(signal, Signal::Moved(_)) {
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            let _ = self.outgoing.send((self.moved.clone(), identity.to_string().into()));
+        }
         self.ears.tell(identity, signal);
     }
 
@@ -137,11 +153,51 @@ impl Broadcast for NatsBroadcast {
         ear
     }
 
+    fn hints(&self) -> Box<dyn Hints> {
+        let ear = self.ears.hear_hints();
+        if !self.hears_hints.swap(true, Ordering::SeqCst) {
+            let (client, ears, bus) = (self.client.clone(), self.ears.clone(), self.bus.clone());
+            tokio::spawn(hear_hints(client, self.moved.clone(), ears, bus));
+        }
+        ear
+    }
+
     fn trouble(&self) -> Option<String> {
         (!self.bus.is_there.load(Ordering::SeqCst)).then(|| {
             "live updates come late: the message bus (NATS) cannot be reached; nothing is lost"
                 .into()
         })
+    }
+}
+
+/// Hears which sessions move at other nodes, for everyone here who keeps lists.
+async fn hear_hints(client: Client, subject: String, ears: Ears, bus: Arc<Bus>) {
+    let mut subscriber = match client.subscribe(subject).await {
+        Ok(subscriber) => subscriber,
+        Err(error) => {
+            tracing::warn!(%error, event = "not_subscribed");
+            return;
+        }
+    };
+    let (mut arrivals, mut looks) = (u64::MAX, 0);
+    loop {
+        tokio::select! {
+            message = subscriber.next() => {
+                let Some(message) = message else { return };
+                let named = std::str::from_utf8(&message.payload).ok();
+                let named = named.and_then(|named| SessionIdentity::parse(named).ok());
+                ears.hint(named.map_or(Hint::Missed, Hint::Moved));
+            }
+            () = tokio::time::sleep(LOOK) => {
+                looks += 1;
+                let now = bus.arrivals.load(Ordering::SeqCst);
+                let gone = !bus.is_there.load(Ordering::SeqCst);
+                if gone || now != arrivals || looks >= LOOKS_MAX {
+                    (arrivals, looks) = (now, 0);
+                    ears.hint(Hint::Missed);
+                }
+            }
+        }
     }
 }
 

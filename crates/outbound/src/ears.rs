@@ -7,21 +7,31 @@ use std::{
 
 use async_trait::async_trait;
 use planwright_domain::identity::SessionIdentity;
-use planwright_runtime::ports::signal::{Signal, Subscription};
+use planwright_runtime::ports::signal::{Hint, Hints, Signal, Subscription};
 use tokio::sync::broadcast;
 
 /// How many signals a slow ear may lag behind before it is told that it missed some.
 const LAG_MAX: usize = 256;
 
-/// Ears in this process, by session.
-#[derive(Debug, Default, Clone)]
+/// Ears in this process, by session; and those that hear which sessions move.
+#[derive(Debug, Clone)]
 pub(crate) struct Ears {
     ears: Arc<Mutex<HashMap<SessionIdentity, broadcast::Sender<Signal>>>>,
+    hints: broadcast::Sender<Hint>,
+}
+
+impl Default for Ears {
+    fn default() -> Self {
+        Self { ears: Arc::default(), hints: broadcast::channel(LAG_MAX).0 }
+    }
 }
 
 impl Ears {
     /// Tells everyone here who listens; whether anyone does.
     pub(crate) fn tell(&self, identity: &SessionIdentity, signal: Signal) -> bool {
+        if matches!(signal, Signal::Moved(_)) && self.hints.receiver_count() > 0 {
+            self.hint(Hint::Moved(identity.clone()));
+        }
         let mut ears = self.ears.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(sender) = ears.get(identity) else { return false };
         let heard = sender.send(signal).is_ok();
@@ -29,6 +39,16 @@ impl Ears {
             ears.remove(identity);
         }
         heard
+    }
+
+    /// Tells everyone here who keeps lists.
+    pub(crate) fn hint(&self, hint: Hint) {
+        let _ = self.hints.send(hint);
+    }
+
+    /// A new ear on every session.
+    pub(crate) fn hear_hints(&self) -> Box<dyn Hints> {
+        Box::new(HintEar(self.hints.subscribe()))
     }
 
     /// Whether nobody listens any more; then the session is forgotten.
@@ -47,6 +67,19 @@ impl Ears {
         let is_first = !ears.contains_key(identity);
         let sender = ears.entry(identity.clone()).or_insert_with(|| broadcast::channel(LAG_MAX).0);
         (Box::new(Ear(sender.subscribe())), is_first)
+    }
+}
+
+struct HintEar(broadcast::Receiver<Hint>);
+
+#[async_trait]
+impl Hints for HintEar {
+    async fn next(&mut self) -> Option<Hint> {
+        match self.0.recv().await {
+            Ok(hint) => Some(hint),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(Hint::Missed),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
     }
 }
 

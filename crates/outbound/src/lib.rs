@@ -15,6 +15,7 @@ pub mod lane_in_process;
 pub mod lane_restate;
 pub mod model_demo;
 pub mod model_openai;
+pub mod model_switch;
 mod passphrase;
 mod postgres;
 mod stopping;

@@ -6,6 +6,9 @@ use argon2::{
 };
 use planwright_runtime::ports::access::AccessError;
 
+/// Why it is not chosen again.
+pub(crate) const CHOSEN: &str = "a passphrase was chosen already; log in with it";
+
 /// The shortest passphrase.
 const LENGTH_MIN: usize = 8;
 /// The longest passphrase that is looked at.

@@ -165,6 +165,12 @@ pub enum Command {
         /// Let it play itself.
         #[arg(long)]
         play: bool,
+        /// Play it in a browser.
+        #[arg(long, conflicts_with = "play")]
+        browser: bool,
+        /// The port on 127.0.0.1 for the browser; without it, a free one.
+        #[arg(long, default_value_t = 0, requires = "browser")]
+        port: u16,
     },
     /// Completions for a shell.
     Completions {

@@ -1,20 +1,33 @@
 //! `planwright demo`: a story that a person plays, offline, in a directory that goes away.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
-use planwright_domain::actor::Standing;
-use planwright_outbound::model_demo::{DemoModel, FILES};
-
-use planwright_runtime::ports::model::{Model, default_profiles};
+use planwright_domain::{
+    actor::{PersonId, Standing},
+    digest::Digest,
+};
+use planwright_outbound::{model_demo::DemoModel, model_switch::SwitchModel};
+use planwright_runtime::ports::{
+    access::{Access as _, Grant, OWNER},
+    model::{Model, default_profiles},
+};
+use planwright_surfaces::http::tokens::new_secret;
+use serde_json::json;
+use uuid::Uuid;
 
 use crate::{
     backend::{Backend as _, Reach},
-    config::Config,
+    config::{Config, ServerConfig},
+    connection::{self, LiveConnection},
     exit::Exit,
     installation::Installation,
     talk::{Lines, Watch, hear},
     terminal::Terminal,
+    up::Api,
 };
+
+/// How long the demo's link works.
+const DEMO_MICROS: i64 = 12 * 3_600 * 1_000_000;
 
 /// One scene: what the person is told, and the line that leads on.
 struct Scene {
@@ -66,17 +79,8 @@ const SCENES: [Scene; 10] = [
 pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
     let home = tempfile::Builder::new().prefix("planwright-demo-").tempdir()?;
     let workspace = home.path().join("workspace");
-    for (path, content) in FILES {
-        let path = workspace.join(path);
-        fs::create_dir_all(path.parent().unwrap_or(&workspace))?;
-        fs::write(path, content)?;
-    }
     let pace = Duration::from_millis(if play { 2 } else { 25 });
-    let model: Arc<dyn Model> = Arc::new(DemoModel::new(pace));
-    let agents = (model.clone(), default_profiles(&model));
-    let mut installation =
-        Installation::wire(&home.path().join("data"), &workspace, agents, &Config::default(), None)
-            .await?;
+    let mut installation = staged(home.path(), pace).await?;
     // In an installation of your own, deciding needs the passphrase that you chose at the first run.
     installation.person.standing = Standing::Decides;
     installation.work(Reach::Everything);
@@ -97,6 +101,61 @@ pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
     let played = fs::read_to_string(workspace.join("review.md")).is_ok();
     terminal.line("\nThat was the demo; its files are gone now. Connect a model of your own:\n  planwright doctor\n  planwright chat --model-url http://127.0.0.1:11434/v1 --model qwen3");
     Ok(if played || !play { Exit::Fine } else { Exit::Failed })
+}
+
+/// Plays the story in a browser, until it is told to stop.
+pub async fn serve(terminal: &mut Terminal, port: u16) -> anyhow::Result<Exit> {
+    let home = tempfile::Builder::new().prefix("planwright-demo-").tempdir()?;
+    let mut installation = staged(home.path(), Duration::from_millis(25)).await?;
+    let now = installation.runtime.ports.clock.now();
+    // The demo has no passphrase: whoever reads this terminal may decide in it.
+    let (secret, grant) = (
+        new_secret(),
+        Grant {
+            id: Uuid::now_v7(),
+            name: "demo".into(),
+            person: PersonId(OWNER.into()),
+            standing: Standing::Decides,
+            created: now,
+            expires: Some(now.plus_micros(DEMO_MICROS)),
+        },
+    );
+    installation.access.keep(grant, Digest::of(secret.as_bytes())).await?;
+    let api = Api::bind(SocketAddr::from(([127, 0, 0, 1], port))).await?;
+    installation.work(Reach::Everything);
+    let url = format!("http://{}/login#token={secret}", api.address());
+    terminal.row(
+        &format!(
+            "Open this in a browser (a scripted model, no network; Ctrl-C ends it):\n\n  {url}\n"
+        ),
+        || json!({"type": "demo", "url": url}),
+    );
+    let (runtime, access) = (installation.runtime.clone(), installation.access.clone());
+    let connection = installation.connection.clone();
+    let served = api.serve(runtime, access, connection, &ServerConfig::default()).await;
+    installation.rest().await;
+    terminal.line(
+        "That was the demo; its files are gone now. Connect a model of your own: planwright up",
+    );
+    served?;
+    Ok(Exit::Fine)
+}
+
+/// An installation that goes away with its directory, with the demo's model and files.
+async fn staged(home: &Path, pace: Duration) -> anyhow::Result<Installation> {
+    let (data, workspace) = (home.join("data"), home.join("workspace"));
+    connection::stage(&workspace)?;
+    let demo: Arc<dyn Model> = Arc::new(DemoModel::new(pace));
+    let connected = connection::demo(&*demo);
+    let switch = Arc::new(SwitchModel::new(demo));
+    let model: Arc<dyn Model> = switch.clone();
+    let agents = (model.clone(), default_profiles(&model));
+    let config = Config::default();
+    let mut installation = Installation::wire(&data, &workspace, agents, &config, None).await?;
+    let window = model.window_tokens();
+    let connection = LiveConnection::new(switch, &data, &workspace, window, connected);
+    installation.connection = Some(Arc::new(connection));
+    Ok(installation)
 }
 
 /// What the person types; Enter takes the suggestion.

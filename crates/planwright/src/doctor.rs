@@ -1,6 +1,6 @@
 //! `planwright doctor`: says what is as it should be, and what to do about the rest.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use planwright_domain::actor::Standing;
 use planwright_outbound::{
@@ -10,15 +10,13 @@ use planwright_outbound::{
     model_openai::OpenAiModel,
     toolbox_files::FileToolbox,
 };
-use planwright_runtime::ports::{
-    journal::Journal as _,
-    model::{Message, Model as _, ModelRequest},
-};
+use planwright_runtime::ports::journal::Journal as _;
 use serde_json::json;
 
 use crate::{
     args::Args,
     config::Config,
+    connection,
     exit::Exit,
     installation::{data_path, model_settings},
     terminal::Terminal,
@@ -153,20 +151,15 @@ async fn journal(path: &Path) -> Finding {
 async fn model(args: &Args, data: &Path) -> Finding {
     let config =
         Config::load(args.config.as_deref(), data).map_err(|error| format!("{error:#}"))?;
-    let settings = model_settings(args, &config.model);
+    let chosen = connection::chosen(data);
+    let settings = model_settings(args, &config.model, chosen.as_ref());
     let (name, url) = (settings.model.clone(), settings.base_url.clone());
     let model = OpenAiModel::new(settings).map_err(|failure| failure.message)?;
-    let request = ModelRequest {
-        system: "Answer with one word.".into(),
-        messages: Arc::new(vec![Message::User("Say: ready".into())]),
-        tools: Vec::new(),
-    };
-    let begun = std::time::Instant::now();
-    match model.answer(&request, &|_| {}).await {
-        Ok(_) => Ok(format!("{name} at {url} answered in {:.1} s", begun.elapsed().as_secs_f32())),
-        Err(failure) => Err(format!(
-            "{}; set --model-url and --model, or try: planwright demo",
-            failure.message
-        )),
+    match connection::ask(&model).await {
+        Ok(tried) => {
+            let seconds = tried.took_ms as f32 / 1_000.0;
+            Ok(format!("{name} at {url} answered in {seconds:.1} s"))
+        }
+        Err(words) => Err(format!("{words}; set --model-url and --model, or try: planwright demo")),
     }
 }

@@ -25,13 +25,15 @@ use planwright_outbound::{
     journal_sqlite::SqliteJournal,
     lane_in_process::{self, LaneWorker, Scope},
     model_openai::{OpenAiModel, OpenAiSettings},
+    model_switch::SwitchModel,
 };
 use planwright_runtime::{
     inbound::{Reply, Spoken},
     ports::{
         access::OWNER,
+        connection::{Connected, Connection, ModelWish},
         journal::{Recorded, SessionRow},
-        model::{AgentProfile, Model, Price, Profiles, default_profiles},
+        model::{AgentProfile, Model, Profiles, default_profiles},
         signal::Subscription,
         toolbox::Toolbox,
     },
@@ -47,6 +49,7 @@ use crate::{
     args::Args,
     backend::{Backend, Reach},
     config::{Config, ModelConfig, ProfileConfig},
+    connection::{LiveConnection, chosen, price},
     tools::Tools,
 };
 
@@ -63,6 +66,8 @@ pub struct Installation {
     pub person: Person,
     /// Who may do what.
     pub access: Arc<FileAccess>,
+    /// Which model is asked, where that can be changed.
+    pub connection: Option<Arc<dyn Connection>>,
     worker: Option<LaneWorker>,
     working: Option<JoinHandle<()>>,
     stopping: watch::Sender<bool>,
@@ -81,9 +86,13 @@ impl Installation {
         config: &Config,
         wrap: Option<WrapToolbox>,
     ) -> anyhow::Result<Self> {
-        let agents = agents(args, config)?;
-        let mut opened =
-            Self::wire(&data_path(args)?, &args.workspace, agents, config, wrap).await?;
+        let data = data_path(args)?;
+        let Agents { model, profiles, connected, window_tokens } = agents(args, config)?;
+        let agents = (model.clone() as Arc<dyn Model>, profiles);
+        let mut opened = Self::wire(&data, &args.workspace, agents, config, wrap).await?;
+        let connection =
+            LiveConnection::new(model, &data, &args.workspace, window_tokens, connected);
+        opened.connection = Some(Arc::new(connection));
         if let Some(passphrase) = first_line(args)? {
             opened.unlock_with(&passphrase)?;
         }
@@ -125,6 +134,7 @@ impl Installation {
             identity,
             person,
             access,
+            connection: None,
             worker: Some(worker),
             working: None,
             stopping: watch::Sender::new(false),
@@ -290,39 +300,76 @@ pub fn data_path(args: &Args) -> anyhow::Result<PathBuf> {
         .join("planwright"))
 }
 
-/// The model that the arguments name; by default a local one that wants no key.
+/// The model that the arguments name, else the configuration, else the one chosen in the dashboard; by default a
+/// local one that wants no key.
 #[must_use]
-pub fn model_settings(args: &Args, config: &ModelConfig) -> OpenAiSettings {
+pub fn model_settings(
+    args: &Args,
+    config: &ModelConfig,
+    chosen: Option<&ModelWish>,
+) -> OpenAiSettings {
+    // A choice is one thing: an address and the key for it are never taken apart.
+    let chosen = chosen.filter(|_| !is_said(args, config));
+    let wish = |part: fn(&ModelWish) -> &String| chosen.map(|chosen| part(chosen).clone());
+    let config_price = config.price_in.zip(config.price_out);
+    let chosen_price = chosen.and_then(|chosen| chosen.price_in.zip(chosen.price_out));
     OpenAiSettings {
         base_url: args
             .model_url
             .clone()
             .or_else(|| config.url.clone())
+            .or_else(|| wish(|chosen| &chosen.url))
             .unwrap_or_else(|| "http://127.0.0.1:11434/v1".into()),
-        model: args.model.clone().or_else(|| config.name.clone()).unwrap_or_else(|| "qwen3".into()),
+        model: args
+            .model
+            .clone()
+            .or_else(|| config.name.clone())
+            .or_else(|| wish(|chosen| &chosen.name))
+            .unwrap_or_else(|| "qwen3".into()),
         api_key: args
             .api_key
             .clone()
             .or_else(|| config.api_key.clone())
+            .or_else(|| chosen.and_then(|chosen| chosen.api_key.clone()))
             .filter(|key| !key.is_empty()),
         window_tokens: args.window.or(config.window_tokens).unwrap_or(128_000),
-        price: config.price_in.zip(config.price_out).map(|(input, output)| Price {
-            input_micros: (input.max(0.0) * 1e6) as u64,
-            output_micros: (output.max(0.0) * 1e6) as u64,
-        }),
+        price: config_price.or(chosen_price).map(|(input, output)| price(input, output)),
     }
 }
 
+/// Whether the arguments or the configuration say which model is asked.
+fn is_said(args: &Args, config: &ModelConfig) -> bool {
+    args.model_url.is_some()
+        || args.model.is_some()
+        || config.url.is_some()
+        || config.name.is_some()
+}
+
 /// The model of the conversation, and the agent profiles.
-pub fn agents(args: &Args, config: &Config) -> anyhow::Result<(Arc<dyn Model>, Profiles)> {
-    let settings = model_settings(args, &config.model);
+pub struct Agents {
+    /// The model, which can be exchanged.
+    pub model: Arc<SwitchModel>,
+    /// The profiles.
+    pub profiles: Profiles,
+    /// The model, as it is told of.
+    pub connected: Connected,
+    /// How many tokens one request may hold.
+    pub window_tokens: usize,
+}
+
+/// The model of the conversation, and the agent profiles.
+pub fn agents(args: &Args, config: &Config) -> anyhow::Result<Agents> {
+    let wish = chosen(&data_path(args)?);
+    let settings = model_settings(args, &config.model, wish.as_ref());
+    let (window_tokens, url) = (settings.window_tokens, settings.base_url.clone());
     let named = |name: Option<&String>| -> anyhow::Result<Arc<dyn Model>> {
         let mut settings = settings.clone();
         settings.model = name.cloned().unwrap_or(settings.model);
         let model = OpenAiModel::new(settings);
         Ok(Arc::new(model.map_err(|failure| anyhow::anyhow!(failure.message))?))
     };
-    let model = named(None)?;
+    let switch = Arc::new(SwitchModel::new(named(None)?));
+    let model: Arc<dyn Model> = switch.clone();
     let mut profiles = (*default_profiles(&model)).clone();
     for (name, profile) in &config.profiles {
         let model =
@@ -331,7 +378,9 @@ pub fn agents(args: &Args, config: &Config) -> anyhow::Result<(Arc<dyn Model>, P
         let agent = AgentProfile::new(name, prompt, model, tools.clone(), *rounds);
         profiles.insert(name.clone(), agent);
     }
-    Ok((model, Arc::new(profiles)))
+    let is_chosen = wish.is_some() || is_said(args, &config.model);
+    let connected = Connected { name: model.name(), url: Some(url), is_chosen, is_demo: false };
+    Ok(Agents { model: switch, profiles: Arc::new(profiles), connected, window_tokens })
 }
 
 /// The passphrase on the first line of standard input, if the arguments say that it is there.

@@ -9,6 +9,7 @@ pub mod args;
 pub mod backend;
 pub mod cluster;
 pub mod config;
+pub mod connection;
 pub mod demo;
 pub mod doctor;
 pub mod exit;
@@ -71,7 +72,8 @@ async fn act(
             args::completions(*shell);
             Ok(Exit::Fine)
         }
-        Command::Demo { play } => demo::run(terminal, *play).await,
+        Command::Demo { browser: true, port, .. } => demo::serve(terminal, *port).await,
+        Command::Demo { play, .. } => demo::run(terminal, *play).await,
         Command::Doctor => doctor::run(args, terminal).await,
         Command::Config { schema } => {
             let keys = config::keys::keys();

@@ -22,7 +22,7 @@ use crate::{
     args::{Args, ClusterArgs},
     config::{Config, ServerConfig, cluster::ClusterConfig},
     exit::Exit,
-    installation::{WrapToolbox, agents, data_path},
+    installation::{Agents, WrapToolbox, agents, data_path},
     remote::ServerFile,
     terminal::Terminal,
     tools::Tools,
@@ -57,7 +57,7 @@ pub async fn run(
         identity_key: cluster.identity_key.clone(),
         drain: Duration::from_secs(cluster.drain_seconds),
     })?;
-    let (model, profiles) = agents(args, config)?;
+    let Agents { model, profiles, .. } = agents(args, config)?;
     let tools = Tools::open(config, &args.workspace, directory.path())?.toolbox;
     let toolbox = wrap.map_or_else(|| tools.clone(), |wrap| wrap(tools.clone()));
     let ports = Ports {
@@ -94,7 +94,7 @@ pub async fn run(
         told_to_stop().await;
         stopping.send_replace(true);
     };
-    let (served, ()) = tokio::join!(api.serve(runtime, access, &server), draining);
+    let (served, ()) = tokio::join!(api.serve(runtime, access, None, &server), draining);
     let worked = working.await;
     beating.abort();
     let _ = nodes.leave(&name).await;

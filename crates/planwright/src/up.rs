@@ -12,7 +12,10 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_runtime::{
-    ports::access::{Access, Grant, OWNER},
+    ports::{
+        access::{Access, Grant, OWNER},
+        connection::Connection,
+    },
     runtime::Runtime,
 };
 use planwright_surfaces::http::{self, App, HttpSettings, tokens::new_secret};
@@ -55,7 +58,8 @@ pub async fn run(
     if !installation.has_passphrase() {
         terminal.line("no passphrase was chosen yet, so nothing can be approved; stop, run planwright chat once, and start again");
     }
-    let served = api.serve(runtime, access, config).await;
+    let connection = installation.connection.clone();
+    let served = api.serve(runtime, access, connection, config).await;
     let _ = fs::remove_file(ServerFile::path(data));
     installation.rest().await;
     terminal.line("stopped; everything is kept");
@@ -95,14 +99,28 @@ impl Api {
         } else {
             format!("http://{}", self.address)
         };
-        let file = ServerFile { url: url.clone(), pid: std::process::id(), is_node };
-        write_private(&ServerFile::path(data), &serde_json::to_string(&file)?)?;
+        self.url_file(data, &url, is_node)?;
         let token = data.join("token");
         terminal.row(
-            &format!("planwright listens at {url}; its token is in {}", token.display()),
+            &format!(
+                "planwright listens at {url}; open it in a browser (its token is in {})",
+                token.display()
+            ),
             || json!({"type": "listening", "url": url}),
         );
         Ok(())
+    }
+
+    /// Says where it is to the program's other processes.
+    fn url_file(&self, data: &Path, url: &str, is_node: bool) -> anyhow::Result<()> {
+        let file = ServerFile { url: url.to_owned(), pid: std::process::id(), is_node };
+        write_private(&ServerFile::path(data), &serde_json::to_string(&file)?)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Serves until the process is told to stop.
@@ -110,12 +128,17 @@ impl Api {
         self,
         runtime: Arc<Runtime>,
         access: Arc<dyn Access>,
+        connection: Option<Arc<dyn Connection>>,
         config: &ServerConfig,
     ) -> anyhow::Result<()> {
         let figures = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().ok();
         let app = App::new(runtime, access, settings(config, self.address.port()));
-        let app = Arc::new(match figures {
+        let app = match figures {
             Some(figures) => app.with_figures(figures),
+            None => app,
+        };
+        let app = Arc::new(match connection {
+            Some(connection) => app.with_connection(connection),
             None => app,
         });
         let serving = http::serve(self.listener, app, told_to_stop());
@@ -241,7 +264,8 @@ pub fn private(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+/// Writes a file that nobody else can read.
+pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut file =
         fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;

@@ -34,6 +34,7 @@ const LISTED_MAX: usize = 200;
 
 /// What is remembered, as a person looks at it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryView {
     /// The scopes that were looked at, nearest first, with how many items of each are shown.
     pub chain: Vec<(String, usize)>,

@@ -3,6 +3,7 @@
 use planwright_domain::time::Time;
 
 pub mod access;
+pub mod connection;
 pub mod journal;
 pub mod memory;
 pub mod model;

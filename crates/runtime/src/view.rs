@@ -52,6 +52,12 @@ pub struct StatusView {
     pub ask: Option<AskView>,
     /// What the model cost.
     pub usage: Usage,
+    /// How many tokens one request to the model may hold.
+    #[serde(default)]
+    pub window_tokens: usize,
+    /// What people call it.
+    #[serde(default)]
+    pub title: String,
     /// What does not work as it should, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
@@ -201,6 +207,8 @@ impl Runtime {
                 .collect(),
             ask: session.ask.as_ref().map(AskView::of),
             usage: session.usage,
+            window_tokens: self.ports.model.window_tokens(),
+            title: session.title.clone(),
             degraded: self.trouble(),
         })
     }
@@ -217,14 +225,23 @@ impl Runtime {
         plan.envelope(&schemas(&*self.ports.toolbox), self.ports.clock.now())
     }
 
-    /// A revision of the active plan, in full: the current one, or the one with this number.
+    /// A revision of the active plan, in full: the current one, or the one with this number; else the last one
+    /// of the plan that ended last.
     pub async fn revision(
         &self,
         identity: &SessionIdentity,
         number: Option<u32>,
     ) -> Result<Option<RevisionView>, JournalError> {
         let session = self.session(identity).await?;
-        let Some(plan) = session.plan() else { return Ok(None) };
+        let Some(plan) = session.plan() else {
+            // What ended last can still be read.
+            let ended = session.last_ended.as_ref().and_then(|ended| ended.revision);
+            let Some(seq) = ended else { return Ok(None) };
+            let (revision, digest) = revision_at(&*self.ports.journal, identity, seq).await?;
+            let is_meant = number.is_none_or(|number| number == revision.number);
+            let view = RevisionView { current: false, allows: Vec::new(), revision, digest };
+            return Ok(is_meant.then_some(view));
+        };
         let current = plan.current.as_ref().map(|head| head.number);
         let Some(number) = number.or(current) else { return Ok(None) };
         let found = of_plan(&*self.ports.journal, identity, plan, number).await?;

@@ -19,6 +19,7 @@ use crate::{calendar, runtime::Runtime};
 
 /// Goals, tasks, runs and schedules of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkView {
     /// The goals that are open.
     pub goals: Vec<GoalRow>,
@@ -32,6 +33,7 @@ pub struct WorkView {
 
 /// A goal in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalRow {
     /// Its id.
     pub id: GoalId,
@@ -43,6 +45,7 @@ pub struct GoalRow {
 
 /// A task in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskRow {
     /// Its id.
     pub id: TaskId,
@@ -60,6 +63,7 @@ pub struct TaskRow {
 
 /// A run in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRow {
     /// Its id.
     pub id: RunId,
@@ -79,6 +83,7 @@ pub struct RunRow {
 
 /// A schedule in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScheduleRow {
     /// Its number.
     pub number: u32,

@@ -6,24 +6,28 @@
 use std::sync::Arc;
 
 use axum::{Router, extract::DefaultBodyLimit, middleware, serve::ListenerExt as _};
-use planwright_runtime::{ports::access::Access, runtime::Runtime};
-use tokio::net::TcpListener;
-use utoipa::openapi::{
-    Info, OpenApi,
-    security::{Http, HttpAuthScheme, SecurityScheme},
+use planwright_runtime::{
+    ports::{access::Access, connection::Connection},
+    runtime::Runtime,
 };
+use tokio::net::TcpListener;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub mod body;
+pub mod dashboard;
+pub mod description;
 pub mod dto;
 pub mod envelope;
 pub mod guard;
 pub mod health;
+pub mod looks;
+pub mod model;
 pub mod params;
 pub mod plans;
 pub mod problem;
 pub mod sessions;
 pub mod streams;
+mod tags;
 pub mod tokens;
 pub mod who;
 pub mod work;
@@ -80,6 +84,8 @@ pub struct App {
     pub(crate) limits: Limits,
     /// The latest events, written out once for everyone who listens.
     pub(crate) frames: streams::Frames,
+    /// Which model is asked, where that can be changed.
+    pub(crate) connection: Option<Arc<dyn Connection>>,
     /// The figures, if they are recorded.
     pub(crate) figures: Option<metrics_exporter_prometheus::PrometheusHandle>,
 }
@@ -95,8 +101,15 @@ impl App {
             settings,
             limits,
             frames: streams::Frames::default(),
+            connection: None,
             figures: None,
         }
+    }
+
+    /// The same, where the model that is asked can be changed.
+    #[must_use]
+    pub fn with_connection(self, connection: Arc<dyn Connection>) -> Self {
+        Self { connection: Some(connection), ..self }
     }
 
     /// The same, with figures to show at `/metrics`.
@@ -113,10 +126,12 @@ pub fn router(app: Arc<App>) -> Router {
     let (router, _) = open.merge(guarded).split_for_parts();
     let guard = Guard::new(&app.settings);
     router
-        .fallback(problem::not_found)
+        .fallback(dashboard::serve)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(Arc::new(guard), guard::check))
+        .layer(middleware::from_fn(tags::tag))
+        .layer(middleware::from_fn(dashboard::protect))
         .layer(middleware::from_fn(health::count))
         .with_state(app)
 }
@@ -137,38 +152,30 @@ pub async fn serve(
     axum::serve(listener, router(app)).with_graceful_shutdown(stopped).await
 }
 
-/// The description of the API, from the handlers themselves.
-#[must_use]
-pub fn openapi() -> OpenApi {
-    let (_, mut api) = open_routes().merge(guarded_routes()).split_for_parts();
-    api.info = Info::new("Planwright", env!("CARGO_PKG_VERSION"));
-    api.info.description = Some("Durable, reviewable plans: the API of one installation.".into());
-    api.info.license = None;
-    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-    api.components.get_or_insert_default().add_security_scheme("bearer", bearer);
-    api.security = Some(vec![utoipa::openapi::security::SecurityRequirement::new::<
-        _,
-        [&str; 0],
-        &str,
-    >("bearer", [])]);
-    api
-}
-
-fn open_routes() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn open_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::default()
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
         .routes(routes!(tokens::login))
+        .routes(routes!(tokens::choose_passphrase))
         .routes(routes!(tokens::give_token))
 }
 
-fn guarded_routes() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn guarded_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::default()
         .routes(routes!(health::metrics))
         .routes(routes!(health::description))
         .routes(routes!(tokens::list_tokens))
         .routes(routes!(tokens::revoke_token))
         .routes(routes!(tokens::logout))
+        .routes(routes!(tokens::who_am_i))
+        .routes(routes!(model::get_model, model::choose_model))
+        .routes(routes!(model::try_model))
+        .routes(routes!(looks::stream_hints))
+        .routes(routes!(looks::list_decisions))
+        .routes(routes!(looks::get_spend))
+        .routes(routes!(looks::get_timeline))
+        .routes(routes!(looks::list_slots))
         .routes(routes!(sessions::list_sessions, sessions::create_session))
         .routes(routes!(sessions::list_approvals))
         .routes(routes!(sessions::get_session, sessions::change_session, sessions::delete_session))

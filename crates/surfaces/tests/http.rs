@@ -4,7 +4,7 @@
 
 use std::{fs, path::PathBuf};
 
-use planwright_surfaces::http::openapi;
+use planwright_surfaces::http::description::openapi;
 use planwright_testkit::{
     scripted_model::worker::worker,
     served::{PASSPHRASE, Served, body, told},
@@ -44,7 +44,7 @@ async fn decide(served: &Served, what: &str, digest: &str, sent: Value) -> (u16,
 #[test]
 fn the_committed_description_is_the_one_that_the_handlers_give() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
-    let described = format!("{:#}\n", serde_json::to_value(openapi()).unwrap());
+    let described = format!("{:#}\n", openapi());
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, &described).unwrap();
     }
@@ -261,9 +261,9 @@ async fn nobody_is_served_anything_but_health() {
 #[tokio::test]
 async fn foreign_hosts_origins_and_sites_are_refused_on_every_path() {
     let served = served().await;
-    let mut paths: Vec<_> = openapi()
-        .paths
-        .paths
+    let mut paths: Vec<_> = openapi()["paths"]
+        .as_object()
+        .unwrap()
         .keys()
         .map(|path| path.replace("{id}", "talk-0001").replace("{number}", "1"))
         .collect();

@@ -16,13 +16,14 @@ use axum::{
     extract::State,
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
-    routing::post,
+    routing::{get, post},
     serve::ListenerExt as _,
 };
 use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
+pub mod asked;
 mod strict;
 mod wire;
 pub mod worker;
@@ -134,7 +135,10 @@ impl ScriptedModel {
             thinking: thinking.clone(),
             key,
         };
-        let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(shared);
+        let router = Router::new()
+            .route("/v1/chat/completions", post(complete))
+            .route("/requests", get(sent))
+            .with_state(shared);
         let listener = listener.tap_io(|connection| {
             let _ = connection.set_nodelay(true);
         });
@@ -181,6 +185,12 @@ impl Drop for ScriptedModel {
     fn drop(&mut self) {
         self.serving.abort();
     }
+}
+
+/// What it was sent, for those who look from another process.
+async fn sent(State(shared): State<Shared>) -> String {
+    let requests = shared.requests.lock().unwrap_or_else(PoisonError::into_inner);
+    Value::Array(requests.clone()).to_string()
 }
 
 async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {

@@ -9,6 +9,7 @@ pub const WARNS_AT_PERCENT: u64 = 80;
 
 /// One of the things that a run uses up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Meter {
     /// Time, in microseconds.
@@ -43,6 +44,7 @@ impl Meter {
 
 /// What a run may use; what is not named is not limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Budget {
     /// How long it may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,6 +92,7 @@ impl Budget {
 
 /// What a run has used; its time is told by the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spent {
     /// How often it asked the model.
     pub model_calls: u64,

@@ -15,6 +15,7 @@ use crate::{
 
 /// What happened to goals, tasks, runs and schedules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AutoEvent {
     /// A goal was set.

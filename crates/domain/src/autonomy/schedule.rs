@@ -14,6 +14,7 @@ use crate::{
 
 /// A schedule that is on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Schedule {
     /// Its number, for people.
     pub number: u32,
@@ -33,6 +34,7 @@ pub struct Schedule {
 
 /// When a schedule gives slots. The time zone is always said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Rhythm {
     /// As a cron expression of five fields says.
@@ -79,6 +81,7 @@ impl Rhythm {
 
 /// A slot that was claimed and has not come out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slot {
     /// Of this schedule.
     pub schedule: ScheduleId,
@@ -90,6 +93,7 @@ pub struct Slot {
 
 /// What became of a slot that was claimed; one that was not is missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SlotEnd {
     /// Its run did what it was for.
@@ -98,4 +102,16 @@ pub enum SlotEnd {
     Failed,
     /// The run of an earlier slot was still at it.
     Skipped,
+}
+
+impl SlotEnd {
+    /// In a word, as people read it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
 }

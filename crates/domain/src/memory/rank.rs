@@ -33,6 +33,7 @@ pub struct Candidates {
 
 /// Why something was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Why {
     /// The words of the question that it holds.
     pub matched: Vec<String>,
@@ -48,6 +49,7 @@ pub struct Why {
 
 /// An item, and why it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ranked {
     /// The item.
     pub item: Item,

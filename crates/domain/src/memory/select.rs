@@ -12,6 +12,7 @@ use crate::time::Time;
 
 /// What was found for a question, nearest scope first, and what was kept out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recalled {
     /// What is told.
     pub items: Vec<Ranked>,

@@ -15,6 +15,7 @@ use crate::{
 
 /// What a person decided: resolved once, bound to a digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Approval {
     /// The plan.
     pub plan: PlanId,

@@ -11,6 +11,7 @@ use crate::plan::step::{PlanStep, StepWork};
 
 /// What is being written beside the revisions of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Draft {
     /// What `build` says besides its steps.
     pub brief: Brief,
@@ -20,6 +21,7 @@ pub struct Draft {
 
 /// What a `build` plan says besides its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Brief {
     /// What the plan is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,6 +21,7 @@ use crate::{
 
 /// What happened to plan work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanEvent {
     /// Plan work began.
@@ -153,6 +154,7 @@ pub enum PlanEvent {
 
 /// How a draft changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DraftChange {
     /// The goal was set.
@@ -187,6 +189,7 @@ pub enum DraftChange {
 
 /// Whose word ended a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
     /// A person's.

@@ -6,6 +6,7 @@ use crate::digest::Digest;
 
 /// Why a plan command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanRefusal {
     /// There is no plan to speak of.

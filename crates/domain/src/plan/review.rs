@@ -13,6 +13,7 @@ use crate::{
 
 /// A comment on a revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comment {
     /// Its number in its plan, from 1; given when it is recorded.
     #[serde(default, skip_serializing_if = "is_unnumbered")]
@@ -63,6 +64,7 @@ impl Comment {
 
 /// What became of a comment in a newer revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reply {
     /// The comment, by number.
     pub comment: u32,
@@ -73,6 +75,7 @@ pub struct Reply {
 
 /// Who wrote a revision.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Author {
     /// The model.

@@ -14,6 +14,7 @@ use crate::{
 
 /// A step of a revision or of a draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanStep {
     /// Its number, which it keeps while others come and go.
     pub number: u32,
@@ -23,6 +24,7 @@ pub struct PlanStep {
 
 /// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StepWork {
     /// Make this call, byte for byte.
@@ -90,6 +92,7 @@ impl StepWork {
 
 /// What the folded plan keeps of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepHead {
     /// Its number.
     pub number: u32,
@@ -101,6 +104,7 @@ pub struct StepHead {
 
 /// What kind of work a step is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HeadWork {
     /// A call.
@@ -146,6 +150,7 @@ impl StepHead {
 
 /// How a step came out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StepEnd {
     /// It is done.
@@ -191,6 +196,7 @@ impl StepEnd {
 
 /// What happens to the rest when a recorded call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     /// Nothing more is run.

@@ -13,6 +13,7 @@ use crate::{
 
 /// Whether a session is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Life {
     /// It is.
@@ -38,6 +39,7 @@ impl Life {
 
 /// What happened to a session itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LifeEvent {
     /// It is called something else.

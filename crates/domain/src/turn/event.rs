@@ -16,6 +16,7 @@ use crate::{
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
     /// The model's last words are the answer.
@@ -46,6 +47,7 @@ pub enum TurnEnd {
 
 /// What happened in turns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEvent {
     /// A turn began; its cause left the queue.
@@ -208,6 +210,7 @@ pub enum TurnEvent {
 
 /// Whether a result came in time to move its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Arrival {
     /// It moves the turn.

@@ -28,6 +28,7 @@ use crate::{
 
 /// A call that waits for a person's permission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ask {
     /// The call.
     pub call: CallId,

@@ -8,6 +8,7 @@ use crate::digest::{Digest, Encoder};
 
 /// An agent profile, as it stood when its turn began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Profile {
     /// Its name.
     pub name: String,

@@ -55,6 +55,12 @@ pub trait Access: Send + Sync {
     /// Takes a grant back; whether there was one.
     async fn revoke(&self, id: Uuid) -> Result<bool, AccessError>;
 
+    /// Whether a passphrase was chosen.
+    async fn is_chosen(&self) -> Result<bool, AccessError>;
+
+    /// Chooses the passphrase, if none was chosen yet.
+    async fn choose(&self, passphrase: &str) -> Result<(), AccessError>;
+
     /// Whether this is the passphrase that was chosen.
     async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError>;
 }

@@ -54,10 +54,29 @@ pub trait Broadcast: Send + Sync {
     /// Listens to one session.
     fn subscribe(&self, identity: &SessionIdentity) -> Box<dyn Subscription>;
 
+    /// Listens to which sessions move, for those who keep lists.
+    fn hints(&self) -> Box<dyn Hints>;
+
     /// What a person should know, if signals do not get through.
     fn trouble(&self) -> Option<String> {
         None
     }
+}
+
+/// Why a list should be read again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hint {
+    /// This session moved.
+    Moved(SessionIdentity),
+    /// Something was missed; read all of it again.
+    Missed,
+}
+
+/// An ear on every session.
+#[async_trait]
+pub trait Hints: Send {
+    /// The next hint; none when there will be no more.
+    async fn next(&mut self) -> Option<Hint>;
 }
 
 /// An ear on one session.

@@ -4,10 +4,14 @@ use planwright_domain::{
     diff::{Change, DiffRow, Part, PartChange},
     digest::Digest,
     identity::SessionIdentity,
-    next::Waiting,
+    next::{Waiting, next},
     outcome::{PlanCard, StepRow},
+    session::Session,
 };
-use planwright_runtime::view::{AskView, CommentRow, DiffView, PlanRow, RevisionView, StatusView};
+use planwright_runtime::{
+    ports::journal::SessionRow,
+    view::{AskView, CommentRow, DiffView, PlanRow, RevisionView, StatusView},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -51,6 +55,18 @@ pub struct SessionDto {
     pub input_tokens: u64,
     /// Tokens that the model has written.
     pub output_tokens: u64,
+    /// What the model has cost, in millionths of a dollar, where the price is known.
+    #[serde(default)]
+    pub cost_micros: u64,
+    /// How many tokens one request to the model may hold.
+    #[serde(default)]
+    pub window_tokens: u64,
+    /// What the session is called.
+    #[serde(default)]
+    pub title: String,
+    /// What does not work as it should, in sentences.
+    #[serde(default)]
+    pub degraded: Vec<String>,
 }
 
 /// A call that waits for permission, in full.
@@ -163,6 +179,26 @@ pub struct SessionRowDto {
     /// Whether it was put away.
     #[serde(default)]
     pub archived: bool,
+    /// Whether something is under way in it.
+    #[serde(default)]
+    pub running: bool,
+    /// Where its plan stands, as people read it; none without one.
+    #[serde(default)]
+    pub plan: Option<String>,
+    /// What the model has cost in it, in millionths of a dollar.
+    #[serde(default)]
+    pub cost_micros: u64,
+}
+
+/// A session that waits for a person, with what it waits for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalDto {
+    /// The session in a list.
+    #[serde(flatten)]
+    pub row: SessionRowDto,
+    /// Where it stands.
+    pub session: SessionDto,
 }
 
 /// A revision, in full.
@@ -320,6 +356,10 @@ impl From<StatusView> for SessionDto {
             ask: view.ask.map(AskDto::from),
             input_tokens: view.usage.input,
             output_tokens: view.usage.output,
+            cost_micros: view.usage.cost_micros,
+            window_tokens: view.window_tokens as u64,
+            title: view.title,
+            degraded: view.degraded,
         }
     }
 }
@@ -348,9 +388,13 @@ impl From<StepRow> for StepDto {
     }
 }
 
-impl From<planwright_runtime::ports::journal::SessionRow> for SessionRowDto {
-    fn from(row: planwright_runtime::ports::journal::SessionRow) -> Self {
+impl SessionRowDto {
+    /// A row of a list, with what only the session itself tells.
+    pub(crate) fn of(row: SessionRow, session: &Session) -> Self {
         Self {
+            running: session.turn.is_some() || !next(session).is_rest(),
+            plan: session.plan().map(|plan| plan.status.word().to_owned()),
+            cost_micros: session.usage.cost_micros,
             session_id: row.identity.to_string(),
             version: row.version.0,
             updated: time(row.updated),

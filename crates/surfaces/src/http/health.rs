@@ -14,7 +14,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    App, openapi,
+    App,
+    description::openapi,
     problem::{Problem, Problems},
 };
 
@@ -66,7 +67,7 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
 /// The description of this API.
 #[utoipa::path(get, path = "/api/openapi.json", responses((status = 200, body = Object), Problems))]
 pub(crate) async fn description() -> Json<Value> {
-    Json(serde_json::to_value(openapi()).unwrap_or_default())
+    Json(openapi())
 }
 
 /// Counts requests and how they ended.

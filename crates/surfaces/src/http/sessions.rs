@@ -23,7 +23,7 @@ use uuid::Uuid;
 use super::{
     App,
     body::Body,
-    dto::{Accepted, SessionDto, SessionRowDto},
+    dto::{Accepted, ApprovalDto, SessionDto, SessionRowDto},
     envelope::Envelope,
     params::{InPath, Once},
     problem::{Problem, Problems},
@@ -33,6 +33,8 @@ use super::{
 
 /// How many rows one answer lists.
 const ROWS_MAX: usize = 500;
+/// How far a list can be paged.
+const OFFSET_MAX: usize = 100_000;
 
 /// A new session.
 #[derive(Deserialize, ToSchema)]
@@ -73,26 +75,57 @@ pub struct Page {
     pub limit: Option<usize>,
 }
 
+/// Which sessions.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Rows {
+    /// At most so many.
+    #[param(minimum = 1, maximum = 500)]
+    pub limit: Option<usize>,
+    /// Without so many of the newest.
+    #[param(maximum = 100_000)]
+    pub offset: Option<usize>,
+}
+
 /// The caller's sessions, newest first.
-#[utoipa::path(get, path = "/api/sessions", responses((status = 200, body = [SessionRowDto]), Problems))]
+#[utoipa::path(get, path = "/api/sessions", params(Rows), responses((status = 200, body = [SessionRowDto]), Problems))]
 pub(crate) async fn list_sessions(
     State(app): State<Arc<App>>,
     caller: Caller,
+    query: Result<Query<Rows>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Vec<SessionRowDto>>, Problem> {
-    let rows = app.runtime.sessions(&caller.person.id, ROWS_MAX).await?;
-    Ok(Json(rows.into_iter().map(SessionRowDto::from).collect()))
+    let Query(wanted) = query.map_err(bad_query)?;
+    let (limit, offset) = (wanted.limit.unwrap_or(ROWS_MAX), wanted.offset.unwrap_or(0));
+    if !(1..=ROWS_MAX).contains(&limit) || offset > OFFSET_MAX {
+        let words = format!("limit is 1 to {ROWS_MAX}, offset at most {OFFSET_MAX}");
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
+    }
+    let rows = app.runtime.sessions(&caller.person.id, limit + offset).await?;
+    let mut listed = Vec::new();
+    for row in rows.into_iter().skip(offset) {
+        let session = app.runtime.session(&row.identity).await?;
+        listed.push(SessionRowDto::of(row, &session));
+    }
+    Ok(Json(listed))
 }
 
 /// The sessions that wait for a person, newest first: the caller's own, and everyone's if the caller may decide.
-#[utoipa::path(get, path = "/api/approvals", responses((status = 200, body = [SessionRowDto]), Problems))]
+#[utoipa::path(get, path = "/api/approvals", responses((status = 200, body = [ApprovalDto]), Problems))]
 pub(crate) async fn list_approvals(
     State(app): State<Arc<App>>,
     caller: Caller,
-) -> Result<Json<Vec<SessionRowDto>>, Problem> {
+) -> Result<Json<Vec<ApprovalDto>>, Problem> {
     let mut rows = app.runtime.ports.journal.waiting(ROWS_MAX).await?;
     let all = decides(caller.person.standing);
     rows.retain(|row| all || row.owner.as_ref() == Some(&caller.person.id));
-    Ok(Json(rows.into_iter().map(SessionRowDto::from).collect()))
+    let mut listed = Vec::new();
+    for row in rows {
+        let session = app.runtime.session(&row.identity).await?;
+        let status = app.runtime.status(&row.identity).await?.into();
+        listed.push(ApprovalDto { row: SessionRowDto::of(row, &session), session: status });
+    }
+    Ok(Json(listed))
 }
 
 /// Names a new session of the caller's channel. It exists once something is said in it.

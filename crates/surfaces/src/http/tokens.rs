@@ -37,8 +37,44 @@ const PERSON_BYTES_MAX: usize = 80;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
-    /// The passphrase that was chosen at the first run.
+    /// The passphrase that was chosen at the first run: with it the login may decide.
+    #[serde(default)]
+    pub passphrase: Option<String>,
+    /// A token instead: the login may do what its bearer may, and ends when it ends.
+    #[serde(default)]
+    pub token: Option<String>,
+    /// Who logs in, where more than one person uses the installation; its owner, if nobody is named.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 80)]
+    pub person: Option<String>,
+}
+
+/// A passphrase to choose.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPassphrase {
+    /// At least 8 characters.
     pub passphrase: String,
+    /// The token of the data directory: whoever can read it may choose the first passphrase.
+    pub token: String,
+}
+
+/// Who asks, and what this installation is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Me {
+    /// Who.
+    pub person: String,
+    /// Whether they may decide from here.
+    pub decides: bool,
+    /// Where they stand, as it is recorded with what they decide.
+    pub surface: String,
+    /// By which grant they are known.
+    pub grant: Uuid,
+    /// Whether a passphrase was chosen; without one nobody can decide.
+    pub passphrase_chosen: bool,
+    /// The version of the program.
+    pub version: String,
 }
 
 /// A wish for a token.
@@ -86,15 +122,71 @@ pub struct TokenRow {
     pub expires: Option<String>,
 }
 
-/// A browser logs in with the passphrase and gets a cookie that may decide.
+/// Who asks, and what this installation is.
+#[utoipa::path(get, path = "/api/me", responses((status = 200, body = Me), Problems))]
+pub(crate) async fn who_am_i(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+) -> Result<Json<Me>, Problem> {
+    Ok(Json(Me {
+        decides: decides(caller.person.standing),
+        person: caller.person.id.0,
+        surface: caller.person.surface.0,
+        grant: caller.grant,
+        passphrase_chosen: app.access.is_chosen().await?,
+        version: env!("CARGO_PKG_VERSION").into(),
+    }))
+}
+
+/// Chooses the first passphrase, by whoever can read the token of the data directory. 409: there is one.
+#[utoipa::path(post, path = "/api/passphrase", security(()), request_body = NewPassphrase, responses((status = 204), Problems))]
+pub(crate) async fn choose_passphrase(
+    State(app): State<Arc<App>>,
+    Body(new): Body<NewPassphrase>,
+) -> Result<StatusCode, Problem> {
+    app.limits.login()?;
+    granted(&app, &new.token).await?;
+    app.access.choose(&new.passphrase).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The grant of a token that has not ended.
+async fn granted(app: &App, token: &str) -> Result<Grant, Problem> {
+    let grant = app.access.find(Digest::of(token.trim().as_bytes())).await?;
+    let now = app.runtime.ports.clock.now();
+    let lasts = |grant: &Grant| grant.expires.is_none_or(|end| end > now);
+    grant.filter(lasts).ok_or_else(|| {
+        let words = "this token is not one that was given out, or it has ended; look into the file named token in the data directory";
+        Problem::new(StatusCode::UNAUTHORIZED, "wrong_token", words)
+    })
+}
+
+/// A browser logs in and gets a cookie: with the passphrase it may decide, with a token it may what the token may.
 #[utoipa::path(post, path = "/api/login", security(()), request_body = Login, responses((status = 204), Problems))]
 pub(crate) async fn login(
     State(app): State<Arc<App>>,
     Body(login): Body<Login>,
 ) -> Result<Response, Problem> {
-    let (secret, _) = {
-        let (standing, micros) = (Standing::Decides, Some(LOGIN_MICROS));
-        unlocked(&app, &login.passphrase, "browser", OWNER, standing, micros).await?
+    let person = login.person.as_deref().unwrap_or(OWNER);
+    named_well(person)?;
+    let (secret, _) = match (&login.passphrase, &login.token) {
+        (Some(passphrase), None) => {
+            let (standing, micros) = (Standing::Decides, Some(LOGIN_MICROS));
+            unlocked(&app, passphrase, "browser", person, standing, micros).await?
+        }
+        (None, Some(token)) => {
+            app.limits.login()?;
+            let grant = granted(&app, token).await?;
+            let now = app.runtime.ports.clock.now();
+            let day = now.plus_micros(LOGIN_MICROS);
+            let expires = Some(grant.expires.map_or(day, |end| end.min(day)));
+            let (id, name) = (Uuid::now_v7(), "browser".into());
+            keep(&app, Grant { id, name, created: now, expires, ..grant }).await?
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            let words = "log in with the passphrase or with a token";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_login", words));
+        }
     };
     let secure = if app.settings.secure_cookies { "; Secure" } else { "" };
     let cookie = format!(
@@ -116,10 +208,7 @@ pub(crate) async fn give_token(
     Body(wish): Body<TokenWish>,
 ) -> Result<(StatusCode, Json<TokenGiven>), Problem> {
     let person = wish.person.as_deref().unwrap_or(OWNER);
-    if !(1..=PERSON_BYTES_MAX).contains(&person.len()) {
-        let words = format!("a person has a name of 1 to {PERSON_BYTES_MAX} bytes");
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_person", words));
-    }
+    named_well(person)?;
     let (standing, micros) = if wish.speaks_only {
         (Standing::Speaks, None)
     } else {
@@ -217,9 +306,22 @@ async fn unlocked(
         created: now,
         expires: micros.map(|micros| now.plus_micros(micros)),
     };
+    keep(app, grant).await
+}
+
+/// Keeps a grant under a new secret.
+async fn keep(app: &App, grant: Grant) -> Result<(String, Grant), Problem> {
     let secret = new_secret();
     app.access.keep(grant.clone(), Digest::of(secret.as_bytes())).await?;
     Ok((secret, grant))
+}
+
+fn named_well(person: &str) -> Result<(), Problem> {
+    if (1..=PERSON_BYTES_MAX).contains(&person.len()) {
+        return Ok(());
+    }
+    let words = format!("a person has a name of 1 to {PERSON_BYTES_MAX} bytes");
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_person", words))
 }
 
 /// A secret of 244 random bits.

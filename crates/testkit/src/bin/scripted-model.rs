@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::Parser;
-use planwright_testkit::scripted_model::{ScriptedModel, worker};
+use planwright_testkit::scripted_model::{ScriptedModel, asked, worker};
 
 /// A scripted model on loopback that speaks the OpenAI-compatible wire format.
 #[derive(Parser)]
@@ -14,6 +14,9 @@ struct Args {
     /// How long it serves before it stops by itself.
     #[arg(long, default_value_t = 3_600)]
     seconds: u64,
+    /// Say what the messages ask for, line by line: script {…}.
+    #[arg(long)]
+    asked: bool,
 }
 
 #[tokio::main]
@@ -21,7 +24,8 @@ struct Args {
 async fn main() -> std::io::Result<()> {
     let args = Args::parse();
     let address = SocketAddr::from(([127, 0, 0, 1], args.port));
-    let server = ScriptedModel::start_at(address, None, worker::worker(400, 2)).await?;
+    let conduct = if args.asked { asked::asked() } else { worker::worker(400, 2) };
+    let server = ScriptedModel::start_at(address, None, conduct).await?;
     println!("listening at {}", server.base_url());
     tokio::time::sleep(Duration::from_secs(args.seconds)).await;
     Ok(())

@@ -44,7 +44,7 @@ pub fn worker(plan_bytes: usize, files: usize) -> Conduct {
 }
 
 /// The comments that were just said to be unanswered, or were just made.
-fn left_unanswered(told: &Told) -> Vec<u32> {
+pub(super) fn left_unanswered(told: &Told) -> Vec<u32> {
     let last = told.body["messages"].as_array().and_then(|messages| messages.last());
     let text = last.and_then(|message| message["content"].as_str()).unwrap_or_default();
     if let Some((_, left)) = text.rsplit_once("every comment needs a reply") {

@@ -1,0 +1,142 @@
+//! Which model this installation asks: chosen at the command line, in the configuration, or in the dashboard.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use planwright_outbound::{
+    model_demo::{DemoModel, FILES},
+    model_openai::{OpenAiModel, OpenAiSettings},
+    model_switch::SwitchModel,
+};
+use planwright_runtime::ports::{
+    connection::{Connected, Connection, ModelWish, Tried},
+    model::{Message, Model, ModelRequest, Price},
+};
+
+use crate::up::write_private;
+
+/// How fast the demo speaks.
+const PACE: Duration = Duration::from_millis(25);
+
+/// The model that is asked, and where a choice is kept.
+pub struct LiveConnection {
+    switch: Arc<SwitchModel>,
+    data: PathBuf,
+    workspace: PathBuf,
+    window_tokens: usize,
+    connected: RwLock<Connected>,
+}
+
+impl LiveConnection {
+    /// The connection to this model.
+    #[must_use]
+    pub fn new(
+        switch: Arc<SwitchModel>,
+        data: &Path,
+        workspace: &Path,
+        window_tokens: usize,
+        connected: Connected,
+    ) -> Self {
+        let (data, workspace) = (data.to_owned(), workspace.to_owned());
+        Self { switch, data, workspace, window_tokens, connected: RwLock::new(connected) }
+    }
+
+    fn model(&self, wish: &ModelWish) -> Result<OpenAiModel, String> {
+        let price = wish.price_in.zip(wish.price_out).map(|(input, output)| price(input, output));
+        let (base_url, model, api_key) =
+            (wish.url.clone(), wish.name.clone(), wish.api_key.clone());
+        let window_tokens = self.window_tokens;
+        let settings = OpenAiSettings { base_url, model, api_key, window_tokens, price };
+        OpenAiModel::new(settings).map_err(|failure| failure.message)
+    }
+
+    fn set(&self, model: Arc<dyn Model>, connected: Connected) {
+        self.switch.switch(model);
+        *self.connected.write().unwrap_or_else(PoisonError::into_inner) = connected;
+    }
+}
+
+#[async_trait]
+impl Connection for LiveConnection {
+    fn connected(&self) -> Connected {
+        self.connected.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn try_out(&self, wish: &ModelWish) -> Result<Tried, String> {
+        ask(&self.model(wish)?).await
+    }
+
+    async fn choose(&self, wish: ModelWish) -> Result<Tried, String> {
+        let model = self.model(&wish)?;
+        let tried = ask(&model).await?;
+        let text = serde_json::to_string(&wish).map_err(|error| error.to_string())?;
+        write_private(&path(&self.data), &text).map_err(|error| format!("{error:#}"))?;
+        let connected =
+            Connected { name: model.name(), url: Some(wish.url), is_chosen: true, is_demo: false };
+        self.set(Arc::new(model), connected);
+        Ok(tried)
+    }
+
+    async fn choose_demo(&self) -> Result<(), String> {
+        stage(&self.workspace).map_err(|error| format!("{error:#}"))?;
+        let model: Arc<dyn Model> = Arc::new(DemoModel::new(PACE));
+        let connected = demo(&*model);
+        self.set(model, connected);
+        Ok(())
+    }
+}
+
+/// The demo, as it is told of.
+#[must_use]
+pub fn demo(model: &dyn Model) -> Connected {
+    Connected { name: model.name(), url: None, is_chosen: true, is_demo: true }
+}
+
+/// Puts the files there that the demo's story is about, where there are none yet.
+pub fn stage(workspace: &Path) -> anyhow::Result<()> {
+    for (path, content) in FILES {
+        let path = workspace.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(workspace))?;
+        if !path.exists() {
+            fs::write(&path, content).with_context(|| path.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// The model that was chosen in the dashboard, if one was.
+#[must_use]
+pub fn chosen(data: &Path) -> Option<ModelWish> {
+    serde_json::from_str(&fs::read_to_string(path(data)).ok()?).ok()
+}
+
+/// One real call.
+pub async fn ask(model: &dyn Model) -> Result<Tried, String> {
+    let request = ModelRequest {
+        system: "Answer with one word.".into(),
+        messages: Arc::new(vec![Message::User("Say: ready".into())]),
+        tools: Vec::new(),
+    };
+    let begun = Instant::now();
+    let answer = model.answer(&request, &|_| {}).await.map_err(|failure| failure.message)?;
+    let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let cost_micros = model.price().zip(answer.usage).map(|(price, usage)| price.of(usage));
+    Ok(Tried { words: answer.text, took_ms, cost_micros })
+}
+
+/// A price of so many dollars for a million tokens, in and out.
+#[must_use]
+pub fn price(input: f64, output: f64) -> Price {
+    let micros = |dollars: f64| (dollars.max(0.0) * 1e6) as u64;
+    Price { input_micros: micros(input), output_micros: micros(output) }
+}
+
+fn path(data: &Path) -> PathBuf {
+    data.join("model.json")
+}

@@ -1,0 +1,59 @@
+//! Which model is asked: looked at, tried out and changed while the program runs.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+/// Where a model is, and how it is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelWish {
+    /// The address of an OpenAI-compatible server, up to and without `/chat/completions`.
+    pub url: String,
+    /// The name of the model there.
+    pub name: String,
+    /// The key; none for servers that want none.
+    pub api_key: Option<String>,
+    /// What a million tokens cost that the model reads, in dollars.
+    pub price_in: Option<f64>,
+    /// What a million tokens cost that the model writes, in dollars.
+    pub price_out: Option<f64>,
+}
+
+/// The model that is asked now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connected {
+    /// Its name, for people.
+    pub name: String,
+    /// Where it is; none for the demo.
+    pub url: Option<String>,
+    /// Whether somebody chose it: in the configuration, at the command line, or here.
+    pub is_chosen: bool,
+    /// Whether it is the demo.
+    pub is_demo: bool,
+}
+
+/// How a model answered when it was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// Its words.
+    pub words: String,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// What that cost, in millionths of a dollar, if the price is known.
+    pub cost_micros: Option<u64>,
+}
+
+/// Which model is asked.
+#[async_trait]
+pub trait Connection: Send + Sync {
+    /// The model that is asked now.
+    fn connected(&self) -> Connected;
+
+    /// One real call to this model; why not, in words.
+    async fn try_out(&self, wish: &ModelWish) -> Result<Tried, String>;
+
+    /// One real call, and from then on this model is asked; why not, in words.
+    async fn choose(&self, wish: ModelWish) -> Result<Tried, String>;
+
+    /// The demo is asked from now on: a script, without a network.
+    async fn choose_demo(&self) -> Result<(), String>;
+}

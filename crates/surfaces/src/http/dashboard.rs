@@ -1,0 +1,114 @@
+//! The dashboard: files that the build took into the program, compressed already, named by their contents.
+
+use axum::{
+    extract::Request,
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+
+use super::problem;
+
+/// Every file by its path; beside some of them the same one compressed, as `.br` or `.gz`.
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/dashboard.rs"));
+
+/// What a browser may do on our pages: nothing that does not come from here.
+const POLICY: &str = "default-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
+                      frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+/// Told where a build without Node is asked for the dashboard.
+const ABSENT: &str = "<!doctype html><meta charset=utf-8><title>Planwright</title><p>This program was built without the dashboard. \
+                      Run <code>npm ci --prefix web && npm run --prefix web build</code>, then build it again. The API works.";
+
+/// Whether this program holds the dashboard.
+#[must_use]
+pub fn is_built() -> bool {
+    file("/index.html").is_some()
+}
+
+/// A file of the dashboard, or the page that draws every other path of it.
+pub(crate) async fn serve(request: Request) -> Response {
+    let path = request.uri().path();
+    if path.starts_with("/api/") || ![Method::GET, Method::HEAD].contains(request.method()) {
+        return problem::not_found().await.into_response();
+    }
+    let is_file = path.starts_with("/assets/") || path.contains('.');
+    let path = if is_file { path } else { "/index.html" };
+    let Some(plain) = file(path) else {
+        if is_file {
+            return problem::not_found().await.into_response();
+        }
+        return ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], ABSENT).into_response();
+    };
+    let (body, encoding) = packed(path, plain, request.headers());
+    let mut response = (StatusCode::OK, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind(path)));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    // What is named by its contents never changes; the page that names it always may.
+    let keep = if path.starts_with("/assets/") {
+        "public, max-age=31536000, immutable"
+    } else {
+        "no-cache"
+    };
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
+    if let Some(encoding) = encoding {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    }
+    response
+}
+
+/// What every answer says to browsers.
+pub(crate) async fn protect(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    headers.insert(
+        "permissions-policy",
+        HeaderValue::from_static("camera=(), microphone=(), geolocation=()"),
+    );
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+fn file(path: &str) -> Option<&'static [u8]> {
+    FILES.iter().find(|(name, _)| *name == path).map(|(_, bytes)| *bytes)
+}
+
+/// The smallest form that the browser takes.
+fn packed(
+    path: &str,
+    plain: &'static [u8],
+    headers: &HeaderMap,
+) -> (&'static [u8], Option<&'static str>) {
+    let takes = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    let takes = takes.unwrap_or_default();
+    for (name, ending) in [("br", "br"), ("gzip", "gz")] {
+        let taken = takes.split(',').any(|one| one.split(';').next().unwrap_or("").trim() == name);
+        if let Some(bytes) = file(&format!("{path}.{ending}")).filter(|_| taken) {
+            return (bytes, Some(name));
+        }
+    }
+    (plain, None)
+}
+
+fn kind(path: &str) -> &'static str {
+    match path.rsplit('.').next().unwrap_or_default() {
+        "html" => "text/html; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "woff2" => "font/woff2",
+        "webmanifest" | "json" => "application/json",
+        _ => "application/octet-stream",
+    }
+}

@@ -1,0 +1,81 @@
+//! A model that says what it is asked to say: the last message that holds a script decides.
+//!
+//! A script is one line, `script {…}`: with plan work active it is a plan, then what is written when changes
+//! are requested; executing, it is a list of calls; else it is calls and words.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Conduct, Said, Shape, Told, worker::left_unanswered};
+
+/// What a model is asked to say.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Script {
+    /// The plan that is written.
+    plan: Option<String>,
+    /// The plan that is written when changes are requested.
+    revised: Option<String>,
+    /// What is called while the plan is executed, one call a round.
+    work: Vec<(String, Value)>,
+    /// What is called outside of plan work, one call a round.
+    calls: Vec<(String, Value)>,
+    /// The words at the end.
+    say: String,
+    /// The words at the end, repeated so often.
+    times: usize,
+    /// How long it thinks first.
+    thinks_ms: u64,
+    /// How long it pauses between two pieces.
+    pace_ms: u64,
+    /// Whether the server fails for the first time.
+    stumbles: bool,
+}
+
+/// A model that says what it is asked to say.
+#[must_use]
+pub fn asked() -> Conduct {
+    Arc::new(|told: &Told| {
+        let script = script(told);
+        let executing = told.last_said.starts_with("Execute the approved plan")
+            || told.last_said.starts_with("Go on with");
+        let planning = told.tools.iter().any(|tool| tool == "plan_set_content");
+        let left = left_unanswered(told);
+        let call = |(tool, arguments): &(String, Value)| Said::call(tool, arguments);
+        let mut said = if executing {
+            match script.work.get(told.rounds) {
+                Some(work) => call(work),
+                None if told.rounds == script.work.len() => {
+                    Said::call("plan_report", &json!({"status": "done", "summary": "as planned"}))
+                }
+                None => Said::text("Executed, as planned."),
+            }
+        } else if let (false, true, Some(plan)) = (left.is_empty(), planning, &script.revised) {
+            let replies: Vec<_> = left.iter().map(|number| json!({"comment": number})).collect();
+            Said::call("plan_set_content", &json!({"plan_markdown": plan, "replies": replies}))
+        } else if let (0, true, Some(plan)) = (told.rounds, planning, &script.plan) {
+            Said::call("plan_set_content", &json!({"plan_markdown": plan}))
+        } else if let Some(next) = script.calls.get(told.rounds).filter(|_| script.plan.is_none()) {
+            call(next)
+        } else {
+            let words = if script.say.is_empty() { "As you say." } else { &script.say };
+            Said::text(&words.repeat(script.times.max(1)))
+        };
+        said.thinks = Duration::from_millis(script.thinks_ms);
+        said.pace = Duration::from_millis(script.pace_ms);
+        if script.stumbles && told.earlier == 0 {
+            said.shape = Shape::ServerError;
+        }
+        said
+    })
+}
+
+fn script(told: &Told) -> Script {
+    let messages = told.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let texts = messages.iter().rev().filter(|message| message["role"] == "user");
+    let mut lines = texts.flat_map(|message| message["content"].as_str().unwrap_or("").lines());
+    let found = lines.find_map(|line| serde_json::from_str(line.strip_prefix("script ")?).ok());
+    found.unwrap_or_default()
+}

@@ -1,0 +1,94 @@
+import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { api, got, inSession, Problem, type Memory } from "./client";
+
+export const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 2_000,
+      refetchOnWindowFocus: true,
+      retry: (count, error) => count < 2 && !(error instanceof Problem && error.status >= 400 && error.status < 500),
+      retryDelay: 400,
+    },
+  },
+});
+
+/** Every key of something that belongs to a session names the session right behind its kind. */
+export const meQuery = queryOptions({ queryKey: ["me"], queryFn: () => got(api.GET("/api/me")), staleTime: 30_000 });
+export const modelQuery = queryOptions({ queryKey: ["model"], queryFn: () => got(api.GET("/api/model")), staleTime: 30_000 });
+export const sessionsQuery = queryOptions({
+  queryKey: ["sessions"],
+  queryFn: () => got(api.GET("/api/sessions", { params: { query: { limit: 100 } } })),
+});
+export const approvalsQuery = queryOptions({ queryKey: ["approvals"], queryFn: () => got(api.GET("/api/approvals")) });
+export const tokensQuery = queryOptions({ queryKey: ["tokens"], queryFn: () => got(api.GET("/api/tokens")) });
+export const decisionsQuery = queryOptions({
+  queryKey: ["decisions"],
+  queryFn: () => got(api.GET("/api/decisions", { params: { query: { since: new Date().setHours(0, 0, 0, 0) } } })),
+});
+export const spendQuery = queryOptions({
+  queryKey: ["spend"],
+  queryFn: () => got(api.GET("/api/spend", { params: { query: { since: new Date().setHours(0, 0, 0, 0) } } })),
+  staleTime: 10_000,
+});
+
+export const controlQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["plan-control-state", id],
+    queryFn: () => got(api.GET("/api/sessions/{id}", { params: inSession(id) })),
+  });
+/** What a digest names never changes. */
+export const revisionQuery = (id: string, number: number | "current", digest: string) =>
+  queryOptions({
+    queryKey: ["plan-revision", id, number, digest],
+    queryFn: () =>
+      got(api.GET("/api/sessions/{id}/plan/revisions/{number}", { params: { path: { id, number: String(number) } } })),
+    staleTime: Infinity,
+  });
+export const diffQuery = (id: string, digest: string, from?: number, to?: number) =>
+  queryOptions({
+    queryKey: ["plan-diff", id, digest, from ?? null, to ?? null],
+    queryFn: () => got(api.GET("/api/sessions/{id}/plan/diff", { params: { ...inSession(id), query: { from, to } } })),
+    staleTime: Infinity,
+  });
+export const commentsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["plan-comments", id],
+    queryFn: () => got(api.GET("/api/sessions/{id}/plan/comments", { params: inSession(id) })),
+  });
+export const plansQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["plans", id],
+    queryFn: () => got(api.GET("/api/sessions/{id}/plans", { params: inSession(id) })),
+  });
+export const workQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["work", id],
+    queryFn: () => got(api.GET("/api/sessions/{id}/work", { params: inSession(id) })),
+  });
+export const slotsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["slots", id],
+    queryFn: () => got(api.GET("/api/sessions/{id}/slots", { params: inSession(id) })),
+  });
+export const timelineQuery = (id: string, plan?: string, run?: string) =>
+  queryOptions({
+    queryKey: ["timeline", id, plan ?? null, run ?? null],
+    queryFn: () => got(api.GET("/api/sessions/{id}/timeline", { params: { ...inSession(id), query: { plan, run } } })),
+  });
+export const memoryQuery = (id: string, query: string) =>
+  queryOptions({
+    queryKey: ["memory", id, query],
+    queryFn: () => got(api.GET("/api/sessions/{id}/memory", { params: { ...inSession(id), query: { query } } })) as Promise<Memory>,
+  });
+
+/** What a session's events may have changed is read again; nothing of any other session. */
+export function moved(id: string): void {
+  for (const kind of ["plan-control-state", "plan-comments", "plans", "work", "slots", "timeline", "memory"]) {
+    void queries.invalidateQueries({ queryKey: [kind, id] });
+  }
+}
+
+/** Lists and badges are queries, read again on a hint. */
+export function listsMoved(): void {
+  for (const kind of ["sessions", "approvals", "decisions", "spend"]) void queries.invalidateQueries({ queryKey: [kind] });
+}

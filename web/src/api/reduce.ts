@@ -1,0 +1,282 @@
+import type { Envelope, Preview, Schemas } from "./client";
+
+type TurnEvent = Schemas["core.TurnEvent"];
+type PlanEvent = Schemas["core.PlanEvent"];
+type AutoEvent = Schemas["core.AutoEvent"];
+type Cases<T> = T extends unknown ? { [K in keyof T]: { kind: K; body: T[K] } }[keyof T] : never;
+
+/** One thing in a conversation, as it is drawn. */
+export type Item =
+  | { kind: "said"; key: string; seq: number; at: string; by: string; text: string; waiting: boolean; withdrawn?: string }
+  | { kind: "answer"; key: string; turn: string; at: string; text: string; live: boolean; cost: number; read: number }
+  | { kind: "tool"; key: string; at: string; tool: string; arguments: string; state: ToolState; output: string; begun?: string; ended?: string; step?: number }
+  | { kind: "revision"; key: string; at: string; number: number; title: string; digest: string; plan: string; author: string }
+  | { kind: "mark"; key: string; at: string; tone: Tone; text: string; who?: string };
+export type ToolState = "asked" | "running" | "done" | "failed" | "doubt" | "refused" | "waiting";
+export type Tone = "plain" | "good" | "bad" | "wait";
+
+/** A stretch of one session's stream, folded. */
+export interface Log {
+  session: string;
+  /** The events that are in it: those after `from`, up to `to`. */
+  from: number;
+  to: number;
+  items: Item[];
+  /** Where an item is, by its key. */
+  places: Map<string, number>;
+  /** What this turn, and this stretch, has cost. */
+  turn: { id: string; cost: number; open: boolean };
+  context: number;
+}
+
+export const nothing = (session: string, from: number): Log => ({
+  session,
+  from,
+  to: from,
+  items: [],
+  places: new Map(),
+  turn: { id: "", cost: 0, open: false },
+  context: 0,
+});
+
+/** The one case of an externally tagged union. */
+function only<T extends object>(value: T): Cases<T> {
+  const kind = Object.keys(value)[0] as keyof T;
+  return { kind, body: value[kind] } as Cases<T>;
+}
+
+/** Takes one envelope in. What is of another session, or of none, or not the next one, changes nothing. */
+export function take(log: Log, envelope: Envelope): Log {
+  if (!envelope.sessionId || envelope.sessionId !== log.session) return log;
+  if (envelope.seq == null) {
+    return envelope.type === "preview" ? previewed(log, envelope.data as Preview) : log;
+  }
+  if (envelope.seq !== log.to + 1) return log;
+  const next: Log = { ...log, to: envelope.seq };
+  const event = envelope.data as Schemas["core.SessionEvent"];
+  const at = envelope.time ?? "";
+  if ("message_queued" in event) {
+    const { text, by } = event.message_queued;
+    put(next, { kind: "said", key: `q${envelope.seq}`, seq: envelope.seq, at, by: by.id, text, waiting: true });
+  } else if ("cause_withdrawn" in event) {
+    const { queued, why } = event.cause_withdrawn;
+    change(next, `q${queued}`, "said", (item) => ({ ...item, waiting: false, withdrawn: why }));
+  } else if ("view_reset" in event) {
+    mark(next, envelope, "plain", "A new view begins: the model is given nothing older", event.view_reset.by.id);
+  } else if ("turn" in event) turn(next, envelope, at, event.turn);
+  else if ("plan" in event) plan(next, envelope, at, event.plan);
+  else if ("auto" in event) auto(next, envelope, event.auto);
+  else if ("life" in event && "renamed" in event.life) {
+    mark(next, envelope, "plain", `Renamed: ${event.life.renamed.title}`, event.life.renamed.by.id);
+  }
+  return next;
+}
+
+function put(log: Log, item: Item): void {
+  const place = log.places.get(item.key);
+  const items = log.items.slice();
+  if (place === undefined) {
+    log.places = new Map(log.places).set(item.key, items.length);
+    items.push(item);
+  } else items[place] = item;
+  log.items = items;
+}
+
+function change<K extends Item["kind"]>(log: Log, key: string, kind: K, how: (item: Extract<Item, { kind: K }>) => Item): void {
+  const place = log.places.get(key);
+  const item = place === undefined ? undefined : log.items[place];
+  if (item?.kind === kind) put(log, how(item as Extract<Item, { kind: K }>));
+}
+
+function mark(log: Log, envelope: Envelope, tone: Tone, text: string, who?: string): void {
+  put(log, { kind: "mark", key: `e${envelope.seq}`, at: envelope.time ?? "", tone, text, who });
+}
+
+const answerKey = (turnId: string, round: number) => `a${turnId}/${round}`;
+
+/** A piece that is not committed yet: placed by its offset, dropped where it does not fit. */
+function previewed(log: Log, piece: Preview): Log {
+  if (log.turn.id !== piece.turn || !log.turn.open) return log;
+  const key = answerKey(piece.turn, piece.round);
+  const place = log.places.get(key);
+  const before = place === undefined ? undefined : log.items[place];
+  if (before?.kind === "answer" && !before.live) return log;
+  const text = before?.kind === "answer" && piece.offset > 0 ? before.text : "";
+  const bytes = piece.offset === 0 ? 0 : new TextEncoder().encode(text).length;
+  if (piece.offset !== bytes) return log;
+  const next = { ...log };
+  put(next, { kind: "answer", key, turn: piece.turn, at: "", text: text + piece.text, live: true, cost: 0, read: 0 });
+  return next;
+}
+
+function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void {
+  const { kind, body } = only(event);
+  switch (kind) {
+    case "turn_started":
+      change(log, `q${body.queued}`, "said", (item) => ({ ...item, waiting: false }));
+      log.turn = { id: body.turn, cost: 0, open: true };
+      return;
+    case "model_call_started":
+      for (const seq of body.entered ?? []) change(log, `q${seq}`, "said", (item) => ({ ...item, waiting: false }));
+      return;
+    case "model_answered": {
+      const { text = "", calls = [], usage } = body.answer;
+      const cost = usage?.cost_micros ?? 0;
+      log.turn = { ...log.turn, cost: log.turn.cost + cost };
+      log.context = usage?.input ?? log.context;
+      const key = answerKey(body.turn, body.round);
+      if (text || log.places.has(key)) {
+        put(log, { kind: "answer", key, turn: body.turn, at, text, live: false, cost, read: usage?.input ?? 0 });
+      }
+      for (const call of calls) {
+        put(log, { kind: "tool", key: call.id, at, tool: call.tool, arguments: call.arguments, state: "asked", output: "" });
+      }
+      return;
+    }
+    case "model_call_failed": {
+      const again = body.retry_at == null ? "" : " It is tried again.";
+      mark(log, envelope, body.retry_at == null ? "bad" : "wait", `The model did not answer: ${body.failure.message}${again}`);
+      return;
+    }
+    case "model_call_orphaned":
+      mark(log, envelope, "wait", "The process that asked the model is gone; it is asked again");
+      return;
+    case "call_started":
+      change(log, body.call, "tool", (item) => ({ ...item, state: "running", begun: at, step: body.step ?? undefined }));
+      return;
+    case "permission_asked":
+      change(log, body.call, "tool", (item) => ({ ...item, state: "waiting" }));
+      return;
+    case "permission_decided": {
+      const permit = typeof body.permit === "string" ? body.permit : "replan";
+      const words = { once: "allowed, once", until_plan_ends: "allowed, until the plan ends", deny: "denied", replan: "denied; the plan is to be revised" }[permit] ?? permit;
+      mark(log, envelope, permit === "deny" || permit === "replan" ? "bad" : "good", body.by ? words : "denied: nobody decided in time", body.by?.id);
+      change(log, body.call, "tool", (item) => ({ ...item, state: permit === "once" || permit === "until_plan_ends" ? "asked" : "refused" }));
+      return;
+    }
+    case "call_finished":
+      change(log, body.call, "tool", (item) => ({ ...item, state: body.result.status === "done" ? "done" : "failed", output: body.result.output, ended: at }));
+      return;
+    case "call_answered": {
+      const told = body.told;
+      const [state, output]: [ToolState, string] =
+        told === "planned" ? ["done", "recorded as a step of the plan; not made"]
+        : told === "plans" ? ["done", "the plans of this view"]
+        : told === "left_running" ? ["failed", "the turn ended while it was under way"]
+        : "text" in told ? ["done", told.text.text]
+        : "revision" in told ? ["done", told.revision.heading]
+        : ["refused", told.refused.words];
+      change(log, body.call, "tool", (item) => ({ ...item, state, output, ended: at }));
+      return;
+    }
+    case "call_in_doubt":
+      change(log, body.call, "tool", (item) => ({ ...item, state: "doubt", ended: at }));
+      return;
+    case "call_orphaned":
+      change(log, body.call, "tool", (item) => ({ ...item, state: "asked" }));
+      return;
+    case "doubt_settled": {
+      const happened = body.verdict === "happened";
+      change(log, body.call, "tool", (item) => ({ ...item, state: happened ? "done" : "failed", output: happened ? "it happened, says a person" : "it did not happen, says a person" }));
+      return;
+    }
+    case "turn_finished": {
+      log.turn = { ...log.turn, open: false };
+      const end = body.end;
+      if (typeof end === "object" && "failed" in end) mark(log, envelope, "bad", end.failed.failure.message);
+      else if (typeof end === "object" && "stopped" in end) mark(log, envelope, "plain", "Stopped", end.stopped.by.id);
+      else if (typeof end === "object" && "in_doubt" in end) mark(log, envelope, "bad", "The outcome of a call is unknown; say below what you find");
+      log.items = log.items.filter((item) => !(item.kind === "answer" && item.live));
+      log.places = new Map(log.items.map((item, place) => [item.key, place]));
+      return;
+    }
+  }
+}
+
+function plan(log: Log, envelope: Envelope, at: string, event: PlanEvent): void {
+  const { kind, body } = only(event);
+  switch (kind) {
+    case "plan_started":
+      mark(log, envelope, "plain", body.by ? "Plan work is on: nothing is changed before you approve" : "A new plan begins", body.by?.id);
+      return;
+    case "revision_added": {
+      const author = typeof body.author === "object" ? "you" : "model";
+      const { number, title, plan } = body.revision;
+      put(log, { kind: "revision", key: `r${body.digest}`, at, number, title, digest: body.digest, plan, author });
+      return;
+    }
+    case "changes_requested":
+      mark(log, envelope, "wait", `Changes requested (${body.comments.length}): ${body.comments.map((comment) => comment.text).join(" · ")}`, body.by.id);
+      return;
+    case "plan_approved":
+      mark(log, envelope, "good", body.start === "hold" ? "Approved and held" : "Approved", body.approval.by.id);
+      return;
+    case "decision_expired":
+      mark(log, envelope, "bad", "Nobody decided in time; a newer revision is needed");
+      return;
+    case "decision_reminded":
+      mark(log, envelope, "wait", "This plan still waits for you");
+      return;
+    case "execution_started":
+      mark(log, envelope, "plain", body.number > 1 ? `The execution goes on (${body.number})` : "The execution starts");
+      return;
+    case "step_ended": {
+      const end = typeof body.end === "string" ? body.end : (Object.keys(body.end)[0] ?? "ended");
+      mark(log, envelope, end === "failed" ? "bad" : "plain", `Step ${body.step} ${end}${body.summary ? `: ${body.summary}` : ""}`);
+      return;
+    }
+    case "execution_paused":
+      mark(log, envelope, "wait", "The execution is paused");
+      return;
+    case "plan_failed":
+      mark(log, envelope, "bad", `The model reports failure: ${body.summary}`);
+      return;
+    case "plan_ended": {
+      const said = "model" in body.word ? body.word.model.summary : "person" in body.word ? (body.word.person.said ?? "") : "";
+      mark(log, envelope, body.ended === "completed" ? "good" : "plain", `Plan ${body.ended}${said ? `: ${said}` : ""}`, "person" in body.word ? body.word.person.by.id : undefined);
+      return;
+    }
+    case "draft_changed":
+    case "revision_shown":
+    case "step_queued":
+      return;
+  }
+}
+
+function auto(log: Log, envelope: Envelope, event: AutoEvent): void {
+  const { kind, body } = only(event);
+  switch (kind) {
+    case "goal_added":
+      return mark(log, envelope, "plain", `Goal: ${body.title}`, body.by.id);
+    case "task_added":
+      return mark(log, envelope, "plain", `Task: ${body.title}`, body.by?.id);
+    case "task_ended": {
+      const end = typeof body.end === "string" ? body.end : (Object.keys(body.end)[0] ?? "");
+      return mark(log, envelope, end === "done" ? "good" : "plain", `Task ${end}`);
+    }
+    case "goal_ended":
+      return mark(log, envelope, body.reached ? "good" : "plain", body.reached ? "The goal is reached" : "The goal is dropped");
+    case "run_started":
+      return mark(log, envelope, "plain", "A run begins", body.by.id);
+    case "run_warned":
+      return mark(log, envelope, "wait", `80 % of the run's ${String(body.meter).replaceAll("_", " ")} is used`);
+    case "run_paused":
+      return mark(log, envelope, "wait", "The run is paused and asks");
+    case "run_resumed":
+      return mark(log, envelope, "plain", "The run goes on", body.by?.id);
+    case "run_ended":
+      return mark(log, envelope, "plain", "The run ended");
+    case "schedule_added":
+      return mark(log, envelope, "plain", `Schedule: ${body.title}`, body.by.id);
+    case "slots_missed":
+      return mark(log, envelope, "wait", `${body.count} slots of a schedule were missed`);
+    case "schedule_ended":
+      return mark(log, envelope, "plain", `The schedule is off: ${body.why}`);
+    case "ticked":
+    case "run_moved":
+    case "run_pinned":
+    case "slot_claimed":
+    case "slot_ended":
+      return;
+  }
+}

@@ -1,0 +1,191 @@
+import { api, got, inSession, type Envelope } from "./client";
+import { listsMoved, moved } from "./queries";
+import { nothing, take, type Log } from "./reduce";
+
+/** How a session's stream stands. */
+export type Link = { state: "loading" | "live" | "reconnecting" | "failed"; since: number; words?: string };
+/** What is known of a session's stream. */
+export interface Known {
+  log: Log | null;
+  link: Link;
+}
+
+/** How many events are read at first; older ones when somebody scrolls there. */
+const PAGE = 500;
+/** How many sessions stay connected after they were looked at. */
+const KEPT = 4;
+
+/** One session's stream: read from the journal's end, then followed. It feeds its own session and nothing else. */
+class Stream {
+  known: Known = { log: null, link: { state: "loading", since: Date.now() } };
+  private readonly ears = new Set<() => void>();
+  private socket: WebSocket | null = null;
+  private wanted = false;
+  private tries = 0;
+  private drawing = false;
+  private stale = 0;
+  private readonly id: string;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  readonly listen = (ear: () => void) => {
+    this.ears.add(ear);
+    return () => this.ears.delete(ear);
+  };
+
+  readonly now = () => this.known;
+
+  open(): void {
+    if (this.wanted) return;
+    this.wanted = true;
+    void this.begin();
+  }
+
+  close(): void {
+    this.wanted = false;
+    this.socket?.close();
+    this.socket = null;
+  }
+
+  /** Events before those that are there. */
+  async older(): Promise<void> {
+    const log = this.known.log;
+    if (!log || log.from === 0) return;
+    const from = Math.max(0, log.from - PAGE);
+    const events = await this.read(from, log.to);
+    let again = nothing(this.id, from);
+    for (const event of events) again = take(again, event);
+    const now = this.known.log;
+    if (now && now.from === log.from) {
+      const later = now.to > again.to ? await this.read(again.to, now.to) : [];
+      for (const event of later) again = take(again, event);
+      this.set({ log: again });
+    }
+  }
+
+  private async read(after: number, to: number): Promise<Envelope[]> {
+    const events: Envelope[] = [];
+    while (after < to) {
+      const page = await got(api.GET("/api/sessions/{id}/events", { params: { ...inSession(this.id), query: { after, limit: PAGE } } }));
+      if (page.length === 0) break;
+      events.push(...(page as Envelope[]));
+      after = page[page.length - 1]?.seq ?? to;
+    }
+    return events.filter((event) => (event.seq ?? 0) <= to);
+  }
+
+  private async begin(): Promise<void> {
+    try {
+      if (!this.known.log) {
+        const session = await got(api.GET("/api/sessions/{id}", { params: inSession(this.id) }));
+        const from = Math.max(0, session.version - PAGE);
+        let log = nothing(this.id, from);
+        for (const event of await this.read(from, session.version)) log = take(log, event);
+        this.set({ log });
+      }
+      if (this.wanted) this.connect();
+    } catch (problem) {
+      const words = problem instanceof Error ? problem.message : String(problem);
+      this.set({ link: { state: "failed", since: Date.now(), words } });
+      this.retry();
+    }
+  }
+
+  private connect(): void {
+    const log = this.known.log;
+    if (!log) return;
+    const place = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/ws`;
+    const socket = new WebSocket(`${place}?sessionId=${encodeURIComponent(this.id)}&after=${log.to}`);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.tries = 0;
+      this.set({ link: { state: "live", since: Date.now() } });
+    };
+    socket.onmessage = (message) => {
+      if (this.socket === socket) this.hear(JSON.parse(String(message.data)) as Envelope);
+    };
+    socket.onclose = () => {
+      if (this.socket !== socket) return;
+      this.socket = null;
+      if (this.known.link.state === "live") this.set({ link: { state: "reconnecting", since: Date.now() } });
+      this.retry();
+    };
+  }
+
+  private retry(): void {
+    if (!this.wanted) return;
+    const wait = Math.min(5_000, 150 * 2 ** this.tries++);
+    setTimeout(() => {
+      if (this.wanted && !this.socket) void this.begin();
+    }, wait);
+  }
+
+  private hear(envelope: Envelope): void {
+    const log = this.known.log;
+    if (!log) return;
+    const next = take(log, envelope);
+    if (next === log) return;
+    this.known = { ...this.known, log: next };
+    this.draw();
+    if (envelope.seq != null) {
+      window.clearTimeout(this.stale);
+      this.stale = window.setTimeout(() => moved(this.id), 40);
+    }
+  }
+
+  private set(part: Partial<Known>): void {
+    this.known = { ...this.known, ...part };
+    this.draw();
+  }
+
+  /** Watchers are told at most once a frame. */
+  private draw(): void {
+    if (this.drawing) return;
+    this.drawing = true;
+    const tell = () => {
+      this.drawing = false;
+      for (const ear of this.ears) ear();
+    };
+    if (document.hidden) setTimeout(tell, 50);
+    else requestAnimationFrame(tell);
+  }
+}
+
+const streams = new Map<string, Stream>();
+let recent: string[] = [];
+
+/** The stream of this session, connected; those that nobody looked at lately are let go. */
+export function streamOf(id: string): Stream {
+  let stream = streams.get(id);
+  if (!stream) {
+    stream = new Stream(id);
+    streams.set(id, stream);
+  }
+  recent = [id, ...recent.filter((other) => other !== id)];
+  for (const other of recent.slice(KEPT)) streams.get(other)?.close();
+  for (const other of recent.slice(24)) streams.delete(other);
+  recent = recent.slice(0, 24);
+  stream.open();
+  return stream;
+}
+
+/** Hears which sessions move, and lets lists and badges be read again. */
+export function hearHints(): () => void {
+  const source = new EventSource("/api/hints");
+  let later = 0;
+  const again = () => {
+    window.clearTimeout(later);
+    later = window.setTimeout(listsMoved, 30);
+  };
+  const one = (message: MessageEvent) => {
+    const hint = JSON.parse(String(message.data)) as { sessionId?: string };
+    if (!hint.sessionId) return;
+    moved(hint.sessionId);
+    again();
+  };
+  source.addEventListener("moved", one);
+  source.addEventListener("missed", again);
+  return () => source.close();
+}

@@ -1,0 +1,91 @@
+import { QueryClientProvider, useQuery } from "@tanstack/react-query";
+import { createRootRoute, createRoute, createRouter, Outlet, RouterProvider, useNavigate } from "@tanstack/react-router";
+import { lazy, StrictMode, Suspense, useEffect, useRef } from "react";
+import { createRoot } from "react-dom/client";
+import { modelQuery, queries, sessionsQuery } from "./api/queries";
+import { Empty, Skeleton } from "./parts/basics";
+import { Shell, useNewSession } from "./parts/Shell";
+import { Approvals } from "./screens/Approvals";
+import { SessionScreen } from "./screens/SessionScreen";
+import { t } from "./t";
+import "./styles.css";
+
+const others = () => import("./screens/others");
+const entry = () => import("./screens/entry");
+const ReviewScreen = lazy(() => others().then((all) => ({ default: all.ReviewScreen })));
+const WorkScreen = lazy(() => others().then((all) => ({ default: all.WorkScreen })));
+const MemoryScreen = lazy(() => others().then((all) => ({ default: all.MemoryScreen })));
+const SessionsScreen = lazy(() => others().then((all) => ({ default: all.SessionsScreen })));
+const SettingsScreen = lazy(() => others().then((all) => ({ default: all.SettingsScreen })));
+const LoginScreen = lazy(() => entry().then((all) => ({ default: all.LoginScreen })));
+const WelcomeScreen = lazy(() => entry().then((all) => ({ default: all.WelcomeScreen })));
+
+document.documentElement.dataset.theme = localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+
+/** To the newest session, or to the first steps. */
+function Home() {
+  const rows = useQuery(sessionsQuery);
+  const model = useQuery(modelQuery);
+  const navigate = useNavigate();
+  const create = useNewSession();
+  const went = useRef(false);
+  useEffect(() => {
+    if (went.current || !rows.data || !model.data) return;
+    went.current = true;
+    const newest = rows.data.find((row) => !row.archived);
+    if (newest) void navigate({ to: "/s/$id", params: { id: newest.sessionId }, replace: true });
+    else if (!model.data.isChosen && model.data.isChangeable) void navigate({ to: "/welcome", replace: true });
+    else void create();
+  }, [rows.data, model.data, navigate, create]);
+  return <Skeleton lines={3} />;
+}
+
+const root = createRootRoute({
+  component: () => (
+    <Suspense fallback={<Skeleton lines={3} />}>
+      <Outlet />
+    </Suspense>
+  ),
+  notFoundComponent: () => <Empty title={t("There is nothing at this address.")}><a className="button" href="/">{t("Home")}</a></Empty>,
+});
+const shell = createRoute({ getParentRoute: () => root, id: "shell", component: Shell });
+const home = createRoute({ getParentRoute: () => shell, path: "/", component: Home });
+const session = createRoute({ getParentRoute: () => shell, path: "/s/$id", component: SessionScreen });
+const review = createRoute({ getParentRoute: () => shell, path: "/s/$id/plan", component: ReviewScreen });
+const work = createRoute({
+  getParentRoute: () => shell,
+  path: "/s/$id/work",
+  component: WorkScreen,
+  validateSearch: (search: Record<string, unknown>): { plan?: string; run?: string } => ({
+    plan: typeof search.plan === "string" ? search.plan : undefined,
+    run: typeof search.run === "string" ? search.run : undefined,
+  }),
+});
+const memory = createRoute({ getParentRoute: () => shell, path: "/s/$id/memory", component: MemoryScreen });
+const approvals = createRoute({ getParentRoute: () => shell, path: "/approvals", component: () => <Approvals /> });
+const sessions = createRoute({ getParentRoute: () => shell, path: "/sessions", component: SessionsScreen });
+const settings = createRoute({ getParentRoute: () => shell, path: "/settings", component: SettingsScreen });
+const login = createRoute({ getParentRoute: () => root, path: "/login", component: LoginScreen });
+const welcome = createRoute({ getParentRoute: () => root, path: "/welcome", component: WelcomeScreen });
+
+const router = createRouter({
+  routeTree: root.addChildren([shell.addChildren([home, session, review, work, memory, approvals, sessions, settings]), login, welcome]),
+  defaultPreload: false,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}
+
+const element = document.getElementById("root");
+if (element) {
+  createRoot(element).render(
+    <StrictMode>
+      <QueryClientProvider client={queries}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}

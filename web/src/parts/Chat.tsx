@@ -1,0 +1,184 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { lazy, memo, Suspense, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { streamOf } from "../api/streams";
+import type { Item } from "../api/reduce";
+import { ago, clock, lasting, t, visible } from "../t";
+import { Chip, Empty, Failed, Skeleton } from "./basics";
+
+const Answer = lazy(() => import("./Answer").then(({ Answer }) => ({ default: Answer })));
+
+/** The conversation of one session. It is mounted anew for every session: nothing of another one can stay. */
+export function Chat({ id, onReview, empty }: { id: string; onReview: () => void; empty?: React.ReactNode }) {
+  const stream = streamOf(id);
+  const { log, link } = useSyncExternalStore(stream.listen, stream.now);
+  const items = log?.items ?? [];
+  const box = useRef<HTMLDivElement>(null);
+  const [pinned, setPinned] = useState(true);
+  const list = useVirtualizer({
+    count: items.length,
+    getScrollElement: () => box.current,
+    estimateSize: (at) => (items[at]?.kind === "answer" ? 96 : items[at]?.kind === "tool" ? 44 : 64),
+    getItemKey: (at) => items[at]?.key ?? at,
+    overscan: 6,
+  });
+  const older = useRef(false);
+  useLayoutEffect(() => {
+    if (pinned && items.length > 0) list.scrollToIndex(items.length - 1, { align: "end" });
+  }, [items, pinned, list]);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const look = () => {
+      setPinned(element.scrollHeight - element.scrollTop - element.clientHeight < 80);
+      if (element.scrollTop < 200 && log && log.from > 0 && !older.current && log.items.length > 0) {
+        older.current = true;
+        const height = element.scrollHeight;
+        void stream.older().finally(() => {
+          older.current = false;
+          requestAnimationFrame(() => {
+            element.scrollTop += element.scrollHeight - height;
+          });
+        });
+      }
+    };
+    element.addEventListener("scroll", look, { passive: true });
+    return () => element.removeEventListener("scroll", look);
+  }, [log, stream]);
+  if (!log) {
+    return link.state === "failed" && link.words ? <Failed problem={new Error(link.words)} /> : <Skeleton lines={6} />;
+  }
+  return (
+    <div className="relative min-h-0 flex-1">
+      {link.state === "reconnecting" && (
+        <div role="status" className="absolute inset-x-0 top-2 z-10 mx-auto w-fit rounded-full bg-wait-tint px-3 py-1 text-sm font-medium text-wait shadow" data-testid="reconnecting">
+          {t("Reconnecting, showing {time}", { time: clock(link.since) })}
+        </div>
+      )}
+      <div ref={box} data-session={id} data-testid="chat" role="log" aria-label={t("Conversation")} tabIndex={0} className="h-full overflow-y-auto px-4 py-4 md:px-6">
+        {items.length === 0 && (empty ?? <Empty title={t("Nothing was said here yet.")} />)}
+        <div className="relative mx-auto w-full max-w-3xl" style={{ height: list.getTotalSize() }}>
+          {list.getVirtualItems().map((row) => {
+            const item = items[row.index];
+            return item ? (
+              <div key={row.key} ref={list.measureElement} data-index={row.index} className="absolute inset-x-0 top-0 pb-3" style={{ transform: `translateY(${row.start}px)` }}>
+                <Entry item={item} onReview={onReview} />
+              </div>
+            ) : null;
+          })}
+        </div>
+      </div>
+      {!pinned && (
+        <button type="button" className="button small absolute bottom-3 left-1/2 -translate-x-1/2 shadow" onClick={() => setPinned(true)}>
+          {t("Newest")} ↓
+        </button>
+      )}
+    </div>
+  );
+}
+
+const Entry = memo(function Entry({ item, onReview }: { item: Item; onReview: () => void }) {
+  switch (item.kind) {
+    case "said":
+      return (
+        <div className="flex justify-end">
+          <div className={`max-w-[85%] rounded-2xl rounded-br-md bg-tint px-4 py-2 ${item.waiting ? "opacity-80" : ""}`}>
+            <span className="sr-only">{t("{who} said:", { who: item.by })} </span>
+            <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{visible(item.text)}</p>
+            {(item.waiting || item.withdrawn) && <p className="mt-1 text-xs text-soft">{item.withdrawn ?? t("waiting for its turn")}</p>}
+          </div>
+        </div>
+      );
+    case "answer":
+      return (
+        <div data-live={item.live || undefined}>
+          <span className="sr-only">{t("The agent said:")} </span>
+          {item.live ? (
+            <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">
+              {visible(item.text)}
+              <span aria-hidden="true" className="breathing ml-0.5 inline-block h-4 w-2 translate-y-0.5 rounded-sm bg-accent" />
+            </p>
+          ) : (
+            <Suspense fallback={<p className="whitespace-pre-wrap">{visible(item.text)}</p>}>
+              <Answer text={item.text} />
+            </Suspense>
+          )}
+        </div>
+      );
+    case "tool":
+      return <ToolCard item={item} />;
+    case "revision":
+      return (
+        <div className="card flex flex-wrap items-center gap-x-3 gap-y-2 border-l-4 border-l-accent px-4 py-3" data-testid="plan-card">
+          <div className="min-w-0 flex-1">
+            <p className="label">{item.author === "you" ? t("Your revision {n}", { n: item.number }) : t("Plan, revision {n}", { n: item.number })}</p>
+            <p className="truncate font-semibold">{visible(item.title)}</p>
+          </div>
+          <button type="button" className="button small" onClick={onReview}>
+            {t("Review")}
+          </button>
+        </div>
+      );
+    case "mark": {
+      const tone = { plain: "text-soft", good: "text-good", bad: "text-bad", wait: "text-wait" }[item.tone];
+      return (
+        <p className={`flex items-baseline gap-2 text-sm ${tone}`}>
+          <span aria-hidden="true">{{ plain: "·", good: "✓", bad: "✕", wait: "◆" }[item.tone]}</span>
+          <span className="[overflow-wrap:anywhere]">
+            {visible(item.text)}
+            {item.who && <span className="text-soft"> · {item.who}</span>}
+            {item.at && <time dateTime={item.at} title={item.at} className="text-soft"> · {ago(item.at)}</time>}
+          </span>
+        </p>
+      );
+    }
+  }
+});
+
+const STATES: Record<string, [string, string, string]> = {
+  asked: ["○", "text-soft", "asked for"],
+  running: ["◐", "text-accent breathing", "running"],
+  done: ["✓", "text-good", "done"],
+  failed: ["✕", "text-bad", "failed"],
+  doubt: ["?", "text-bad", "in doubt"],
+  refused: ["⊘", "text-wait", "not run"],
+  waiting: ["◆", "text-wait", "waits for you"],
+};
+
+function ToolCard({ item }: { item: Extract<Item, { kind: "tool" }> }) {
+  const [open, setOpen] = useState(false);
+  const [sign, tone, words] = STATES[item.state] ?? ["·", "", item.state];
+  const took = item.begun && item.ended ? lasting(Date.parse(item.ended) - Date.parse(item.begun)) : "";
+  return (
+    <div className="card overflow-hidden text-sm" data-testid="tool-card" data-state={item.state}>
+      <button type="button" aria-expanded={open} className="flex w-full items-center gap-2 px-3 py-2 text-left" onClick={() => setOpen(!open)}>
+        <span aria-hidden="true" className={`w-4 text-center font-bold ${tone}`}>{sign}</span>
+        <span className="sr-only">{t(words)}:</span>
+        <span className="font-mono font-semibold">{visible(item.tool)}</span>
+        <span className="min-w-0 flex-1 truncate font-mono text-soft">{visible(brief(item.arguments))}</span>
+        {item.step !== undefined && <Chip>{t("step {n}", { n: item.step })}</Chip>}
+        {(item.state === "doubt" || item.state === "waiting" || item.state === "refused") && <Chip tone={item.state === "doubt" ? "bad" : "wait"}>{t(words)}</Chip>}
+        <span className="text-xs text-soft">{took}</span>
+      </button>
+      {open && (
+        <div className="space-y-2 border-t border-line px-3 py-2">
+          <pre tabIndex={0} className="max-h-60 overflow-auto whitespace-pre-wrap font-mono text-xs [overflow-wrap:anywhere]">{visible(item.arguments)}</pre>
+          {item.output && <pre tabIndex={0} className="max-h-80 overflow-auto whitespace-pre-wrap rounded bg-sunken p-2 font-mono text-xs [overflow-wrap:anywhere]">{visible(item.output)}</pre>}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** The arguments in one line: the first value of an object says most. */
+function brief(text: string): string {
+  try {
+    const value = JSON.parse(text) as unknown;
+    if (value && typeof value === "object") {
+      const first = Object.values(value)[0];
+      if (typeof first === "string") return first.split("\n")[0] ?? "";
+    }
+  } catch {
+    // What is no JSON is shown as it is.
+  }
+  return text === "{}" ? "" : text;
+}

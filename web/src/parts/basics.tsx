@@ -1,0 +1,130 @@
+import { useEffect, useRef, useState, type ReactNode } from "react";
+import { t } from "../t";
+
+/** A dialog of the browser's own: focus stays in it, Escape closes it. */
+export function Dialog({ title, open, onClose, children, wide = false }: {
+  title: string;
+  open: boolean;
+  onClose: () => void;
+  children: ReactNode;
+  wide?: boolean;
+}) {
+  const box = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = box.current;
+    if (open && dialog && !dialog.open) dialog.showModal();
+    if (!open) dialog?.close();
+  }, [open]);
+  if (!open) return null;
+  return (
+    <dialog
+      ref={box}
+      aria-label={title}
+      onClose={onClose}
+      onClick={(event) => event.target === box.current && onClose()}
+      className={`card w-[94vw] p-0 shadow-2xl ${wide ? "max-w-[46rem]" : "max-w-[30rem]"}`}
+    >
+      <div className="p-5">
+        <h2 className="mb-3 text-lg font-semibold">{title}</h2>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+/** Nothing to see yet, and one thing to do about it. */
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="mx-auto flex max-w-md flex-col items-center gap-3 px-6 py-16 text-center">
+      <p className="text-soft">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** What went wrong, in the server's words, with a way on. */
+export function Failed({ problem, retry }: { problem: Error; retry?: () => void }) {
+  return (
+    <div role="alert" className="m-4 rounded-lg border border-bad/40 bg-bad-tint p-4 text-bad">
+      <p className="font-medium">{problem.message}</p>
+      {retry && (
+        <button type="button" className="button small mt-3" onClick={retry}>
+          {t("Try again")}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Lines where text will be. */
+export function Skeleton({ lines = 3 }: { lines?: number }) {
+  return (
+    <div className="space-y-3 p-4" aria-hidden="true">
+      {Array.from({ length: lines }, (_, at) => (
+        <div key={at} className={`skeleton h-4 ${["w-11/12", "w-4/5", "w-2/3"][at % 3]}`} />
+      ))}
+    </div>
+  );
+}
+
+export function Chip({ tone = "", children }: { tone?: string; children: ReactNode }) {
+  return <span className={`chip ${tone}`}>{children}</span>;
+}
+
+/** The tone in which a status of a plan is drawn. */
+export function toneOf(status: string): string {
+  if (status === "Done" || status === "Approved") return "good";
+  if (status === "Running") return "run";
+  if (status === "Failed" || status === "Rejected") return "bad";
+  return status === "Ready" ? "wait" : "";
+}
+
+type Toast = { id: number; text: string; tone: "plain" | "good" | "bad" };
+let toastId = 0;
+const toastEars = new Set<(toast: Toast) => void>();
+
+/** Says something in passing. */
+export function say(text: string, tone: Toast["tone"] = "plain"): void {
+  toastEars.forEach((ear) => ear({ id: ++toastId, text, tone }));
+}
+
+export function Toasts() {
+  const [toasts, setToasts] = useState<Toast[]>([]);
+  useEffect(() => {
+    const ear = (toast: Toast) => {
+      setToasts((all) => [...all.slice(-3), toast]);
+      setTimeout(() => setToasts((all) => all.filter((one) => one.id !== toast.id)), toast.tone === "bad" ? 9000 : 4500);
+    };
+    toastEars.add(ear);
+    return () => void toastEars.delete(ear);
+  }, []);
+  return (
+    <div role="status" aria-live="polite" className="pointer-events-none fixed inset-x-0 top-14 z-50 flex flex-col items-center gap-2 md:top-3">
+      {toasts.map((toast) => (
+        <div key={toast.id} className={`card max-w-[90vw] px-4 py-2 text-sm shadow-lg ${toast.tone === "bad" ? "bg-bad-tint text-bad" : toast.tone === "good" ? "bg-good-tint text-good" : ""}`}>
+          {toast.text}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Whether a key was meant for text. */
+export function inText(event: KeyboardEvent): boolean {
+  const target = event.target as HTMLElement | null;
+  return !!target?.closest("input, textarea, select, [contenteditable=true]");
+}
+
+/** State that outlives the page, by key. */
+export function useKept(key: string, first: string): [string, (value: string) => void] {
+  const [kept, setKept] = useState(() => ({ key, value: localStorage.getItem(key) ?? first }));
+  const value = (kept.key === key ? kept.value : localStorage.getItem(key)) || first;
+  return [
+    value,
+    (next) => {
+      if (next) localStorage.setItem(key, next);
+      else localStorage.removeItem(key);
+      setKept({ key, value: next });
+    },
+  ];
+}

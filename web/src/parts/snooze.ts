@@ -1,0 +1,36 @@
+import { useSyncExternalStore } from "react";
+
+/** What this device was told not to show for a while. It decides nothing. */
+const KEY = "snoozed";
+const ears = new Set<() => void>();
+let kept = read();
+
+function read(): Record<string, number> {
+  return JSON.parse(localStorage.getItem(KEY) ?? "{}") as Record<string, number>;
+}
+
+/** Hides something until then. */
+export function snooze(what: string, minutes: number): void {
+  const until = Date.now() + minutes * 60_000;
+  kept = Object.fromEntries([...Object.entries(read()).filter(([, end]) => end > Date.now()), [what, until]]);
+  localStorage.setItem(KEY, JSON.stringify(kept));
+  tell();
+}
+
+function tell(): void {
+  ears.forEach((ear) => ear());
+  const next = Math.min(...Object.values(kept).filter((end) => end > Date.now()));
+  if (Number.isFinite(next)) setTimeout(() => { kept = { ...kept }; ears.forEach((ear) => ear()); }, next - Date.now() + 20);
+}
+tell();
+
+const listen = (ear: () => void) => {
+  ears.add(ear);
+  return () => ears.delete(ear);
+};
+
+/** Whether something is hidden now. */
+export function useSnoozed(): (what: string) => boolean {
+  const all = useSyncExternalStore(listen, () => kept);
+  return (what) => (all[what] ?? 0) > Date.now();
+}

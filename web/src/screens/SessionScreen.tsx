@@ -1,0 +1,132 @@
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useParams } from "@tanstack/react-router";
+import { useEffect, useState, useSyncExternalStore } from "react";
+import { api, got, inSession, once } from "../api/client";
+import { controlQuery, modelQuery, sessionsQuery, spendQuery } from "../api/queries";
+import { streamOf } from "../api/streams";
+import { Chat } from "../parts/Chat";
+import { Composer } from "../parts/Composer";
+import { PlanPanel } from "../parts/PlanPanel";
+import { inText, say } from "../parts/basics";
+import { verdicts } from "../parts/verdicts";
+import { dollars, t, visible } from "../t";
+
+/** A conversation and its plan, side by side; on a phone, one at a time. */
+export function SessionScreen() {
+  const { id } = useParams({ from: "/shell/s/$id" });
+  return <OneSession key={id} id={id} />;
+}
+
+function OneSession({ id }: { id: string }) {
+  const navigate = useNavigate();
+  const control = useQuery(controlQuery(id));
+  const [panel, setPanel] = useState(() => localStorage.getItem("panel") !== "closed");
+  const [tab, setTab] = useState<"chat" | "plan">("chat");
+  const review = () => {
+    setPanel(true);
+    setTab("plan");
+  };
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.key === "p" && !inText(event) && !event.metaKey && !event.ctrlKey && !document.querySelector("dialog[open]")) {
+        setPanel((open) => {
+          localStorage.setItem("panel", open ? "closed" : "open");
+          return !open;
+        });
+      }
+    };
+    window.addEventListener("keydown", press);
+    return () => window.removeEventListener("keydown", press);
+  }, []);
+  const session = control.data;
+  return (
+    <div className="flex h-full min-h-0 flex-col md:flex-row" data-testid="session" data-session={id}>
+      <div role="tablist" aria-label={t("Chat or plan")} className="flex border-b border-line md:hidden">
+        {(["chat", "plan"] as const).map((name) => (
+          <button key={name} type="button" role="tab" aria-selected={tab === name} className={`min-h-11 flex-1 font-medium ${tab === name ? "border-b-2 border-accent text-ink" : "text-soft"}`} onClick={() => setTab(name)}>
+            {name === "chat" ? t("Chat") : t("Plan")}
+            {name === "plan" && session?.waiting === "decision" && <span aria-label={t("waits for you")} className="ml-1 text-wait">●</span>}
+          </button>
+        ))}
+      </div>
+      <div className={`flex min-h-0 min-w-0 flex-1 flex-col ${tab === "plan" ? "max-md:hidden" : ""}`}>
+        <Head id={id} onPanel={() => setPanel(!panel)} panel={panel} />
+        <Chat id={id} onReview={review} empty={<Begin id={id} />} />
+        <Composer id={id} running={session ? session.turnOpen : false} planning={session?.active ?? false} />
+      </div>
+      {(panel || tab === "plan") && (
+        <aside aria-label={t("Plan panel")} className={`min-h-0 border-line bg-raised md:w-[26rem] md:border-l lg:w-[30rem] ${tab === "plan" ? "flex-1 md:flex-none" : "max-md:hidden"} ${panel ? "" : "md:hidden"}`}>
+          <PlanPanel id={id} onExpand={() => void navigate({ to: "/s/$id/plan", params: { id } })} />
+        </aside>
+      )}
+    </div>
+  );
+}
+
+/** The session's name, and what it costs: this turn, this session, today; and apart from that, how full the context is. */
+function Head({ id, onPanel, panel }: { id: string; onPanel: () => void; panel: boolean }) {
+  const rows = useQuery(sessionsQuery);
+  const control = useQuery(controlQuery(id));
+  const spend = useQuery(spendQuery);
+  const stream = streamOf(id);
+  const { log } = useSyncExternalStore(stream.listen, stream.now);
+  const navigate = useNavigate();
+  const title = control.data?.title || rows.data?.find((row) => row.sessionId === id)?.title || t("New session");
+  const session = control.data;
+  const full = session && session.windowTokens ? Math.round(((log?.context ?? 0) / session.windowTokens) * 100) : 0;
+  const rename = () => {
+    const name = window.prompt(t("What is this session called?"), title);
+    if (name?.trim()) void verdicts.rename(id, name.trim());
+  };
+  return (
+    <header className="flex items-center gap-3 border-b border-line px-4 py-2 md:px-6">
+      <div className="min-w-0 flex-1">
+      <h1 className="truncate font-semibold leading-tight">
+        <button type="button" className="max-w-full truncate rounded text-left hover:underline" onClick={rename} title={t("Rename")}>{visible(title)}</button>
+      </h1>
+      <dl className="flex flex-wrap gap-x-3 text-xs text-soft" data-testid="cost">
+        <Figure name={t("turn")} value={dollars(log?.turn.cost ?? 0)} />
+        <Figure name={t("session")} value={dollars(session?.costMicros ?? 0)} />
+        <Figure name={t("today")} value={dollars(spend.data?.micros ?? 0)} />
+        <Figure name={t("context")} value={`${full} %`} warn={full >= 80} />
+      </dl>
+      </div>
+      <nav aria-label={t("Of this session")} className="flex gap-1">
+        <button type="button" className="button quiet small" onClick={() => void navigate({ to: "/s/$id/work", params: { id } })}>{t("Runs")}</button>
+        <button type="button" className="button quiet small" onClick={() => void navigate({ to: "/s/$id/memory", params: { id } })}>{t("Memory")}</button>
+        <button type="button" className="button quiet small max-md:hidden" aria-pressed={panel} onClick={onPanel}>{t("Plan")}</button>
+      </nav>
+    </header>
+  );
+}
+
+function Figure({ name, value, warn = false }: { name: string; value: string; warn?: boolean }) {
+  return (
+    <div className="flex gap-1">
+      <dt>{name}</dt>
+      <dd className={`font-mono ${warn ? "font-semibold text-wait" : "text-ink"}`}>{value}</dd>
+    </div>
+  );
+}
+
+/** What to do in a session in which nothing was said: one sentence, and something that runs. */
+function Begin({ id }: { id: string }) {
+  const model = useQuery(modelQuery);
+  const isDemo = model.data?.isDemo ?? false;
+  const example = isDemo ? t("Please make a weekly review from my notes.") : t("Look at what is in the workspace, and plan how to put it in order.");
+  const begin = async () => {
+    if ((await verdicts.on(id)) !== "done") return;
+    await got(api.POST("/api/sessions/{id}/messages", { params: { ...inSession(id), header: once() }, body: { text: example } })).catch((problem: Error) => say(problem.message, "bad"));
+  };
+  return (
+    <div className="mx-auto flex max-w-lg flex-col items-center gap-4 px-6 py-14 text-center">
+      <h2 className="text-2xl font-semibold">{t("What should be done?")}</h2>
+      <p className="text-soft">{t("The agent writes a plan. You read it, comment, and approve exactly what you read; then that runs, and nothing else.")}</p>
+      <button type="button" className="card w-full px-4 py-3 text-left hover:bg-sunken" onClick={() => void begin()} data-testid="example">
+        <span className="label">{isDemo ? t("Try the demo") : t("For example")}</span>
+        <br />
+        {example}
+      </button>
+    </div>
+  );
+}

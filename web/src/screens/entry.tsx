@@ -1,0 +1,135 @@
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect, useState, type ReactNode } from "react";
+import { api, got } from "../api/client";
+import { meQuery, modelQuery, queries } from "../api/queries";
+import { ModelForm } from "../parts/ModelForm";
+import { t } from "../t";
+
+function Frame({ children }: { children: ReactNode }) {
+  return (
+    <main className="flex min-h-full items-center justify-center px-4 py-10">
+      <div className="w-full max-w-md space-y-5">
+        <div className="flex items-center gap-3">
+          <img src="/mark.svg" alt="" width="36" height="36" />
+          <span className="text-xl font-semibold">Planwright</span>
+        </div>
+        {children}
+      </div>
+    </main>
+  );
+}
+
+/** With the passphrase one decides; with a token one reads and talks. */
+export function LoginScreen() {
+  const navigate = useNavigate();
+  const [way, setWay] = useState<"passphrase" | "token" | "first">("passphrase");
+  const [secret, setSecret] = useState("");
+  const [token, setToken] = useState("");
+  const [person, setPerson] = useState("");
+  const [words, setWords] = useState("");
+  const enter = async (body: { passphrase?: string; token?: string; person?: string }) => {
+    setWords("");
+    try {
+      await got(api.POST("/api/login", { body }));
+      queries.clear();
+      const back = new URLSearchParams(location.search).get("back");
+      void navigate({ to: back?.startsWith("/") && !back.startsWith("//") ? back : "/", replace: true });
+    } catch (problem) {
+      setWords(problem instanceof Error ? problem.message : String(problem));
+    }
+  };
+  useEffect(() => {
+    // A link of the demo carries its token behind the #, which is never sent to a server.
+    const carried = /^#token=(\w+)$/.exec(location.hash)?.[1];
+    if (!carried) return;
+    history.replaceState(null, "", "/login");
+    void enter({ token: carried });
+    // eslint-disable-next-line
+  }, []);
+  const submit = async () => {
+    if (way === "token") return enter({ token });
+    if (way === "first") {
+      try {
+        await got(api.POST("/api/passphrase", { body: { passphrase: secret, token } }));
+      } catch (problem) {
+        return setWords(problem instanceof Error ? problem.message : String(problem));
+      }
+    }
+    return enter({ passphrase: secret, person: person.trim() || undefined });
+  };
+  return (
+    <Frame>
+      <form
+        className="card space-y-4 p-6"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit();
+        }}
+      >
+        <h1 className="text-lg font-semibold">{way === "first" ? t("Choose a passphrase") : t("Log in")}</h1>
+        {way !== "token" && (
+          <label className="block text-sm font-medium">
+            {t("Passphrase")}
+            <input className="field mt-1" type="password" required minLength={way === "first" ? 8 : 1} autoFocus autoComplete={way === "first" ? "new-password" : "current-password"} value={secret} onChange={(event) => setSecret(event.target.value)} />
+          </label>
+        )}
+        {way !== "passphrase" && (
+          <label className="block text-sm font-medium">
+            {t("Token, from the file named token in the data directory")}
+            <input className="field mt-1" type="password" required autoComplete="off" value={token} onChange={(event) => setToken(event.target.value)} />
+          </label>
+        )}
+        {way === "passphrase" && (
+          <label className="block text-sm font-medium">
+            {t("Your name, if more than one person uses this (optional)")}
+            <input className="field mt-1" autoComplete="username" value={person} onChange={(event) => setPerson(event.target.value)} />
+          </label>
+        )}
+        {words && <p role="alert" className="text-sm text-bad">{words}</p>}
+        <button type="submit" className="button primary w-full">{way === "first" ? t("Choose it and log in") : t("Log in")}</button>
+        <div className="flex flex-wrap justify-between gap-2 text-sm">
+          {(["passphrase", "token", "first"] as const).filter((other) => other !== way).map((other) => (
+            <button key={other} type="button" className="text-accent underline" onClick={() => setWay(other)}>
+              {{ passphrase: t("With the passphrase"), token: t("Only read and talk, with a token"), first: t("First time here") }[other]}
+            </button>
+          ))}
+        </div>
+      </form>
+    </Frame>
+  );
+}
+
+/** The first steps. They end with a model that answered, or with the demo; not before. */
+export function WelcomeScreen() {
+  const navigate = useNavigate();
+  const { data: me } = useQuery(meQuery);
+  const { data: model } = useQuery(modelQuery);
+  const [answered, setAnswered] = useState(false);
+  const [words, setWords] = useState("");
+  const ready = answered || (model?.isDemo ?? false);
+  const demo = async () => {
+    try {
+      await got(api.PUT("/api/model", { body: { demo: true } }));
+      await queries.invalidateQueries({ queryKey: ["model"] });
+      setAnswered(true);
+    } catch (problem) {
+      setWords(problem instanceof Error ? problem.message : String(problem));
+    }
+  };
+  return (
+    <Frame>
+      <div className="card space-y-4 p-6">
+        <h1 className="text-lg font-semibold">{t("Which model should write the plans?")}</h1>
+        <p className="text-sm text-soft">{t("It is asked one thing before it is used, so that you do not start with one that cannot answer. A run may spend 1 $ unless you say otherwise.")}</p>
+        {me && !me.decides ? <p className="text-sm text-wait">{t("Choosing a model is a decision: log in with the passphrase.")}</p> : <ModelForm done={() => setAnswered(true)} />}
+        <div className="flex items-center gap-3 border-t border-line pt-4">
+          <button type="button" className="button" onClick={() => void demo()} disabled={me && !me.decides}>{t("Play the demo instead")}</button>
+          <span className="text-sm text-soft">{t("A script: no key, no network.")}</span>
+        </div>
+        {words && <p role="alert" className="text-sm text-bad">{words}</p>}
+      </div>
+      <button type="button" className="button primary w-full" disabled={!ready} onClick={() => void navigate({ to: "/", search: { begin: true } })} data-testid="finish">{ready ? t("Begin") : t("Begin, once a model answered")}</button>
+    </Frame>
+  );
+}
