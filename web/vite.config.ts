@@ -28,6 +28,8 @@ function packed(): Plugin {
 
 export default defineConfig({
   plugins: [react(), tailwind(), packed()],
+  // Its form for browsers decodes entities by assigning markup, which our policy forbids.
+  resolve: { alias: { "decode-named-character-reference": join(import.meta.dirname, "node_modules/decode-named-character-reference/index.js") } },
   build: { target: "es2023", modulePreload: { polyfill: false }, assetsInlineLimit: 0, reportCompressedSize: false },
   server: { proxy: { "/api": { target: "http://127.0.0.1:7340", ws: true } } },
 });

@@ -35,8 +35,12 @@ export async function stop(child, signal = "SIGTERM") {
 }
 
 /** A model that says what messages ask for. */
-export async function startModel() {
-  const { child, found } = await start(scripted, ["--asked", "--port", "0"], /listening at (http:\S+)/);
+export async function startModel(scripts) {
+  const folder = mkdtempSync(join(tmpdir(), "planwright-e2e-model-"));
+  const file = join(folder, "scripts.json");
+  writeFileSync(file, JSON.stringify(scripts ?? {}));
+  const { child, found } = await start(scripted, ["--asked", "--port", "0", "--scripts", file], /listening at (http:\S+)/);
+  rmSync(folder, { recursive: true, force: true });
   return { url: found[1], child, requests: async () => (await fetch(found[1].replace("/v1", "/requests"))).json() };
 }
 
@@ -129,7 +133,7 @@ export const script = (value) => `script ${JSON.stringify(value)}`;
 /** Logs a page in. */
 export async function logIn(page, house, person) {
   await page.goto(`${house.base}/login`);
-  await page.getByLabel("Passphrase").fill(PASSPHRASE);
+  await page.getByLabel("Passphrase").fill(house.passphrase ?? PASSPHRASE);
   if (person) await page.getByLabel(/Your name/).fill(person);
   await page.getByRole("button", { name: "Log in", exact: true }).click();
   await page.waitForURL((url) => !url.pathname.startsWith("/login"));

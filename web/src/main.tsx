@@ -46,7 +46,12 @@ const root = createRootRoute({
       <Outlet />
     </Suspense>
   ),
-  notFoundComponent: () => <Empty title={t("There is nothing at this address.")}><a className="button" href="/">{t("Home")}</a></Empty>,
+  notFoundComponent: () => (
+    <main>
+      <h1 className="sr-only">Planwright</h1>
+      <Empty title={t("There is nothing at this address.")}><a className="button" href="/">{t("Home")}</a></Empty>
+    </main>
+  ),
 });
 const shell = createRoute({ getParentRoute: () => root, id: "shell", component: Shell });
 const home = createRoute({ getParentRoute: () => shell, path: "/", component: Home });

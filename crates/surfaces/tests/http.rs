@@ -4,6 +4,7 @@
 
 use std::{fs, path::PathBuf};
 
+use planwright_domain::actor::Standing;
 use planwright_surfaces::http::description::openapi;
 use planwright_testkit::{
     scripted_model::worker::worker,
@@ -320,7 +321,8 @@ async fn what_is_not_there_and_what_does_not_fit_is_said_as_a_problem() {
             .body(sent)
     };
     for (request, expected, kind) in [
-        (served.request(Method::GET, "/nowhere"), 404, "no_such_path"),
+        (served.request(Method::GET, "/api/nowhere"), 404, "no_such_path"),
+        (served.request(Method::GET, "/assets/none.js"), 404, "no_such_path"),
         (served.request(Method::PUT, TALK), 405, "no_such_method"),
         (served.request(Method::GET, "/api/sessions/fax:talk-0001"), 404, "no_such_session"),
         (served.request(Method::GET, "/api/sessions/short"), 404, "no_such_session"),
@@ -606,4 +608,109 @@ async fn a_session_is_named_put_away_and_brought_back() {
     assert_eq!(told(change(json!({"archived": false}))).await.0, 200);
     assert_eq!(told(change(json!({}))).await.0, 422);
     assert_eq!(told(change(json!({"title": " "}))).await.0, 422);
+}
+
+#[tokio::test]
+async fn a_token_logs_in_for_what_it_may_and_the_passphrase_for_deciding() {
+    let served = served().await;
+    let log_in = |sent: Value| served.bare(Method::POST, "/api/login").json(&sent);
+    let me = async |cookie: &str| {
+        told(served.bare(Method::GET, "/api/me").header("cookie", cookie)).await.1
+    };
+    let mut seen = Vec::new();
+    for sent in [
+        json!({"token": served.token}),
+        json!({"passphrase": PASSPHRASE}),
+        json!({"passphrase": PASSPHRASE, "person": "grace"}),
+    ] {
+        let response = log_in(sent).send().await.unwrap();
+        let cookie = response.headers()["set-cookie"].to_str().unwrap().to_owned();
+        assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+        let me = me(cookie.split(';').next().unwrap()).await;
+        seen.push((me["person"].clone(), me["decides"].clone()));
+    }
+    let owner = json!("owner");
+    let expected =
+        [(owner.clone(), json!(false)), (owner, json!(true)), (json!("grace"), json!(true))];
+    assert_eq!(seen, expected);
+    for sent in [json!({}), json!({"token": served.token, "passphrase": PASSPHRASE})] {
+        assert_eq!(told(log_in(sent)).await.0, 422);
+    }
+    assert_eq!(told(log_in(json!({"token": "not-one-that-was-given"}))).await.0, 401);
+    let again = json!({"passphrase": "another passphrase", "token": served.token});
+    let (status, problem) = told(served.bare(Method::POST, "/api/passphrase").json(&again)).await;
+    assert_eq!(status, 409, "{problem}");
+}
+
+#[tokio::test]
+async fn what_was_read_before_is_not_sent_again_and_every_answer_carries_the_policy() {
+    let served = served().await;
+    ready(&served).await;
+    let first = served.request(Method::GET, "/api/sessions?limit=1").send().await.unwrap();
+    let headers = first.headers().clone();
+    let policy = headers["content-security-policy"].to_str().unwrap();
+    assert!(
+        policy.starts_with("default-src 'self'") && policy.contains("trusted-types"),
+        "{policy}"
+    );
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    let again = served.request(Method::GET, "/api/sessions?limit=1");
+    let again = again.header("if-none-match", &headers["etag"]).send().await.unwrap();
+    assert_eq!((again.status().as_u16(), again.text().await.unwrap()), (304, String::new()));
+    let (_, none) = told(served.request(Method::GET, "/api/sessions?limit=1&offset=1")).await;
+    assert_eq!(none, json!([]));
+    assert_eq!(told(served.request(Method::GET, "/api/sessions?limit=0")).await.0, 400);
+}
+
+#[tokio::test]
+async fn looking_back_shows_what_happened_who_decided_and_only_to_who_may_see_it() {
+    let served = served().await;
+    let digest = ready(&served).await;
+    decide(&served, "shown", &digest, json!({})).await;
+    decide(&served, "approve", &digest, json!({})).await;
+    served.house.rests(&planwright_testkit::house::session("talk-0001")).await;
+    let (_, bars) = told(served.request(Method::GET, &format!("{TALK}/timeline"))).await;
+    let bars = bars.as_array().unwrap();
+    let of = |kind: &str| bars.iter().filter(|bar| bar["kind"] == kind).count();
+    assert!(of("model") >= 4 && of("tool") == 1 && of("wait") == 1, "{bars:?}");
+    assert!(bars.iter().all(|bar| bar["state"] != "open"), "{bars:?}");
+    let plan = told(served.request(Method::GET, &format!("{TALK}/plans"))).await.1;
+    let plan = plan[0]["planId"].as_str().unwrap().to_owned();
+    let (_, part) =
+        told(served.request(Method::GET, &format!("{TALK}/timeline?plan={plan}"))).await;
+    assert!(part.as_array().unwrap().len() > 2);
+    let none = told(served.request(Method::GET, &format!("{TALK}/timeline?run={plan}"))).await.1;
+    assert_eq!(none, json!([]));
+    let (_, decided) = told(served.request(Method::GET, "/api/decisions")).await;
+    let kinds: Vec<_> = decided.as_array().unwrap().iter().map(|row| &row["kind"]).collect();
+    assert_eq!(kinds, [&json!("plan_approved")]);
+    let (_, later) = told(served.request(Method::GET, "/api/decisions?since=99999999999999")).await;
+    assert_eq!(later, json!([]));
+    let cost = told(served.request(Method::GET, TALK)).await.1["costMicros"].clone();
+    assert_ne!(cost, json!(0));
+    let spent = told(served.request(Method::GET, "/api/spend")).await;
+    assert_eq!(spent, (200, json!({"micros": cost})));
+    let stranger = served.token_of("mallory", Standing::Speaks).await;
+    let as_stranger = |path: &str| served.bare(Method::GET, path).bearer_auth(&stranger);
+    assert_eq!(told(as_stranger("/api/decisions")).await, (200, json!([])));
+    assert_eq!(told(as_stranger(&format!("{TALK}/timeline"))).await.0, 404);
+}
+
+#[tokio::test]
+async fn hints_name_the_sessions_that_move_to_those_who_may_see_them() {
+    let served = served().await;
+    let stranger = served.token_of("mallory", Standing::Speaks).await;
+    let mut own = served.request(Method::GET, "/api/hints").send().await.unwrap();
+    let foreign = served.bare(Method::GET, "/api/hints").bearer_auth(&stranger);
+    let mut foreign = foreign.send().await.unwrap();
+    let next = async |stream: &mut reqwest::Response| {
+        String::from_utf8(stream.chunk().await.unwrap().unwrap().to_vec()).unwrap()
+    };
+    assert!(next(&mut own).await.contains("event: missed"));
+    assert!(next(&mut foreign).await.contains("event: missed"));
+    ready(&served).await;
+    let hint = next(&mut own).await;
+    assert!(hint.contains("event: moved") && hint.contains("cli:talk-0001"), "{hint}");
+    let heard = tokio::time::timeout(std::time::Duration::from_millis(400), next(&mut foreign));
+    assert!(heard.await.is_err(), "a stranger heard of it");
 }

@@ -2,6 +2,7 @@
 //! as strict as the real ones about what it is sent. What it says is scripted.
 
 use std::{
+    collections::VecDeque,
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -32,6 +33,8 @@ pub use wire::Shape;
 
 /// How many requests a server keeps: a proof asks thousands of times, each time with all that was said.
 const KEPT_MAX: usize = 256;
+/// How many of the latest it keeps besides.
+const LATEST_MAX: usize = 16;
 
 /// What the model says to one request.
 #[derive(Debug, Clone, Default)]
@@ -107,6 +110,7 @@ pub struct ScriptedModel {
 struct Shared {
     conduct: Conduct,
     requests: Arc<Mutex<Vec<Value>>>,
+    latest: Arc<Mutex<VecDeque<Value>>>,
     asked: Arc<AtomicUsize>,
     thinking: Arc<AtomicUsize>,
     key: Option<String>,
@@ -131,6 +135,7 @@ impl ScriptedModel {
         let shared = Shared {
             conduct,
             requests: requests.clone(),
+            latest: Arc::default(),
             asked: asked.clone(),
             thinking: thinking.clone(),
             key,
@@ -187,10 +192,10 @@ impl Drop for ScriptedModel {
     }
 }
 
-/// What it was sent, for those who look from another process.
+/// What it was sent last, for those who look from another process.
 async fn sent(State(shared): State<Shared>) -> String {
-    let requests = shared.requests.lock().unwrap_or_else(PoisonError::into_inner);
-    Value::Array(requests.clone()).to_string()
+    let latest = shared.latest.lock().unwrap_or_else(PoisonError::into_inner);
+    Value::Array(latest.iter().cloned().collect()).to_string()
 }
 
 async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
@@ -218,6 +223,10 @@ async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes)
         if requests.len() < KEPT_MAX {
             requests.push(told.clone());
         }
+        let mut latest = shared.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.push_back(told.clone());
+        let surplus = latest.len().saturating_sub(LATEST_MAX);
+        latest.drain(..surplus);
         shared.asked.fetch_add(1, Ordering::SeqCst)
     };
     let said = (shared.conduct)(&read(told, earlier));

@@ -169,12 +169,13 @@ function ToolCard({ item }: { item: Extract<Item, { kind: "tool" }> }) {
   );
 }
 
-/** The arguments in one line: the first value of an object says most. */
+/** The arguments in one line: what it is aimed at says most. */
 function brief(text: string): string {
   try {
     const value = JSON.parse(text) as unknown;
     if (value && typeof value === "object") {
-      const first = Object.values(value)[0];
+      const named = value as Record<string, unknown>;
+      const first = ["path", "command", "url", "query", "pattern", "title", "text"].map((name) => named[name]).find((one) => one !== undefined) ?? Object.values(value)[0];
       if (typeof first === "string") return first.split("\n")[0] ?? "";
     }
   } catch {

@@ -48,7 +48,7 @@ export function Composer({ id, running, planning }: { id: string; running: boole
           rows={1}
           className="field max-h-56 min-w-0 flex-1 resize-none"
           aria-label={t("Message")}
-          placeholder={planning ? t("What should be planned? / for commands") : t("Message, / for commands")}
+          placeholder={planning ? t("What should be planned?") : t("Message, or / …")}
           value={draft}
           onChange={(event) => setDraft(event.target.value)}
           onKeyDown={(event) => {

@@ -55,7 +55,7 @@ export function PlanPanel({ id, wide = false, onExpand }: { id: string; wide?: b
             )}
           </div>
         )}
-        {plan && reading.current && <Body key={reading.current.digest} id={id} plan={plan} session={session} at={reading.current} isCurrent={reading.isCurrent} decides={decides} wide={wide} panel={panel} onStale={reading.stale} />}
+        {plan && reading.current && <Body key={reading.current.digest} id={id} plan={plan} session={session} at={reading.current} isCurrent={reading.isCurrent} decides={decides} wide={wide} panel={panel} onStale={reading.stale} onExpect={reading.expect} />}
         {plan && !reading.current && <Steps plan={plan} id={id} decides={decides} />}
         {!plan && (
           <div className="p-4">
@@ -83,34 +83,45 @@ function useReading(session: Session | undefined) {
   );
   const [at, setAt] = useState<At | null>(now);
   const [replaced, setReplaced] = useState<number | null>(null);
-  const waited = useRef(false);
   const waits = session?.waiting === "decision";
+  const latest = useRef({ now, at });
+  latest.current = { now, at };
+  /** Whether what is on the screen waited for a decision, and whether this person asked for something newer. */
+  const waited = useRef(false);
+  const expected = useRef<string | null>(null);
+  const jumps = useRef(false);
   useEffect(() => {
-    if (!now || at?.digest === now.digest) {
-      if (at && now) waited.current = waits;
-      if (!now && at) setAt(null);
+    if (!now) return setAt(null);
+    if (at?.digest === now.digest) {
+      waited.current = waits;
       return;
     }
-    if (at && at.plan === now.plan && waited.current) setReplaced(at.revision);
-    else {
-      setAt(now);
-      setReplaced(null);
+    const asked = expected.current === at?.digest;
+    if (jumps.current) {
+      jumps.current = false;
+      return setAt(now);
     }
-  }, [now, at, waits]);
-  const advance = useCallback(() => {
-    waited.current = false;
+    if (at && at.plan === now.plan && waited.current && !asked) return setReplaced(at.revision);
+    if (asked || at?.plan !== now.plan) setReplaced(null);
     setAt(now);
-  }, [now]);
+  }, [now, at, waits]);
+  const advance = useCallback(() => setAt(latest.current.now), []);
   return {
     current: at,
     isCurrent: at?.digest === now?.digest,
     replaced,
     advance,
-    /** The server says that something newer is there: it is shown at once. */
+    /** This person asks for something newer: it is shown as soon as it is there. */
+    expect: useCallback(() => {
+      expected.current = latest.current.at?.digest ?? null;
+    }, []),
+    /** The server says that something newer is there: it is shown at once, and that nothing was approved. */
     stale: useCallback(() => {
-      waited.current = false;
+      const { now, at } = latest.current;
       setReplaced(at?.revision ?? null);
-    }, [at]),
+      if (at?.digest === now?.digest) jumps.current = true;
+      else setAt(now);
+    }, []),
   };
 }
 
@@ -134,7 +145,7 @@ function modeWords(session: Session): string {
 }
 
 /** The document: what changed since this person last saw it, all of it, and how it came to be. */
-function Body({ id, plan, session, at, isCurrent, decides, wide, panel, onStale }: {
+function Body({ id, plan, session, at, isCurrent, decides, wide, panel, onStale, onExpect }: {
   id: string;
   plan: Plan;
   session: Session;
@@ -144,6 +155,7 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, onStale 
   wide: boolean;
   panel: React.RefObject<HTMLElement | null>;
   onStale: () => void;
+  onExpect: () => void;
 }) {
   const revision = useQuery(revisionQuery(id, at.revision, at.digest));
   const diff = useQuery({ ...diffQuery(id, at.digest), enabled: isCurrent && session.active });
@@ -222,7 +234,7 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, onStale 
       )}
       {(plan.steps ?? []).some((step) => step.cameOut) || plan.status === "Running" ? <Steps plan={plan} id={id} decides={decides} /> : null}
       {waits && (
-        <Verdict id={id} plan={plan} at={at} decides={decides} notes={notes} setNotes={setNotes} isShown={isShown} markdown={revision.data.markdown} panel={panel} wide={wide} onComment={() => setWriting(null)} onStale={onStale} onDiff={() => setChosen(tab === "plan" && hasChanges ? "changes" : "plan")} />
+        <Verdict id={id} plan={plan} at={at} decides={decides} notes={notes} setNotes={setNotes} isShown={isShown} markdown={revision.data.markdown} panel={panel} wide={wide} onComment={() => setWriting(null)} onStale={onStale} onExpect={onExpect} onDiff={() => setChosen(tab === "plan" && hasChanges ? "changes" : "plan")} />
       )}
       {!waits && session.active && plan.status === "Ready" && isCurrent && <p className="text-sm text-soft">{t("A newer revision is needed before anything can be approved.")}</p>}
     </div>
@@ -366,7 +378,7 @@ function NoteEditor({ line, text, onClose, onSave }: { line: number | null | und
 }
 
 /** What approving allows, and the verdicts. */
-function Verdict({ id, plan, at, decides, notes, setNotes, isShown, markdown, panel, wide, onComment, onStale, onDiff }: {
+function Verdict({ id, plan, at, decides, notes, setNotes, isShown, markdown, panel, wide, onComment, onStale, onExpect, onDiff }: {
   id: string;
   plan: Plan;
   at: At;
@@ -379,6 +391,7 @@ function Verdict({ id, plan, at, decides, notes, setNotes, isShown, markdown, pa
   wide: boolean;
   onComment: () => void;
   onStale: () => void;
+  onExpect: () => void;
   onDiff: () => void;
 }) {
   const [ask, setAsk] = useState<"plain" | "reject" | "edit" | null>(null);
@@ -400,7 +413,10 @@ function Verdict({ id, plan, at, decides, notes, setNotes, isShown, markdown, pa
   };
   const words = notes.map((note) => (note.line ? `line ${note.line}: ${note.text}` : note.text));
   const approve = (withNotes: boolean) => did(verdicts.approve(id, at.digest, withNotes ? words : []));
-  const send = () => did(verdicts.changes(id, at.digest, notes.map(({ line, text }) => ({ line, step: null, text }))));
+  const send = () => {
+    onExpect();
+    return did(verdicts.changes(id, at.digest, notes.map(({ line, text }) => ({ line, step: null, text }))));
+  };
   const act = useRef({ approve, send, ready, notes });
   act.current = { approve, send, ready, notes };
   useEffect(() => {
@@ -477,7 +493,7 @@ function Verdict({ id, plan, at, decides, notes, setNotes, isShown, markdown, pa
         <textarea className="field h-[50vh] font-mono text-sm" value={text} aria-label={t("The plan's text")} onChange={(event) => setText(event.target.value)} />
         <div className="mt-3 flex justify-end gap-2">
           <button type="button" className="button" onClick={() => setAsk(null)}>{t("Go back")}</button>
-          <button type="button" className="button primary" disabled={!text.trim() || text === markdown} onClick={() => void did(verdicts.edit(id, at.digest, text))}>{t("Save as rev {n}", { n: revision + 1 })}</button>
+          <button type="button" className="button primary" disabled={!text.trim() || text === markdown} onClick={() => { onExpect(); void did(verdicts.edit(id, at.digest, text)); }}>{t("Save as rev {n}", { n: revision + 1 })}</button>
         </div>
       </Dialog>
     </div>

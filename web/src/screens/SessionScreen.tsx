@@ -7,7 +7,7 @@ import { streamOf } from "../api/streams";
 import { Chat } from "../parts/Chat";
 import { Composer } from "../parts/Composer";
 import { PlanPanel } from "../parts/PlanPanel";
-import { inText, say } from "../parts/basics";
+import { Dialog, inText, say } from "../parts/basics";
 import { verdicts } from "../parts/verdicts";
 import { dollars, t, visible } from "../t";
 
@@ -41,6 +41,7 @@ function OneSession({ id }: { id: string }) {
   const session = control.data;
   return (
     <div className="flex h-full min-h-0 flex-col md:flex-row" data-testid="session" data-session={id}>
+      {tab === "plan" && <h1 className="sr-only md:hidden">{visible(session?.title || t("New session"))}</h1>}
       <div role="tablist" aria-label={t("Chat or plan")} className="flex border-b border-line md:hidden">
         {(["chat", "plan"] as const).map((name) => (
           <button key={name} type="button" role="tab" aria-selected={tab === name} className={`min-h-11 flex-1 font-medium ${tab === name ? "border-b-2 border-accent text-ink" : "text-soft"}`} onClick={() => setTab(name)}>
@@ -74,15 +75,12 @@ function Head({ id, onPanel, panel }: { id: string; onPanel: () => void; panel: 
   const title = control.data?.title || rows.data?.find((row) => row.sessionId === id)?.title || t("New session");
   const session = control.data;
   const full = session && session.windowTokens ? Math.round(((log?.context ?? 0) / session.windowTokens) * 100) : 0;
-  const rename = () => {
-    const name = window.prompt(t("What is this session called?"), title);
-    if (name?.trim()) void verdicts.rename(id, name.trim());
-  };
+  const [name, setName] = useState<string | null>(null);
   return (
     <header className="flex items-center gap-3 border-b border-line px-4 py-2 md:px-6">
       <div className="min-w-0 flex-1">
       <h1 className="truncate font-semibold leading-tight">
-        <button type="button" className="max-w-full truncate rounded text-left hover:underline" onClick={rename} title={t("Rename")}>{visible(title)}</button>
+        <button type="button" className="max-w-full truncate rounded text-left hover:underline" onClick={() => setName(title)} title={t("Rename")}>{visible(title)}</button>
       </h1>
       <dl className="flex flex-wrap gap-x-3 text-xs text-soft" data-testid="cost">
         <Figure name={t("turn")} value={dollars(log?.turn.cost ?? 0)} />
@@ -96,6 +94,20 @@ function Head({ id, onPanel, panel }: { id: string; onPanel: () => void; panel: 
         <button type="button" className="button quiet small" onClick={() => void navigate({ to: "/s/$id/memory", params: { id } })}>{t("Memory")}</button>
         <button type="button" className="button quiet small max-md:hidden" aria-pressed={panel} onClick={onPanel}>{t("Plan")}</button>
       </nav>
+      <Dialog title={t("What is this session called?")} open={name !== null} onClose={() => setName(null)}>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (name?.trim()) void verdicts.rename(id, name.trim()).then(() => setName(null));
+          }}
+        >
+          <input autoFocus className="field" maxLength={200} aria-label={t("Title")} value={name ?? ""} onChange={(event) => setName(event.target.value)} />
+          <div className="mt-3 flex justify-end gap-2">
+            <button type="button" className="button" onClick={() => setName(null)}>{t("Cancel")}</button>
+            <button type="submit" className="button primary" disabled={!name?.trim()}>{t("Rename")}</button>
+          </div>
+        </form>
+      </Dialog>
     </header>
   );
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Where a model is, and how it is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelWish {
-    /// The address of an OpenAI-compatible server, up to and without `/chat/completions`.
+    /// The address of its server, up to and without the path of the call.
     pub url: String,
     /// The name of the model there.
     pub name: String,

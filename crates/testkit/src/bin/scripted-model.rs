@@ -17,14 +17,21 @@ struct Args {
     /// Say what the messages ask for, line by line: script {…}.
     #[arg(long)]
     asked: bool,
+    /// What to say to messages that hold a phrase: an object of scripts by phrase.
+    #[arg(long, value_name = "FILE")]
+    scripts: Option<std::path::PathBuf>,
 }
 
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "it says where it listens")]
-async fn main() -> std::io::Result<()> {
+async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let address = SocketAddr::from(([127, 0, 0, 1], args.port));
-    let conduct = if args.asked { asked::asked() } else { worker::worker(400, 2) };
+    let known = match &args.scripts {
+        Some(file) => serde_json::from_str(&std::fs::read_to_string(file)?)?,
+        None => std::collections::BTreeMap::new(),
+    };
+    let conduct = if args.asked { asked::asked(known) } else { worker::worker(400, 2) };
     let server = ScriptedModel::start_at(address, None, conduct).await?;
     println!("listening at {}", server.base_url());
     tokio::time::sleep(Duration::from_secs(args.seconds)).await;

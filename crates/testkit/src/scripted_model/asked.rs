@@ -1,9 +1,9 @@
 //! A model that says what it is asked to say: the last message that holds a script decides.
 //!
-//! A script is one line, `script {…}`: with plan work active it is a plan, then what is written when changes
+//! A script stands in one line, as `script {…}`: with plan work active it is a plan, then what is written when changes
 //! are requested; executing, it is a list of calls; else it is calls and words.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::{Conduct, Said, Shape, Told, worker::left_unanswered};
 
 /// What a model is asked to say.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Script {
+pub struct Script {
     /// The plan that is written.
     plan: Option<String>,
     /// The plan that is written when changes are requested.
@@ -22,6 +22,8 @@ struct Script {
     work: Vec<(String, Value)>,
     /// What is called outside of plan work, one call a round.
     calls: Vec<(String, Value)>,
+    /// What is called outside of plan work, all at once.
+    calls_at_once: Vec<(String, Value)>,
     /// The words at the end.
     say: String,
     /// The words at the end, repeated so often.
@@ -34,11 +36,11 @@ struct Script {
     stumbles: bool,
 }
 
-/// A model that says what it is asked to say.
+/// A model that says what it is asked to say. Messages that hold one of these phrases need no script of their own.
 #[must_use]
-pub fn asked() -> Conduct {
-    Arc::new(|told: &Told| {
-        let script = script(told);
+pub fn asked(known: BTreeMap<String, Script>) -> Conduct {
+    Arc::new(move |told: &Told| {
+        let script = script(told, &known);
         let executing = told.last_said.starts_with("Execute the approved plan")
             || told.last_said.starts_with("Go on with");
         let planning = told.tools.iter().any(|tool| tool == "plan_set_content");
@@ -59,6 +61,9 @@ pub fn asked() -> Conduct {
             Said::call("plan_set_content", &json!({"plan_markdown": plan}))
         } else if let Some(next) = script.calls.get(told.rounds).filter(|_| script.plan.is_none()) {
             call(next)
+        } else if told.rounds == 0 && !script.calls_at_once.is_empty() {
+            let calls = script.calls_at_once.iter();
+            calls.fold(Said::default(), |said, (tool, arguments)| said.and(tool, arguments))
         } else {
             let words = if script.say.is_empty() { "As you say." } else { &script.say };
             Said::text(&words.repeat(script.times.max(1)))
@@ -72,10 +77,16 @@ pub fn asked() -> Conduct {
     })
 }
 
-fn script(told: &Told) -> Script {
+fn script(told: &Told, known: &BTreeMap<String, Script>) -> Script {
     let messages = told.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts = messages.iter().rev().filter(|message| message["role"] == "user");
     let mut lines = texts.flat_map(|message| message["content"].as_str().unwrap_or("").lines());
-    let found = lines.find_map(|line| serde_json::from_str(line.strip_prefix("script ")?).ok());
+    let found = lines.find_map(|line| {
+        if let Some((_, script)) = known.iter().find(|(phrase, _)| line.contains(*phrase)) {
+            return Some(script.clone());
+        }
+        let at = line.find("script {")? + "script ".len();
+        serde_json::Deserializer::from_str(&line[at..]).into_iter().next()?.ok()
+    });
     found.unwrap_or_default()
 }

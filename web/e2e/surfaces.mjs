@@ -1,0 +1,110 @@
+// What every screen must be: readable by everyone, wide enough for nothing, and deaf to what text asks it to run.
+import AxeBuilder from "@axe-core/playwright";
+import { openPage } from "./browser.mjs";
+import { logIn, script, sessionUrl } from "./house.mjs";
+import { assert, sleep, Suite, until } from "./kit.mjs";
+import { payloads } from "./payloads.mjs";
+
+export function surfaces({ house, browser }) {
+  const suite = new Suite("surfaces");
+  const id = "api:e2e-every-screen";
+
+  suite.test("29 axe finds nothing on any route, light and dark, 390 and 1280 wide, and nothing overflows", async () => {
+    await house.ready(id, "# Move the photos\n\n1. Read `compose.yml`.\n2. Stop the service.\n", { say: "I wrote **a plan**." });
+    for (const line of ["/goal add tidy", "/task add g1 sweep", "/memory save The backups live in the cellar.", "/schedule add every day at 07:00 UTC | water the plants"]) {
+      await house.ask("POST", `/api/sessions/${id}/lines`, { line });
+    }
+    let looked = 0;
+    for (const theme of ["light", "dark"]) {
+      for (const width of [390, 1280]) {
+        const page = await openPage(browser, house.base, { width, height: width === 390 ? 844 : 800, theme });
+        await page.goto(`${house.base}/login`);
+        const at = encodeURIComponent(id);
+        for (const path of ["/login", "/welcome", `/s/${at}`, `/s/${at}/plan`, `/s/${at}/work`, `/s/${at}/memory`, "/approvals", "/sessions", "/settings"]) {
+          if (path === "/welcome") await logIn(page, house);
+          await page.goto(`${house.base}${path}`);
+          await page.locator("h1, h2").first().waitFor();
+          await sleep(350);
+          const views = path === `/s/${at}` && width === 390 ? ["Chat", "Plan"] : [null];
+          for (const view of views) {
+            if (view) await page.getByRole("tab", { name: new RegExp(`^${view}`) }).first().click();
+            const found = await new AxeBuilder({ page }).analyze();
+            const words = found.violations.map((one) => `${one.id} (${one.nodes.length}): ${one.nodes[0]?.html.slice(0, 160)} ${one.nodes[0]?.failureSummary?.slice(0, 200)}`);
+            assert.deepEqual(words, [], `${path} ${view ?? ""} ${theme} ${width}`);
+            const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+            assert.equal(over, 0, `${path} is ${over} px too wide at ${width}`);
+            looked += 1;
+          }
+        }
+        assert.deepEqual(page.faults, []);
+        await page.context().close();
+      }
+    }
+    suite.figures.push({ name: "axe violations", value: 0, limit: 0, unit: `on ${looked} screens` });
+  });
+
+  suite.test("30 text that wants to be a script stays text, and nothing is cut from what is approved", async () => {
+    const talk = "api:e2e-hostile-text";
+    const plan = `# ${payloads[0]}\n\n${payloads.map((text, at) => `${at + 1}. ${text.replaceAll("\n", " ")}`).join("\n")}\n`;
+    await house.ask("POST", `/api/sessions/${talk}/plan`, {});
+    await house.say(talk, `${payloads.slice(0, 60).join("\n")}\n${script({ plan, revised: `${plan}\nThe end.\n`, say: payloads.join("\n\n") })}`);
+    const session = await house.rests(talk, (now) => now.waiting === "decision");
+    await house.ask("POST", `/api/sessions/${talk}/plan/changes`, { comments: payloads.slice(0, 30).map((text, at) => ({ line: at + 1, step: null, text })) }, { "if-match": `"${session.plan.digest}"` });
+    await house.rests(talk, (now) => now.waiting === "decision" && now.plan.revision === 2);
+    const files = "api:e2e-hostile-files";
+    const names = payloads.map((text) => text.replaceAll("/", "_").slice(0, 60));
+    await house.say(files, `files\n${script({ calls_at_once: names.slice(0, 40).map((path, at) => ["write_file", { path, content: payloads[at] }]) })}`);
+    await house.rests(files, (now) => now.resting || now.waiting !== null);
+    const titled = payloads.slice(0, 30).map((_, at) => `api:e2e-titled-${String(at).padStart(3, "0")}`);
+    for (const [at, one] of titled.entries()) {
+      await house.ask("POST", `/api/sessions/${one}/lines`, { line: `/memory save ${payloads[at]}` });
+      await house.ask("PATCH", `/api/sessions/${one}`, { title: payloads[at].slice(0, 200) });
+    }
+    const page = await openPage(browser, house.base);
+    const dialogs = [];
+    page.on("dialog", (dialog) => {
+      dialogs.push(dialog.message());
+      void dialog.dismiss();
+    });
+    await logIn(page, house);
+    const drawn = async (path) => {
+      await page.goto(`${house.base}${path}`);
+      await page.locator("h1, h2").first().waitFor();
+      await sleep(500);
+      assert.equal(await page.evaluate(() => window.__xss), undefined, path);
+    };
+    const at = encodeURIComponent(talk);
+    for (const path of [`/s/${at}`, `/s/${at}/work`, `/s/${at}/memory`, `/s/${encodeURIComponent(files)}`, `/s/${encodeURIComponent(files)}/work`, "/sessions", "/approvals", `/s/${encodeURIComponent(titled[0])}/memory`]) await drawn(path);
+    await drawn(`/s/${at}/plan`);
+    await page.getByRole("tab", { name: "Plan", exact: true }).click();
+    const shown = await page.locator("[data-testid=plan-text] [data-line] > span:last-of-type").allTextContents();
+    const spelled = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udfff]/g, (hidden) => `⟦U+${hidden.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`);
+    const text = (await house.ask("GET", `/api/sessions/${talk}/plan/revisions/current`)).body.markdown;
+    assert.deepEqual(shown, text.replace(/\n$/, "").split("\n").map(spelled));
+    assert.deepEqual([page.faults, dialogs], [[], []]);
+    suite.figures.push({ name: "payloads that ran or asked elsewhere", value: 0, limit: 0, unit: `of ${payloads.length}, through plan, comments, answers, tool output, file names and titles` });
+    await page.context().close();
+  });
+
+  suite.test("a token opens the page and gives no right to decide", async () => {
+    const page = await openPage(browser, house.base);
+    await page.goto(`${house.base}/login`);
+    await page.getByRole("button", { name: /with a token/ }).click();
+    await page.getByLabel(/^Token/).fill(house.token);
+    await page.getByRole("button", { name: "Log in", exact: true }).click();
+    await page.waitForURL((url) => !url.pathname.startsWith("/login"));
+    await page.goto(`${sessionUrl(house, id)}/plan`);
+    await page.getByText("Log in with the passphrase to decide").first().waitFor();
+    assert.equal(await page.locator("[data-testid=approve]").count(), 0);
+    const cookie = (await page.context().cookies()).find((one) => one.name === "planwright");
+    assert.deepEqual([cookie.httpOnly, cookie.sameSite], [true, "Strict"]);
+    const refused = await page.evaluate(async (at) => (await fetch(`/api/sessions/${at}/plan/approve`, { method: "POST", headers: { "if-match": `"${"0".repeat(64)}"`, "content-type": "application/json" }, body: "{}" })).status, encodeURIComponent(id));
+    assert.equal(refused, 403);
+    await page.goto(`${house.base}/settings`);
+    await page.getByRole("button", { name: "Log out" }).click();
+    await until(() => page.evaluate(async () => (await fetch("/api/me")).status), (status) => status === 401);
+    await page.context().close();
+  });
+
+  return suite;
+}
