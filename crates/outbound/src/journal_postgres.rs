@@ -444,6 +444,10 @@ impl Memory for PostgresJournal {
     async fn everything(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
         self.ask(async |client| memory::everything(client, chain, limit).await).await
     }
+
+    async fn elsewhere(&self, chain: &Chain) -> Result<u64, JournalError> {
+        self.ask(async |client| memory::elsewhere(client, chain).await).await
+    }
 }
 
 #[async_trait]

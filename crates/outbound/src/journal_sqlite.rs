@@ -233,6 +233,11 @@ impl Memory for SqliteJournal {
         let chain = chain.clone();
         self.read(move |connection| memory::everything(connection, &chain, limit)).await
     }
+
+    async fn elsewhere(&self, chain: &Chain) -> Result<u64, JournalError> {
+        let chain = chain.clone();
+        self.read(move |connection| memory::elsewhere(connection, &chain)).await
+    }
 }
 
 #[async_trait]

@@ -115,6 +115,19 @@ impl Runtime {
         Ok(view(&chain, recalled.items, recalled.blocked))
     }
 
+    /// How many items this person's other sessions remember: counted for them, never shown, never looked at by a turn.
+    pub async fn elsewhere(
+        &self,
+        person: &Person,
+        identity: &SessionIdentity,
+    ) -> Result<u64, JournalError> {
+        let session = self.session(identity).await?;
+        if session.owner.as_ref() != Some(&person.id) {
+            return Ok(0);
+        }
+        self.ports.memory.elsewhere(&Chain::in_session(&session, None)).await
+    }
+
     /// The one item of a session, or of what is known everywhere, whose id this is, or how it ends.
     pub async fn remembered(
         &self,

@@ -504,6 +504,9 @@ pub async fn what_is_remembered_is_found_in_its_own_scope_alone(place: &dyn Plac
     let bea = Chain::of(&PersonId("bea".into()), &identity("talk-0002"), None);
     let foreign = journal.candidates(&bea, &words("vault"), 10).await.expect("it answers");
     assert!(foreign.iter().all(|found| found.items.is_empty()), "for its owner alone");
+    let elsewhere = journal.elsewhere(&chain("talk-0002")).await.expect("it answers");
+    assert!(elsewhere >= 1, "the items of the owner's other sessions are counted");
+    assert_eq!(journal.elsewhere(&bea).await.expect("it answers"), 0, "to nobody else");
     drop(journal);
     let journal = place.open().await;
     let delete = PersonCommand::Life(LifeCommand::Delete);

@@ -2174,6 +2174,8 @@ export interface components {
                 string,
                 number
             ][];
+            /** @description How many items the caller's other sessions remember: counted, never sent. */
+            elsewhere?: number;
             /** @description The items, with why each was found where words were asked for. */
             items: components["schemas"]["core.Ranked"][];
         };

@@ -56,7 +56,13 @@ export function PlanPanel({ id, wide = false, onExpand }: { id: string; wide?: b
           </div>
         )}
         {plan && reading.current && <Body key={reading.current.digest} id={id} plan={plan} session={session} at={reading.current} isCurrent={reading.isCurrent} decides={decides} wide={wide} panel={panel} onStale={reading.stale} onExpect={reading.expect} />}
-        {plan && !reading.current && <Steps plan={plan} id={id} decides={decides} />}
+        {plan && !reading.current && (
+          <div className="px-4">
+            <h3 className="mt-3 text-lg font-semibold leading-snug">{visible(plan.title)}</h3>
+            <Steps plan={plan} id={id} decides={decides} />
+            {!session.active && <EndedText id={id} plan={plan} />}
+          </div>
+        )}
         {!plan && (
           <div className="p-4">
             <button type="button" className="button primary" onClick={() => void verdicts.on(id)}>{t("Switch plan work on")}</button>
@@ -65,6 +71,18 @@ export function PlanPanel({ id, wide = false, onExpand }: { id: string; wide?: b
       </div>
       {plan && <Controls id={id} session={session} plan={plan} decides={decides} />}
     </section>
+  );
+}
+
+/** The text of the plan that ended last, as it was approved or rejected. */
+function EndedText({ id, plan }: { id: string; plan: Plan }) {
+  const revision = useQuery(revisionQuery(id, "current", plan.planId));
+  if (!revision.data || revision.data.planId !== plan.planId) return null;
+  return (
+    <details className="py-2 text-sm">
+      <summary className="cursor-pointer text-soft">{t("Its text, revision {n}", { n: revision.data.number })}</summary>
+      <div className="pt-2"><Lines revision={revision.data} waits={false} notes={[]} onComment={() => {}} /></div>
+    </details>
   );
 }
 

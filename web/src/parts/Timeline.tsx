@@ -1,7 +1,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { Bar } from "../api/client";
-import { clock, lasting, t, visible } from "../t";
+import { lasting, many, t, visible } from "../t";
 import { Empty, inText } from "./basics";
 
 /** Idle time longer than this is drawn as if it was this long. */
@@ -48,6 +48,12 @@ export function scaleOf(bars: Bar[], now: number): Scale {
   return { at, gaps: gaps.map((gap) => ({ at: at(gap.from + gap.lasted / 2), lasted: gap.lasted })) };
 }
 
+/** "14:02:07". */
+const second = (time: number) => new Date(time).toLocaleTimeString(undefined, { hour12: false });
+
+/** A call by what it is aimed at. */
+const brief = (words: string) => words.replace(/ \{.*?"(?:path|command|url|query|pattern)":"((?:[^"\\]|\\.)*)".*$/, " $1").replace(/ \{\}$/, "");
+
 const FILL: Record<string, string> = { done: "var(--accent)", failed: "var(--bad)", doubt: "var(--bad)", stopped: "var(--soft)", open: "var(--wait)" };
 
 /** What happened when. F fits, E goes to the next error, L follows. */
@@ -92,7 +98,7 @@ export function Timeline({ bars }: { bars: Bar[] }) {
     <div className="flex min-h-0 flex-1 flex-col" data-testid="timeline">
       <div className="flex flex-wrap items-center gap-2 px-4 py-2 text-sm text-soft">
         <span>{t("{n} entries", { n: rows.length })}</span>
-        {scale.gaps.length > 0 && <span>· {t("idle time compressed {n} times", { n: scale.gaps.length })}</span>}
+        {scale.gaps.length > 0 && <span>· {many(scale.gaps.length, "idle stretch compressed", "idle stretches compressed")}</span>}
         <span className="flex-1" />
         <button type="button" className="button small quiet" onClick={() => { setLive(false); box.current?.scrollTo({ top: 0 }); }}>{t("First")}</button>
         <button type="button" className="button small" disabled={errors === 0} onClick={nextError}>{t("Next error ({n})", { n: errors })}</button>
@@ -106,11 +112,11 @@ export function Timeline({ bars }: { bars: Bar[] }) {
             const [from, to] = [scale.at(bar.begun), scale.at(bar.ended ?? now)];
             const took = bar.ended === bar.begun ? "" : lasting((bar.ended ?? now) - bar.begun);
             return (
-              <div key={row.key} role="listitem" className={`absolute inset-x-0 top-0 grid grid-cols-[3.4rem_minmax(0,1fr)] items-center gap-2 px-4 text-sm md:grid-cols-[3.4rem_minmax(0,2fr)_minmax(0,3fr)_4.5rem] ${picked === row.index ? "bg-bad-tint" : ""}`} style={{ height: ROW, transform: `translateY(${row.start}px)` }} data-seq={bar.seq} data-state={bar.state} title={visible(bar.note)}>
-                <time className="font-mono text-xs text-soft">{clock(bar.begun)}</time>
+              <div key={row.key} role="listitem" className={`absolute inset-x-0 top-0 grid grid-cols-[4.4rem_minmax(0,1fr)] items-center gap-2 px-4 text-sm md:grid-cols-[4.4rem_minmax(0,2fr)_minmax(0,3fr)_4.5rem] ${picked === row.index ? "bg-bad-tint" : ""}`} style={{ height: ROW, transform: `translateY(${row.start}px)` }} data-seq={bar.seq} data-state={bar.state} title={visible(bar.note)}>
+                <time className="font-mono text-xs text-soft">{second(bar.begun)}</time>
                 <span className={`truncate ${isWrong(bar) ? "text-bad" : bar.kind === "mark" ? "font-medium" : ""}`}>
                   {bar.step != null && <span className="text-soft">{bar.step} · </span>}
-                  {visible(bar.words)}
+                  {visible(bar.kind === "tool" ? brief(bar.words) : bar.words)}
                   {bar.note && bar.kind !== "model" && <span className="text-soft"> · {visible(bar.note)}</span>}
                 </span>
                 <svg aria-hidden="true" className="hidden h-4 w-full md:block" preserveAspectRatio="none" viewBox="0 0 1000 16">

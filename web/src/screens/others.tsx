@@ -139,7 +139,7 @@ function Meter({ name, used, limit }: { name: string; used: number; limit: numbe
   return (
     <div className="text-xs" data-testid="meter" data-over={part >= 80 || undefined}>
       <div className="flex justify-between"><span>{name}</span><span className={`font-mono ${part >= 80 ? "font-semibold text-wait" : "text-soft"}`}>{words(used)} / {words(limit)}</span></div>
-      <progress className={`h-1.5 w-full ${part >= 80 ? "accent-[var(--wait)]" : "accent-[var(--accent)]"}`} value={part} max={100} aria-label={name} />
+      <progress className={`meter ${part >= 80 ? "over" : ""}`} value={part} max={100} aria-label={name} />
     </div>
   );
 }
@@ -168,7 +168,7 @@ export function MemoryScreen() {
           <p className="text-sm text-soft" data-testid="chain">
             {memory.data.chain.map(([name, count]) => `${String(name).replace(/:.*/, "")} (${count})`).join(" → ")}
             {" | "}
-            {t("blocked: {n} foreign", { n: memory.data.blocked })}
+            {t("blocked: {n} foreign", { n: (memory.data.elsewhere ?? 0) + memory.data.blocked })}
           </p>
         )}
         {memory.data?.items.length === 0 && <Empty title={query ? t("Nothing here fits these words.") : t("Nothing is remembered here yet. Say /memory save, or let the agent.")} />}

@@ -76,6 +76,18 @@ pub(super) async fn everything(
     bodies.iter().map(|row| unpack_item(row.get(0))).collect()
 }
 
+pub(super) async fn elsewhere(
+    client: &impl GenericClient,
+    chain: &Chain,
+) -> Result<u64, JournalError> {
+    let sql = "SELECT COALESCE(SUM(memory_scopes.items), 0)::bigint FROM streams JOIN memory_scopes ON memory_scopes.session = streams.identity
+               WHERE streams.owner = $1 AND streams.identity <> $2 AND memory_scopes.owner = ''";
+    let session = chain.session().to_string();
+    let found = row(client, sql, &[&chain.owner().0, &session]).await?;
+    let count: i64 = found.map_or(0, |row| row.get(0));
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
 pub(super) async fn item(
     client: &impl GenericClient,
     chain: &Chain,

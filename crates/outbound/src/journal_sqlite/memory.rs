@@ -94,6 +94,15 @@ pub(super) fn everything(
     bodies.map(|body| unpack_item(&body.map_err(engine)?)).collect()
 }
 
+pub(super) fn elsewhere(connection: &Connection, chain: &Chain) -> Result<u64, JournalError> {
+    let sql = "SELECT COALESCE(SUM(memory_scopes.items), 0) FROM streams JOIN memory_scopes ON memory_scopes.session = streams.identity
+               WHERE streams.owner = ?1 AND streams.identity <> ?2 AND memory_scopes.owner = ''";
+    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let named = params![chain.owner().0, chain.session().to_string()];
+    let count: i64 = statement.query_row(named, |row| row.get(0)).map_err(engine)?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
 pub(super) fn item(
     connection: &Connection,
     chain: &Chain,

@@ -30,4 +30,7 @@ pub trait Memory: Send + Sync {
     /// Everything that is remembered in the chain's session, its goals and its tasks, newest first, then what its
     /// owner knows everywhere.
     async fn everything(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError>;
+
+    /// How many items the other sessions of the chain's owner remember. Their number, and nothing of them.
+    async fn elsewhere(&self, chain: &Chain) -> Result<u64, JournalError>;
 }

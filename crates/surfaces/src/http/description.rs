@@ -44,6 +44,8 @@ pub fn openapi() -> Value {
     });
     schemas["Envelope"]["properties"]["data"] =
         json!({"anyOf": [named("SessionEvent"), {"$ref": "#/components/schemas/Preview"}]});
+    let counted = json!({"type": "integer", "minimum": 0, "description": "How many items the caller's other sessions remember: counted, never sent."});
+    schemas[format!("{PREFIX}MemoryView")]["properties"]["elsewhere"] = counted;
     for (path, name) in [("work", "WorkView"), ("memory", "MemoryView")] {
         let answer =
             &mut api["paths"][format!("/api/sessions/{{id}}/{path}")]["get"]["responses"]["200"];

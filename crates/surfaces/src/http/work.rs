@@ -45,6 +45,15 @@ pub struct Question {
     pub query: Option<String>,
 }
 
+/// What is remembered, and how much there is that was not looked at.
+#[derive(Debug, Serialize)]
+pub(crate) struct Remembered {
+    #[serde(flatten)]
+    view: MemoryView,
+    /// How many items the caller's other sessions remember.
+    elsewhere: u64,
+}
+
 /// What is remembered in a session and everywhere, with why each item was found. Nothing of other sessions.
 #[utoipa::path(get, path = "/api/sessions/{id}/memory", params(InPath, Question), responses((status = 200, body = Object, description = "the chain of scopes, the items with their traces, and how many foreign ones were blocked"), Problems))]
 pub(crate) async fn get_memory(
@@ -52,11 +61,13 @@ pub(crate) async fn get_memory(
     caller: Caller,
     Path(id): Path<String>,
     query: Result<Query<Question>, axum::extract::rejection::QueryRejection>,
-) -> Result<Json<MemoryView>, Problem> {
+) -> Result<Json<Remembered>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
     let Query(question) = query.map_err(bad_query)?;
     let text = question.query.unwrap_or_default();
-    Ok(Json(app.runtime.memory(&identity, &text).await?))
+    let view = app.runtime.memory(&identity, &text).await?;
+    let elsewhere = app.runtime.elsewhere(&caller.person, &identity).await?;
+    Ok(Json(Remembered { view, elsewhere }))
 }
 
 /// Which item.

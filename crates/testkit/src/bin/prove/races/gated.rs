@@ -174,6 +174,10 @@ impl Memory for Gated<dyn Store> {
     async fn everything(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
         self.inner.everything(chain, limit).await
     }
+
+    async fn elsewhere(&self, chain: &Chain) -> Result<u64, JournalError> {
+        self.inner.elsewhere(chain).await
+    }
 }
 
 #[async_trait]
