@@ -16,7 +16,7 @@ function packed(): Plugin {
     name: "packed",
     apply: "build",
     closeBundle() {
-      for (const path of walk("dist")) {
+      for (const path of walk("dist/site")) {
         if (!/\.(js|css|html|svg)$/.test(path)) continue;
         const bytes = readFileSync(path);
         writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
@@ -30,6 +30,6 @@ export default defineConfig({
   plugins: [react(), tailwind(), packed()],
   // Its form for browsers decodes entities by assigning markup, which our policy forbids.
   resolve: { alias: { "decode-named-character-reference": join(import.meta.dirname, "node_modules/decode-named-character-reference/index.js") } },
-  build: { target: "es2023", modulePreload: { polyfill: false }, assetsInlineLimit: 0, reportCompressedSize: false },
+  build: { outDir: "dist/site", emptyOutDir: true, target: "es2023", modulePreload: { polyfill: false }, assetsInlineLimit: 0, reportCompressedSize: false },
   server: { proxy: { "/api": { target: "http://127.0.0.1:7340", ws: true } } },
 });

@@ -4,8 +4,9 @@ use std::{env, fmt::Write as _, fs, io, path::PathBuf};
 
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let dist = here.join("../../web/dist");
-    println!("cargo::rerun-if-changed={}", dist.display());
+    let dist = here.join("../../web/dist/site");
+    // The folder around it is always there: what is not there would be looked for at every build.
+    println!("cargo::rerun-if-changed={}", here.join("../../web/dist").display());
     let mut list = String::from("&[\n");
     let mut files = Vec::new();
     for folder in [dist.clone(), dist.join("assets")] {

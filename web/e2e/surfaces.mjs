@@ -1,11 +1,11 @@
 // What every screen must be: readable by everyone, wide enough for nothing, and deaf to what text asks it to run.
 import AxeBuilder from "@axe-core/playwright";
 import { openPage } from "./browser.mjs";
-import { logIn, script, sessionUrl } from "./house.mjs";
+import { House, logIn, PASSPHRASE, script, sessionUrl } from "./house.mjs";
 import { assert, sleep, Suite, until } from "./kit.mjs";
 import { payloads } from "./payloads.mjs";
 
-export function surfaces({ house, browser }) {
+export function surfaces({ house, model, browser }) {
   const suite = new Suite("surfaces");
   const id = "api:e2e-every-screen";
 
@@ -104,6 +104,57 @@ export function surfaces({ house, browser }) {
     await page.getByRole("button", { name: "Log out" }).click();
     await until(() => page.evaluate(async () => (await fetch("/api/me")).status), (status) => status === 401);
     await page.context().close();
+  });
+
+  suite.test("the first passphrase is chosen by who can read the token, once", async () => {
+    const other = await House.open({ model, passphrase: "" });
+    try {
+      const page = await openPage(browser, other.base);
+      await page.goto(`${other.base}/login`);
+      await page.getByRole("button", { name: "First time here" }).click();
+      await page.getByLabel("Passphrase").fill(PASSPHRASE);
+      await page.getByLabel(/^Token/).fill("not the token that is in the file");
+      await page.getByRole("button", { name: "Choose it and log in" }).click();
+      await page.getByRole("alert").waitFor();
+      await page.getByLabel(/^Token/).fill(other.token);
+      await page.getByRole("button", { name: "Choose it and log in" }).click();
+      await page.waitForURL((url) => !url.pathname.startsWith("/login"));
+      assert.equal(await page.evaluate(async () => (await (await fetch("/api/me")).json()).decides), true);
+      const again = await page.evaluate(async (token) => (await fetch("/api/passphrase", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ passphrase: "another passphrase", token }) })).status, other.token);
+      assert.equal(again, 409);
+      await page.context().close();
+    } finally {
+      await other.close();
+    }
+  });
+
+  suite.test("a call in doubt is shown with its choices, and what a person says settles it", async () => {
+    const other = await House.open({ model, config: "[command]\nenabled = true\n" });
+    try {
+      const talk = "api:e2e-in-doubt";
+      const { plan } = await other.ready(talk, "# Wait\n\n1. Wait a while.\n", { work: [["run_command", { command: "sleep 20" }]] });
+      const digest = { "if-match": `"${plan.digest}"` };
+      await other.ask("POST", `/api/sessions/${talk}/plan/shown`, undefined, digest);
+      const approved = await other.ask("POST", `/api/sessions/${talk}/plan/approve`, { grant: { tools: ["run_command"] } }, digest);
+      assert.equal(approved.status, 200, JSON.stringify(approved.body));
+      const kinds = async () => (await other.ask("GET", `/api/sessions/${talk}/events`)).body.map((event) => event.type);
+      await until(kinds, (all) => all.includes("call_started"));
+      const page = await openPage(browser, other.base);
+      await logIn(page, other);
+      await page.goto(sessionUrl(other, talk));
+      await page.locator("[data-testid=tool-card][data-state=running]").waitFor();
+      await other.down("SIGKILL");
+      await other.up();
+      const doubt = page.locator("[data-testid=doubts]");
+      await doubt.waitFor();
+      assert.match(await doubt.innerText(), /Did this happen\?[\s\S]*sleep 20/);
+      await doubt.getByRole("button", { name: "It did not happen" }).click();
+      await doubt.waitFor({ state: "detached" });
+      await until(kinds, (all) => all.includes("doubt_settled"));
+      await page.context().close();
+    } finally {
+      await other.close();
+    }
   });
 
   return suite;

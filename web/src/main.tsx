@@ -10,13 +10,12 @@ import { SessionScreen } from "./screens/SessionScreen";
 import { t } from "./t";
 import "./styles.css";
 
-const others = () => import("./screens/others");
 const entry = () => import("./screens/entry");
-const ReviewScreen = lazy(() => others().then((all) => ({ default: all.ReviewScreen })));
-const WorkScreen = lazy(() => others().then((all) => ({ default: all.WorkScreen })));
-const MemoryScreen = lazy(() => others().then((all) => ({ default: all.MemoryScreen })));
-const SessionsScreen = lazy(() => others().then((all) => ({ default: all.SessionsScreen })));
-const SettingsScreen = lazy(() => others().then((all) => ({ default: all.SettingsScreen })));
+const ReviewScreen = lazy(() => import("./screens/ReviewScreen").then(({ ReviewScreen }) => ({ default: ReviewScreen })));
+const WorkScreen = lazy(() => import("./screens/WorkScreen").then(({ WorkScreen }) => ({ default: WorkScreen })));
+const MemoryScreen = lazy(() => import("./screens/MemoryScreen").then(({ MemoryScreen }) => ({ default: MemoryScreen })));
+const SessionsScreen = lazy(() => import("./screens/SessionsScreen").then(({ SessionsScreen }) => ({ default: SessionsScreen })));
+const SettingsScreen = lazy(() => import("./screens/SettingsScreen").then(({ SettingsScreen }) => ({ default: SettingsScreen })));
 const LoginScreen = lazy(() => entry().then((all) => ({ default: all.LoginScreen })));
 const WelcomeScreen = lazy(() => entry().then((all) => ({ default: all.WelcomeScreen })));
 

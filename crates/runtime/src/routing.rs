@@ -101,13 +101,22 @@ impl Runtime {
         self.ports.journal.sessions(Some(person), limit).await
     }
 
-    /// Whether this person may see this session.
+    /// Whether a session is there for this person.
+    pub async fn is_visible(
+        &self,
+        person: &Person,
+        identity: &SessionIdentity,
+    ) -> Result<bool, JournalError> {
+        Ok(may_see(&*self.session(identity).await?, person))
+    }
+
+    /// Whether this person, who asks for this session, may see it; a refusal is counted.
     pub async fn sees(
         &self,
         person: &Person,
         identity: &SessionIdentity,
     ) -> Result<bool, JournalError> {
-        let sees = may_see(&*self.session(identity).await?, person);
+        let sees = self.is_visible(person, identity).await?;
         if !sees {
             metrics::counter!("routing.session_mismatch.blocked.count").increment(1);
         }

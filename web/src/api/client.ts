@@ -1,10 +1,11 @@
 import createClient from "openapi-fetch";
+import { t } from "../t";
 import type { components, paths } from "./types";
 
 export type Schemas = components["schemas"];
 export type Session = Schemas["SessionDto"];
-export type SessionRow = Schemas["SessionRowDto"];
-export type Approval = Schemas["ApprovalDto"];
+export type SessionRow = Schemas["OwnSessionDto"];
+export type Waiting = Schemas["SessionRowDto"];
 export type Plan = Schemas["PlanDto"];
 export type Revision = Schemas["RevisionDto"];
 export type Diff = Schemas["DiffDto"];
@@ -42,7 +43,7 @@ export async function got<T>(asked: Promise<Answer<T>>): Promise<T> {
   try {
     answer = await asked;
   } catch {
-    throw new Problem(0, "offline", "The server cannot be reached. Nothing was sent twice; try again.");
+    throw new Problem(0, "offline", t("The server cannot be reached. Nothing was sent twice; try again."));
   }
   const { data, error, response } = answer;
   if (response.ok) return data as T;

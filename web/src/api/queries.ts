@@ -83,10 +83,16 @@ export const memoryQuery = (id: string, query: string) =>
 
 /** What a session's events may have changed is read again; nothing of any other session. */
 export function moved(id: string): void {
-  for (const kind of ["plan-control-state", "plan-comments", "plans", "work", "slots", "timeline", "memory"]) {
-    void queries.invalidateQueries({ queryKey: [kind, id] });
-  }
+  for (const kind of ["plan-control-state", "plan-comments"]) void queries.invalidateQueries({ queryKey: [kind, id] });
+  if (later.has(id)) return;
+  // What is long to read is read at most once a second.
+  later.add(id);
+  setTimeout(() => {
+    later.delete(id);
+    for (const kind of ["plans", "work", "slots", "timeline", "memory"]) void queries.invalidateQueries({ queryKey: [kind, id] });
+  }, 1_000);
 }
+const later = new Set<string>();
 
 /** Lists and badges are queries, read again on a hint. */
 export function listsMoved(): void {

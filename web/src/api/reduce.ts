@@ -1,3 +1,4 @@
+import { t } from "../t";
 import type { Envelope, Preview, Schemas } from "./client";
 
 type TurnEvent = Schemas["core.TurnEvent"];
@@ -62,12 +63,12 @@ export function take(log: Log, envelope: Envelope): Log {
     const { queued, why } = event.cause_withdrawn;
     change(next, `q${queued}`, "said", (item) => ({ ...item, waiting: false, withdrawn: why }));
   } else if ("view_reset" in event) {
-    mark(next, envelope, "plain", "A new view begins: the model is given nothing older", event.view_reset.by.id);
+    mark(next, envelope, "plain", t("A new view begins: the model is given nothing older"), event.view_reset.by.id);
   } else if ("turn" in event) turn(next, envelope, at, event.turn);
   else if ("plan" in event) plan(next, envelope, at, event.plan);
   else if ("auto" in event) auto(next, envelope, event.auto);
   else if ("life" in event && "renamed" in event.life) {
-    mark(next, envelope, "plain", `Renamed: ${event.life.renamed.title}`, event.life.renamed.by.id);
+    mark(next, envelope, "plain", t("Renamed: {title}", { title: event.life.renamed.title }), event.life.renamed.by.id);
   }
   return next;
 }
@@ -134,12 +135,13 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
       return;
     }
     case "model_call_failed": {
-      const again = body.retry_at == null ? "" : " It is tried again.";
-      mark(log, envelope, body.retry_at == null ? "bad" : "wait", `The model did not answer: ${body.failure.message}${again}`);
+      const { message } = body.failure;
+      if (body.retry_at == null) mark(log, envelope, "bad", t("The model did not answer: {message}", { message }));
+      else mark(log, envelope, "wait", t("The model did not answer: {message}. It is tried again.", { message }));
       return;
     }
     case "model_call_orphaned":
-      mark(log, envelope, "wait", "The process that asked the model is gone; it is asked again");
+      mark(log, envelope, "wait", t("The process that asked the model is gone; it is asked again"));
       return;
     case "call_started":
       change(log, body.call, "tool", (item) => ({ ...item, state: "running", begun: at, step: body.step ?? undefined }));
@@ -149,8 +151,8 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
       return;
     case "permission_decided": {
       const permit = typeof body.permit === "string" ? body.permit : "replan";
-      const words = { once: "allowed, once", until_plan_ends: "allowed, until the plan ends", deny: "denied", replan: "denied; the plan is to be revised" }[permit] ?? permit;
-      mark(log, envelope, permit === "deny" || permit === "replan" ? "bad" : "good", body.by ? words : "denied: nobody decided in time", body.by?.id);
+      const words = { once: t("allowed, once"), until_plan_ends: t("allowed, until the plan ends"), deny: t("denied"), replan: t("denied; the plan is to be revised") }[permit] ?? permit;
+      mark(log, envelope, permit === "deny" || permit === "replan" ? "bad" : "good", body.by ? words : t("denied: nobody decided in time"), body.by?.id);
       change(log, body.call, "tool", (item) => ({ ...item, state: permit === "once" || permit === "until_plan_ends" ? "asked" : "refused" }));
       return;
     }
@@ -160,9 +162,9 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
     case "call_answered": {
       const told = body.told;
       const [state, output]: [ToolState, string] =
-        told === "planned" ? ["done", "recorded as a step of the plan; not made"]
-        : told === "plans" ? ["done", "the plans of this view"]
-        : told === "left_running" ? ["failed", "the turn ended while it was under way"]
+        told === "planned" ? ["done", t("recorded as a step of the plan; not made")]
+        : told === "plans" ? ["done", t("the plans of this view")]
+        : told === "left_running" ? ["failed", t("the turn ended while it was under way")]
         : "text" in told ? ["done", told.text.text]
         : "revision" in told ? ["done", told.revision.heading]
         : ["refused", told.refused.words];
@@ -177,15 +179,15 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
       return;
     case "doubt_settled": {
       const happened = body.verdict === "happened";
-      change(log, body.call, "tool", (item) => ({ ...item, state: happened ? "done" : "failed", output: happened ? "it happened, says a person" : "it did not happen, says a person" }));
+      change(log, body.call, "tool", (item) => ({ ...item, state: happened ? "done" : "failed", output: happened ? t("it happened, says a person") : t("it did not happen, says a person") }));
       return;
     }
     case "turn_finished": {
       log.turn = { ...log.turn, open: false };
       const end = body.end;
       if (typeof end === "object" && "failed" in end) mark(log, envelope, "bad", end.failed.failure.message);
-      else if (typeof end === "object" && "stopped" in end) mark(log, envelope, "plain", "Stopped", end.stopped.by.id);
-      else if (typeof end === "object" && "in_doubt" in end) mark(log, envelope, "bad", "The outcome of a call is unknown; say below what you find");
+      else if (typeof end === "object" && "stopped" in end) mark(log, envelope, "plain", t("Stopped"), end.stopped.by.id);
+      else if (typeof end === "object" && "in_doubt" in end) mark(log, envelope, "bad", t("The outcome of a call is unknown; look, and say what you find"));
       log.items = log.items.filter((item) => !(item.kind === "answer" && item.live));
       log.places = new Map(log.items.map((item, place) => [item.key, place]));
       return;
@@ -197,7 +199,7 @@ function plan(log: Log, envelope: Envelope, at: string, event: PlanEvent): void 
   const { kind, body } = only(event);
   switch (kind) {
     case "plan_started":
-      mark(log, envelope, "plain", body.by ? "Plan work is on: nothing is changed before you approve" : "A new plan begins", body.by?.id);
+      mark(log, envelope, "plain", body.by ? t("Plan work is on: nothing is changed before you approve") : t("A new plan begins"), body.by?.id);
       return;
     case "revision_added": {
       const author = typeof body.author === "object" ? "you" : "model";
@@ -206,34 +208,34 @@ function plan(log: Log, envelope: Envelope, at: string, event: PlanEvent): void 
       return;
     }
     case "changes_requested":
-      mark(log, envelope, "wait", `Changes requested (${body.comments.length}): ${body.comments.map((comment) => comment.text).join(" · ")}`, body.by.id);
+      mark(log, envelope, "wait", t("Changes requested ({n}): {notes}", { n: body.comments.length, notes: body.comments.map((comment) => comment.text).join(" · ") }), body.by.id);
       return;
     case "plan_approved":
-      mark(log, envelope, "good", body.start === "hold" ? "Approved and held" : "Approved", body.approval.by.id);
+      mark(log, envelope, "good", body.start === "hold" ? t("Approved and held") : t("Approved"), body.approval.by.id);
       return;
     case "decision_expired":
-      mark(log, envelope, "bad", "Nobody decided in time; a newer revision is needed");
+      mark(log, envelope, "bad", t("Nobody decided in time; a newer revision is needed"));
       return;
     case "decision_reminded":
-      mark(log, envelope, "wait", "This plan still waits for you");
+      mark(log, envelope, "wait", t("This plan still waits for you"));
       return;
     case "execution_started":
-      mark(log, envelope, "plain", body.number > 1 ? `The execution goes on (${body.number})` : "The execution starts");
+      mark(log, envelope, "plain", body.number > 1 ? t("The execution goes on ({n})", { n: body.number }) : t("The execution starts"));
       return;
     case "step_ended": {
       const end = typeof body.end === "string" ? body.end : (Object.keys(body.end)[0] ?? "ended");
-      mark(log, envelope, end === "failed" ? "bad" : "plain", `Step ${body.step} ${end}${body.summary ? `: ${body.summary}` : ""}`);
+      mark(log, envelope, end === "failed" ? "bad" : "plain", `${t("Step {n}: {end}", { n: body.step, end: t(end) })}${body.summary ? ` · ${body.summary}` : ""}`);
       return;
     }
     case "execution_paused":
-      mark(log, envelope, "wait", "The execution is paused");
+      mark(log, envelope, "wait", t("The execution is paused"));
       return;
     case "plan_failed":
-      mark(log, envelope, "bad", `The model reports failure: ${body.summary}`);
+      mark(log, envelope, "bad", t("The model reports failure: {summary}", { summary: body.summary }));
       return;
     case "plan_ended": {
       const said = "model" in body.word ? body.word.model.summary : "person" in body.word ? (body.word.person.said ?? "") : "";
-      mark(log, envelope, body.ended === "completed" ? "good" : "plain", `Plan ${body.ended}${said ? `: ${said}` : ""}`, "person" in body.word ? body.word.person.by.id : undefined);
+      mark(log, envelope, body.ended === "completed" ? "good" : "plain", `${t("Plan {ended}", { ended: t(body.ended) })}${said ? `: ${said}` : ""}`, "person" in body.word ? body.word.person.by.id : undefined);
       return;
     }
     case "draft_changed":
@@ -247,31 +249,31 @@ function auto(log: Log, envelope: Envelope, event: AutoEvent): void {
   const { kind, body } = only(event);
   switch (kind) {
     case "goal_added":
-      return mark(log, envelope, "plain", `Goal: ${body.title}`, body.by.id);
+      return mark(log, envelope, "plain", t("Goal: {title}", { title: body.title }), body.by.id);
     case "task_added":
-      return mark(log, envelope, "plain", `Task: ${body.title}`, body.by?.id);
+      return mark(log, envelope, "plain", t("Task: {title}", { title: body.title }), body.by?.id);
     case "task_ended": {
       const end = typeof body.end === "string" ? body.end : (Object.keys(body.end)[0] ?? "");
-      return mark(log, envelope, end === "done" ? "good" : "plain", `Task ${end}`);
+      return mark(log, envelope, end === "done" ? "good" : "plain", t("Task {end}", { end: t(end) }));
     }
     case "goal_ended":
-      return mark(log, envelope, body.reached ? "good" : "plain", body.reached ? "The goal is reached" : "The goal is dropped");
+      return mark(log, envelope, body.reached ? "good" : "plain", body.reached ? t("The goal is reached") : t("The goal is dropped"));
     case "run_started":
-      return mark(log, envelope, "plain", "A run begins", body.by.id);
+      return mark(log, envelope, "plain", t("A run begins"), body.by.id);
     case "run_warned":
-      return mark(log, envelope, "wait", `80 % of the run's ${String(body.meter).replaceAll("_", " ")} is used`);
+      return mark(log, envelope, "wait", t("80 % of the run's {meter} is used", { meter: String(body.meter).replaceAll("_", " ") }));
     case "run_paused":
-      return mark(log, envelope, "wait", "The run is paused and asks");
+      return mark(log, envelope, "wait", t("The run is paused and asks"));
     case "run_resumed":
-      return mark(log, envelope, "plain", "The run goes on", body.by?.id);
+      return mark(log, envelope, "plain", t("The run goes on"), body.by?.id);
     case "run_ended":
-      return mark(log, envelope, "plain", "The run ended");
+      return mark(log, envelope, "plain", t("The run ended"));
     case "schedule_added":
-      return mark(log, envelope, "plain", `Schedule: ${body.title}`, body.by.id);
+      return mark(log, envelope, "plain", t("Schedule: {title}", { title: body.title }), body.by.id);
     case "slots_missed":
-      return mark(log, envelope, "wait", `${body.count} slots of a schedule were missed`);
+      return mark(log, envelope, "wait", t("{n} slots of a schedule were missed", { n: body.count }));
     case "schedule_ended":
-      return mark(log, envelope, "plain", `The schedule is off: ${body.why}`);
+      return mark(log, envelope, "plain", t("The schedule is off: {why}", { why: body.why }));
     case "ticked":
     case "run_moved":
     case "run_pinned":

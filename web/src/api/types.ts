@@ -948,11 +948,6 @@ export interface components {
              */
             version: number;
         };
-        /** @description A session that waits for a person, with what it waits for. */
-        ApprovalDto: components["schemas"]["SessionRowDto"] & {
-            /** @description Where it stands. */
-            session: components["schemas"]["SessionDto"];
-        };
         /** @description A call that waits for permission, in full. */
         AskDto: {
             /** @description The arguments, byte for byte. */
@@ -1328,6 +1323,18 @@ export interface components {
          * @enum {string}
          */
         OnFailureName: "stop" | "continue";
+        /** @description A session in the list of its owner, with what only the session itself tells. */
+        OwnSessionDto: components["schemas"]["SessionRowDto"] & {
+            /**
+             * Format: int64
+             * @description What the model has cost in it, in millionths of a dollar.
+             */
+            costMicros: number;
+            /** @description Where its plan stands, as people read it; none without one. */
+            plan?: string | null;
+            /** @description Whether something is under way in it. */
+            running: boolean;
+        };
         /** @description What became of one step or section. */
         PartDto: {
             /** @description `same`, `added`, `removed` or `changed`. */
@@ -1520,17 +1527,8 @@ export interface components {
         SessionRowDto: {
             /** @description Whether it was put away. */
             archived?: boolean;
-            /**
-             * Format: int64
-             * @description What the model has cost in it, in millionths of a dollar.
-             */
-            costMicros?: number;
             /** @description Why nobody acts on it any more, if it was parked. */
             parked?: string | null;
-            /** @description Where its plan stands, as people read it; none without one. */
-            plan?: string | null;
-            /** @description Whether something is under way in it. */
-            running?: boolean;
             /** @description The session, as `channel:key`. */
             sessionId: string;
             /** @description What people call it. */
@@ -3165,7 +3163,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApprovalDto"][];
+                    "application/json": components["schemas"]["SessionRowDto"][];
                 };
             };
             /** @description It cannot be answered now. */
@@ -4370,7 +4368,7 @@ export interface operations {
     list_sessions: {
         parameters: {
             query?: {
-                /** @description At most so many. */
+                /** @description At most so many; 100, if it is not said. */
                 limit?: number;
                 /** @description Without so many of the newest. */
                 offset?: number;
@@ -4386,7 +4384,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SessionRowDto"][];
+                    "application/json": components["schemas"]["OwnSessionDto"][];
                 };
             };
             /** @description It cannot be answered now. */

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { api, got, once, Problem, type SessionRow } from "../api/client";
+import { api, got, Problem, type SessionRow } from "../api/client";
 import { meQuery, modelQuery, sessionsQuery } from "../api/queries";
 import { hearHints } from "../api/streams";
 import { Approvals, useWaiting } from "../screens/Approvals";
@@ -20,7 +20,7 @@ export function useNewSession(): () => Promise<void> {
   const navigate = useNavigate();
   return async () => {
     try {
-      const made = await got(api.POST("/api/sessions", { body: {}, params: { header: once() } as never }));
+      const made = await got(api.POST("/api/sessions", { body: {} }));
       await navigate({ to: "/s/$id", params: { id: made.sessionId } });
     } catch (problem) {
       say(problem instanceof Error ? problem.message : String(problem), "bad");
@@ -33,7 +33,7 @@ export function Shell() {
   const me = useQuery(meQuery);
   const rows = useQuery(sessionsQuery);
   const model = useQuery(modelQuery);
-  const waiting = useWaiting();
+  const { shown: waiting } = useWaiting();
   const navigate = useNavigate();
   const path = useRouterState({ select: (state) => state.location.pathname });
   const [palette, setPalette] = useState(false);

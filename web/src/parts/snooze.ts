@@ -29,8 +29,12 @@ const listen = (ear: () => void) => {
   return () => ears.delete(ear);
 };
 
-/** Whether something is hidden now. */
-export function useSnoozed(): (what: string) => boolean {
+/** What is hidden now: exactly this, or anything whose name begins so. */
+export function useSnoozed(): { exactly: (what: string) => boolean; some: (prefix: string) => boolean } {
   const all = useSyncExternalStore(listen, () => kept);
-  return (what) => (all[what] ?? 0) > Date.now();
+  const lasts = (end: number) => end > Date.now();
+  return {
+    exactly: (what) => lasts(all[what] ?? 0),
+    some: (prefix) => Object.entries(all).some(([what, end]) => what.startsWith(prefix) && lasts(end)),
+  };
 }

@@ -20,6 +20,7 @@ async function act(id: string, asked: Promise<unknown>, done: string): Promise<C
   } finally {
     moved(id);
     listsMoved();
+    void queries.invalidateQueries({ queryKey: ["memory", id] });
     await queries.refetchQueries({ queryKey: ["plan-control-state", id] });
   }
 }
@@ -55,25 +56,22 @@ export const verdicts = {
   forget: (id: string, item: string) => act(id, got(api.DELETE("/api/sessions/{id}/memory/{item}", { params: { path: { id, item }, header: once() } })), t("Forgotten")),
 };
 
-/** What a line came to, in words. */
-type Reply = { accepted?: { words: string }; refused?: unknown; unreadable?: string; nothing?: string; moved?: { session: string; words: string } } | "help";
+/** What a line came to. What was refused came as a problem. */
+type Reply = { accepted?: { words: string }; unreadable?: string; nothing?: string; moved?: { session: string; words: string } } | "help";
 
-/** Says a line in a session, as a terminal would. The words of the answer, where it is not a message. */
+/** Says a line in a session, as a terminal would; throws what was refused. */
 export async function line(id: string, text: string): Promise<void> {
-  const reply = (await got(
-    api.POST("/api/sessions/{id}/lines", { params: { ...inSession(id), header: once() }, body: { line: text } }),
-  )) as Reply;
+  const asked = api.POST("/api/sessions/{id}/lines", { params: { ...inSession(id), header: once() }, body: { line: text } });
+  const reply = (await got(asked)) as Reply;
   moved(id);
   listsMoved();
   if (reply === "help") return say(t("/plan on · /plan off · /goal add … · /task add … · /auto on · /memory save … · /reset"));
-  if (reply.accepted) {
-    if (text.startsWith("/")) say(reply.accepted.words, "good");
-  } else if (reply.unreadable) throw new Problem(422, "unreadable", reply.unreadable);
-  else if (reply.refused) throw new Problem(409, "refused", refusedWords(reply.refused));
-  else if (reply.nothing) say(reply.nothing);
-  else if (reply.moved) say(reply.moved.words);
+  if (reply.unreadable) throw new Problem(422, "unreadable", reply.unreadable);
+  const words = reply.accepted?.words ?? reply.nothing ?? reply.moved?.words;
+  if (words && text.startsWith("/")) say(words, reply.accepted ? "good" : "plain");
 }
 
-function refusedWords(refused: unknown): string {
-  return typeof refused === "string" ? refused.replaceAll("_", " ") : (Object.keys(refused as object)[0] ?? "refused").replaceAll("_", " ");
+/** Says a line from a button; what is refused is said in passing. */
+export function tell(id: string, text: string): Promise<void> {
+  return line(id, text).catch((problem: Error) => say(problem.message, "bad"));
 }

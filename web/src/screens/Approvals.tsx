@@ -1,21 +1,24 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { Approval } from "../api/client";
-import { approvalsQuery, decisionsQuery, meQuery } from "../api/queries";
+import type { Session, Waiting } from "../api/client";
+import { approvalsQuery, controlQuery, decisionsQuery, meQuery } from "../api/queries";
 import { AskCard, Doubts } from "../parts/Asks";
 import { Chip, Empty, Failed, Skeleton, toneOf } from "../parts/basics";
 import { snooze, useSnoozed } from "../parts/snooze";
-import { line } from "../parts/verdicts";
+import { tell } from "../parts/verdicts";
 import { ago, clock, t, visible } from "../t";
 
-/** What a thing that waits is called while it is hidden: another revision is another thing. */
-export const waitKey = (row: Approval) => `${row.sessionId}/${row.waiting}/${row.session.ask?.digest ?? row.session.plan?.digest ?? ""}`;
+/** What a thing that waits is called while it is hidden: another revision, or another call, is another thing. */
+const waitKey = (row: Waiting, session: Session | undefined) => `${row.sessionId}/${row.waiting}/${session?.ask?.digest ?? session?.plan?.digest ?? ""}`;
 
-/** The ones that ask to be seen now. */
-export function useWaiting(): Approval[] {
+/** The ones that ask to be seen now, and how many are hidden. What they wait for is only looked at where one was hidden. */
+export function useWaiting(): { shown: Waiting[]; hidden: number } {
   const { data = [] } = useQuery(approvalsQuery);
   const isSnoozed = useSnoozed();
-  return data.filter((row) => !isSnoozed(waitKey(row)));
+  const perhaps = data.filter((row) => isSnoozed.some(`${row.sessionId}/${row.waiting}/`));
+  const sessions = useQueries({ queries: perhaps.map((row) => controlQuery(row.sessionId)) });
+  const hidden = new Set(perhaps.filter((row, at) => isSnoozed.exactly(waitKey(row, sessions[at]?.data))).map((row) => row.sessionId));
+  return { shown: data.filter((row) => !hidden.has(row.sessionId)), hidden: hidden.size };
 }
 
 /** Everything that waits for a person, in every session. */
@@ -23,48 +26,14 @@ export function Approvals({ onPick }: { onPick?: () => void }) {
   const approvals = useQuery(approvalsQuery);
   const decided = useQuery(decisionsQuery);
   const { data: me } = useQuery(meQuery);
-  const isSnoozed = useSnoozed();
+  const { shown, hidden } = useWaiting();
   if (approvals.isPending) return <Skeleton lines={4} />;
   if (approvals.error) return <Failed problem={approvals.error} retry={() => void approvals.refetch()} />;
-  const shown = approvals.data.filter((row) => !isSnoozed(waitKey(row)));
-  const hidden = approvals.data.length - shown.length;
   return (
     <div className="mx-auto w-full max-w-3xl space-y-3 p-4" data-testid="approvals">
       <h1 className="text-lg font-semibold">{t("Waiting for you")}</h1>
       {shown.length === 0 && <Empty title={t("Nothing waits for you.")} />}
-      {shown.map((row) => (
-        <article key={row.sessionId} className="card p-4" data-testid="approval" data-session={row.sessionId}>
-          <div className="flex flex-wrap items-baseline gap-2">
-            <h2 className="min-w-0 flex-1 truncate font-semibold">{visible(row.title || row.sessionId)}</h2>
-            {row.session.plan && row.waiting !== "run" && <Chip tone={toneOf(row.session.plan.status)}>{t(row.session.plan.status)}{row.session.plan.revision ? ` · ${t("rev {n}", { n: row.session.plan.revision })}` : ""}</Chip>}
-            <span className="text-xs text-soft">{ago(row.updated)}</span>
-          </div>
-          <div className="mt-2 space-y-2">
-            {row.session.ask ? (
-              <AskCard id={row.sessionId} ask={row.session.ask} decides={me?.decides ?? false} />
-            ) : row.session.doubts.length ? (
-              <Doubts id={row.sessionId} session={row.session} decides={me?.decides ?? false} />
-            ) : row.waiting === "run" ? (
-              <div className="flex flex-wrap gap-2">
-                <p className="w-full text-sm text-soft">{t("A run is paused and asks.")}</p>
-                <button type="button" className="button small" onClick={() => void line(row.sessionId, "/auto resume")}>{t("Resume the run")}</button>
-                <button type="button" className="button small danger" onClick={() => void line(row.sessionId, "/auto off")}>{t("Turn it off")}</button>
-              </div>
-            ) : (
-              <div>
-                <p className="font-medium">{visible(row.session.plan?.title ?? "")}</p>
-                <ul className="text-sm text-soft">{row.session.plan?.allows.map((words) => <li key={words}>⚠ {visible(words)}</li>)}</ul>
-              </div>
-            )}
-            <div className="flex flex-wrap gap-2">
-              <Link to="/s/$id/plan" params={{ id: row.sessionId }} className="button small primary" onClick={onPick}>
-                {row.waiting === "decision" ? t("Review rev {n}", { n: row.session.plan?.revision ?? "" }) : t("Open")}
-              </Link>
-              <button type="button" className="button small quiet" onClick={() => snooze(waitKey(row), 60)} title={t("Hides it on this device for an hour. It is not denied.")}>{t("Not now")}</button>
-            </div>
-          </div>
-        </article>
-      ))}
+      {shown.map((row) => <Card key={row.sessionId} row={row} decides={me?.decides ?? false} onPick={onPick} />)}
       {hidden > 0 && <p className="text-sm text-soft">{t("{n} hidden on this device for a while; still waiting.", { n: hidden })}</p>}
       <details className="card p-4" open={(decided.data?.length ?? 0) > 0 && shown.length === 0}>
         <summary className="cursor-pointer font-medium">{t("Decided today: {n}", { n: decided.data?.length ?? 0 })}</summary>
@@ -79,5 +48,43 @@ export function Approvals({ onPick }: { onPick?: () => void }) {
         </ul>
       </details>
     </div>
+  );
+}
+
+/** One thing that waits. */
+function Card({ row, decides, onPick }: { row: Waiting; decides: boolean; onPick?: () => void }) {
+  const { data: session } = useQuery(controlQuery(row.sessionId));
+  return (
+    <article className="card p-4" data-testid="approval" data-session={row.sessionId}>
+      <div className="flex flex-wrap items-baseline gap-2">
+        <h2 className="min-w-0 flex-1 truncate font-semibold">{visible(row.title || row.sessionId)}</h2>
+        {session?.plan && row.waiting !== "run" && <Chip tone={toneOf(session.plan.status)}>{t(session.plan.status)}{session.plan.revision ? ` · ${t("rev {n}", { n: session.plan.revision })}` : ""}</Chip>}
+        <span className="text-xs text-soft">{ago(row.updated)}</span>
+      </div>
+      <div className="mt-2 space-y-2">
+        {session?.ask ? (
+          <AskCard id={row.sessionId} ask={session.ask} decides={decides} />
+        ) : session?.doubts.length ? (
+          <Doubts id={row.sessionId} session={session} decides={decides} />
+        ) : row.waiting === "run" ? (
+          <div className="flex flex-wrap gap-2">
+            <p className="w-full text-sm text-soft">{t("A run is paused and asks.")}</p>
+            <button type="button" className="button small" onClick={() => void tell(row.sessionId, "/auto resume")}>{t("Resume the run")}</button>
+            <button type="button" className="button small danger" onClick={() => void tell(row.sessionId, "/auto off")}>{t("Turn it off")}</button>
+          </div>
+        ) : (
+          <div>
+            <p className="font-medium">{visible(session?.plan?.title ?? "")}</p>
+            <ul className="text-sm text-soft">{session?.plan?.allows.map((words) => <li key={words}>⚠ {visible(words)}</li>)}</ul>
+          </div>
+        )}
+        <div className="flex flex-wrap gap-2">
+          <Link to="/s/$id/plan" params={{ id: row.sessionId }} className="button small primary" onClick={onPick}>
+            {row.waiting === "decision" ? t("Review rev {n}", { n: session?.plan?.revision ?? "" }) : t("Open")}
+          </Link>
+          <button type="button" className="button small quiet" disabled={!session} onClick={() => snooze(waitKey(row, session), 60)} title={t("Hides it on this device for an hour. It is not denied.")}>{t("Not now")}</button>
+        </div>
+      </div>
+    </article>
   );
 }

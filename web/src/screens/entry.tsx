@@ -45,7 +45,6 @@ export function LoginScreen() {
     if (!carried) return;
     history.replaceState(null, "", "/login");
     void enter({ token: carried });
-    // eslint-disable-next-line
   }, []);
   const submit = async () => {
     if (way === "token") return enter({ token });

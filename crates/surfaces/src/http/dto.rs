@@ -179,26 +179,21 @@ pub struct SessionRowDto {
     /// Whether it was put away.
     #[serde(default)]
     pub archived: bool,
-    /// Whether something is under way in it.
-    #[serde(default)]
-    pub running: bool,
-    /// Where its plan stands, as people read it; none without one.
-    #[serde(default)]
-    pub plan: Option<String>,
-    /// What the model has cost in it, in millionths of a dollar.
-    #[serde(default)]
-    pub cost_micros: u64,
 }
 
-/// A session that waits for a person, with what it waits for.
+/// A session in the list of its owner, with what only the session itself tells.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ApprovalDto {
+pub struct OwnSessionDto {
     /// The session in a list.
     #[serde(flatten)]
     pub row: SessionRowDto,
-    /// Where it stands.
-    pub session: SessionDto,
+    /// Whether something is under way in it.
+    pub running: bool,
+    /// Where its plan stands, as people read it; none without one.
+    pub plan: Option<String>,
+    /// What the model has cost in it, in millionths of a dollar.
+    pub cost_micros: u64,
 }
 
 /// A revision, in full.
@@ -388,13 +383,20 @@ impl From<StepRow> for StepDto {
     }
 }
 
-impl SessionRowDto {
-    /// A row of a list, with what only the session itself tells.
+impl OwnSessionDto {
     pub(crate) fn of(row: SessionRow, session: &Session) -> Self {
         Self {
+            row: row.into(),
             running: session.turn.is_some() || !next(session).is_rest(),
             plan: session.plan().map(|plan| plan.status.word().to_owned()),
             cost_micros: session.usage.cost_micros,
+        }
+    }
+}
+
+impl From<SessionRow> for SessionRowDto {
+    fn from(row: SessionRow) -> Self {
+        Self {
             session_id: row.identity.to_string(),
             version: row.version.0,
             updated: time(row.updated),

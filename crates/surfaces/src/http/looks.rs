@@ -270,7 +270,7 @@ async fn gathered(app: &App, caller: &Caller, ear: &mut dyn Hints) -> Option<Vec
     }
     let mut events = Vec::new();
     for identity in moved {
-        if app.runtime.sees(&caller.person, &identity).await.unwrap_or(false) {
+        if app.runtime.is_visible(&caller.person, &identity).await.unwrap_or(false) {
             let data = json!({"sessionId": identity.to_string()}).to_string();
             events.push(Event::default().event("moved").data(data));
         }

@@ -14,7 +14,10 @@ use planwright_domain::{
     identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
     refusal::Refusal,
 };
-use planwright_runtime::{inbound::Spoken, ports::journal::Answer};
+use planwright_runtime::{
+    inbound::{Reply, Spoken},
+    ports::journal::Answer,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -23,7 +26,7 @@ use uuid::Uuid;
 use super::{
     App,
     body::Body,
-    dto::{Accepted, ApprovalDto, SessionDto, SessionRowDto},
+    dto::{Accepted, OwnSessionDto, SessionDto, SessionRowDto},
     envelope::Envelope,
     params::{InPath, Once},
     problem::{Problem, Problems},
@@ -33,6 +36,8 @@ use super::{
 
 /// How many rows one answer lists.
 const ROWS_MAX: usize = 500;
+/// How many rows one answer lists where nothing is said, and each is looked at.
+const ROWS: usize = 100;
 /// How far a list can be paged.
 const OFFSET_MAX: usize = 100_000;
 
@@ -80,7 +85,7 @@ pub struct Page {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Rows {
-    /// At most so many.
+    /// At most so many; 100, if it is not said.
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<usize>,
     /// Without so many of the newest.
@@ -89,14 +94,14 @@ pub struct Rows {
 }
 
 /// The caller's sessions, newest first.
-#[utoipa::path(get, path = "/api/sessions", params(Rows), responses((status = 200, body = [SessionRowDto]), Problems))]
+#[utoipa::path(get, path = "/api/sessions", params(Rows), responses((status = 200, body = [OwnSessionDto]), Problems))]
 pub(crate) async fn list_sessions(
     State(app): State<Arc<App>>,
     caller: Caller,
     query: Result<Query<Rows>, axum::extract::rejection::QueryRejection>,
-) -> Result<Json<Vec<SessionRowDto>>, Problem> {
+) -> Result<Json<Vec<OwnSessionDto>>, Problem> {
     let Query(wanted) = query.map_err(bad_query)?;
-    let (limit, offset) = (wanted.limit.unwrap_or(ROWS_MAX), wanted.offset.unwrap_or(0));
+    let (limit, offset) = (wanted.limit.unwrap_or(ROWS), wanted.offset.unwrap_or(0));
     if !(1..=ROWS_MAX).contains(&limit) || offset > OFFSET_MAX {
         let words = format!("limit is 1 to {ROWS_MAX}, offset at most {OFFSET_MAX}");
         return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
@@ -105,27 +110,21 @@ pub(crate) async fn list_sessions(
     let mut listed = Vec::new();
     for row in rows.into_iter().skip(offset) {
         let session = app.runtime.session(&row.identity).await?;
-        listed.push(SessionRowDto::of(row, &session));
+        listed.push(OwnSessionDto::of(row, &session));
     }
     Ok(Json(listed))
 }
 
 /// The sessions that wait for a person, newest first: the caller's own, and everyone's if the caller may decide.
-#[utoipa::path(get, path = "/api/approvals", responses((status = 200, body = [ApprovalDto]), Problems))]
+#[utoipa::path(get, path = "/api/approvals", responses((status = 200, body = [SessionRowDto]), Problems))]
 pub(crate) async fn list_approvals(
     State(app): State<Arc<App>>,
     caller: Caller,
-) -> Result<Json<Vec<ApprovalDto>>, Problem> {
+) -> Result<Json<Vec<SessionRowDto>>, Problem> {
     let mut rows = app.runtime.ports.journal.waiting(ROWS_MAX).await?;
     let all = decides(caller.person.standing);
     rows.retain(|row| all || row.owner.as_ref() == Some(&caller.person.id));
-    let mut listed = Vec::new();
-    for row in rows {
-        let session = app.runtime.session(&row.identity).await?;
-        let status = app.runtime.status(&row.identity).await?.into();
-        listed.push(ApprovalDto { row: SessionRowDto::of(row, &session), session: status });
-    }
-    Ok(Json(listed))
+    Ok(Json(rows.into_iter().map(SessionRowDto::from).collect()))
 }
 
 /// Names a new session of the caller's channel. It exists once something is said in it.
@@ -195,6 +194,10 @@ pub(crate) async fn hear(
     let (id, person) = (caller.command_id(headers)?, caller.person.clone());
     let spoken = Spoken { identity, transport: Some(transport), person, id, line };
     let reply = app.runtime.hear(spoken).await?;
+    // A terminal says a refusal in its own way; a page shows it like every other.
+    if let (Reply::Refused(refusal), ChannelType::Web) = (&reply, caller.channel) {
+        return Err(refusal.clone().into());
+    }
     Ok(serde_json::to_value(reply).unwrap_or_default())
 }
 
