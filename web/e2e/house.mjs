@@ -46,7 +46,7 @@ export async function startModel(scripts) {
 
 /** One installation. */
 export class House {
-  static async open({ model, config = "", passphrase = PASSPHRASE } = {}) {
+  static async open({ model, config = "", passphrase = PASSPHRASE, env = {} } = {}) {
     const house = new House();
     house.home = mkdtempSync(join(tmpdir(), "planwright-e2e-"));
     house.data = join(house.home, "data");
@@ -57,6 +57,7 @@ export class House {
     const asks = model ? `[model]\nurl = "${model.url}"\nname = "scripted"\n${price}` : "";
     writeFileSync(join(house.data, "config.toml"), `[server]\nbind = "127.0.0.1:0"\nlogins_per_minute = 1000\n${config}\n${asks}`, { mode: 0o600 });
     house.chosen = passphrase;
+    house.env = env;
     house.port = 0;
     await house.up();
     return house;
@@ -68,7 +69,7 @@ export class House {
       writeFileSync(path, readFileSync(path, "utf8").replace(/127\.0\.0\.1:\d+"/, `127.0.0.1:${this.port}"`), { mode: 0o600 });
     }
     const args = ["up", "--data", this.data, "--workspace", this.workspace, "--json", ...(this.chosen ? ["--passphrase-stdin"] : [])];
-    const { child, found } = await start(program, args, /"url":"(http:\/\/127\.0\.0\.1:(\d+))"/, { input: this.chosen ? `${this.chosen}\n` : "", env: { ...process.env, PLANWRIGHT_LOG: "warn" } });
+    const { child, found } = await start(program, args, /"url":"(http:\/\/127\.0\.0\.1:(\d+))"/, { input: this.chosen ? `${this.chosen}\n` : "", env: { ...process.env, PLANWRIGHT_LOG: "warn", OPENAI_API_KEY: "", OPENROUTER_API_KEY: "", OLLAMA_HOST: "127.0.0.1:9", ...this.env } });
     this.child = child;
     this.base = found[1];
     this.port = Number(found[2]);

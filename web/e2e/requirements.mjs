@@ -356,17 +356,24 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
 
   if (house.up) {
     test("15 after a restart pending approvals are there, and logins still work", async () => {
-      const id = fresh();
-      await house.ready(id, PLAN, { work: [] });
-      const page = await opened(id);
-      await approve(page).waitFor();
-      await house.down("SIGKILL");
-      await page.locator("[data-testid=reconnecting]").waitFor();
-      await house.up();
-      await page.locator("[data-testid=reconnecting]").waitFor({ state: "detached" });
-      await approve(page).click();
-      await house.rests(id, (session) => session.plan?.status === "Done");
-      await done(page);
+      const own = await House.open({ model });
+      try {
+        const id = fresh();
+        await own.ready(id, PLAN, { work: [] });
+        const page = await openPage(browser, own.base);
+        await logIn(page, own);
+        await page.goto(sessionUrl(own, id));
+        await approve(page).waitFor();
+        await own.down("SIGKILL");
+        await page.locator("[data-testid=reconnecting]").waitFor();
+        await own.up();
+        await page.locator("[data-testid=reconnecting]").waitFor({ state: "detached" });
+        await approve(page).click();
+        await own.rests(id, (session) => session.plan?.status === "Done");
+        await done(page);
+      } finally {
+        await own.close();
+      }
     });
   }
 
@@ -669,10 +676,13 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
         await page.getByLabel("Message", { exact: true }).press("Enter");
         await page.getByText("a model is there", { exact: true }).waitFor();
         await done(page);
-        const again = await House.open();
+        const again = await House.open({ env: { OPENROUTER_API_KEY: "a-key-that-is-never-told" } });
         try {
           const fresh = await openPage(browser, again.base);
           await logIn(fresh, again);
+          await fresh.getByRole("button", { name: /OpenRouter.*found/ }).waitFor();
+          await fresh.getByLabel("Key (empty: the one in OPENROUTER_API_KEY)").waitFor();
+          assert.ok(!(await fresh.evaluate(async () => (await fetch("/api/model/found")).text())).includes("never-told"));
           await fresh.getByRole("button", { name: "Play the demo instead" }).click();
           await until(() => fresh.locator("[data-testid=finish]").isEnabled(), Boolean);
           await done(fresh);

@@ -30,7 +30,10 @@ function seed(house, events) {
       await house.rests(wide);
     }
   };
-  return { events, long: talk(), wide: run() };
+  const seeds = { events, long: talk(), wide: run() };
+  // Who needs one is told what became of it.
+  for (const one of [seeds.long, seeds.wide]) one.catch(() => {});
+  return seeds;
 }
 
 const begun = Date.now();

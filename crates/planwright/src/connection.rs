@@ -15,11 +15,24 @@ use planwright_outbound::{
     model_switch::SwitchModel,
 };
 use planwright_runtime::ports::{
-    connection::{Connected, Connection, ModelWish, Tried},
+    connection::{Connected, Connection, Found, ModelWish, Tried},
     model::{Message, Model, ModelRequest, Price},
 };
 
 use crate::up::write_private;
+
+/// Where models are whose keys the environment may hold: the place, its address, a model there, the variable.
+const KEYED: [(&str, &str, &str, &str); 2] = [
+    ("OpenAI", "https://api.openai.com/v1", "gpt-5-mini", "OPENAI_API_KEY"),
+    (
+        "OpenRouter",
+        "https://openrouter.ai/api/v1",
+        "anthropic/claude-sonnet-4.5",
+        "OPENROUTER_API_KEY",
+    ),
+];
+/// How long a model on this machine may take to say that it is there.
+const LOCAL_WAIT: Duration = Duration::from_millis(400);
 
 /// How fast the demo speaks.
 const PACE: Duration = Duration::from_millis(25);
@@ -49,8 +62,7 @@ impl LiveConnection {
 
     fn model(&self, wish: &ModelWish) -> Result<OpenAiModel, String> {
         let price = wish.price_in.zip(wish.price_out).map(|(input, output)| price(input, output));
-        let (base_url, model, api_key) =
-            (wish.url.clone(), wish.name.clone(), wish.api_key.clone());
+        let (base_url, model, api_key) = (wish.url.clone(), wish.name.clone(), key_of(wish));
         let window_tokens = self.window_tokens;
         let settings = OpenAiSettings { base_url, model, api_key, window_tokens, price };
         OpenAiModel::new(settings).map_err(|failure| failure.message)
@@ -66,6 +78,17 @@ impl LiveConnection {
 impl Connection for LiveConnection {
     fn connected(&self) -> Connected {
         self.connected.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn found(&self) -> Vec<Found> {
+        let keyed = KEYED.iter().filter(|(.., variable)| is_set(variable));
+        let keyed = keyed.map(|(place, url, name, variable)| Found {
+            place: (*place).into(),
+            url: (*url).into(),
+            name: (*name).into(),
+            key_from: Some((*variable).into()),
+        });
+        keyed.chain(local().await).collect()
     }
 
     async fn try_out(&self, wish: &ModelWish) -> Result<Tried, String> {
@@ -90,6 +113,30 @@ impl Connection for LiveConnection {
         self.set(model, connected);
         Ok(())
     }
+}
+
+/// The key of a model that was chosen: as it was given, or as the environment holds it.
+#[must_use]
+pub fn key_of(wish: &ModelWish) -> Option<String> {
+    let named = wish.key_from.as_deref();
+    // No other variable than those that hold keys is ever read for somebody.
+    let known = named.filter(|named| KEYED.iter().any(|(.., variable)| variable == named));
+    wish.api_key.clone().or_else(|| std::env::var(known?).ok())
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|key| !key.trim().is_empty())
+}
+
+/// The first model of an Ollama on this machine, if one runs.
+async fn local() -> Option<Found> {
+    let host = std::env::var("OLLAMA_HOST").unwrap_or_else(|_| "127.0.0.1:11434".into());
+    let host = host.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let url = format!("http://{host}/v1");
+    let asked = reqwest::Client::new().get(format!("{url}/models")).timeout(LOCAL_WAIT).send();
+    let listed: serde_json::Value = asked.await.ok()?.json().await.ok()?;
+    let name = listed["data"][0]["id"].as_str()?.to_owned();
+    Some(Found { place: "Ollama, on this machine".into(), url, name, key_from: None })
 }
 
 /// The demo, as it is told of.

@@ -49,7 +49,7 @@ use crate::{
     args::Args,
     backend::{Backend, Reach},
     config::{Config, ModelConfig, ProfileConfig},
-    connection::{LiveConnection, chosen, price},
+    connection::{LiveConnection, chosen, key_of, price},
     tools::Tools,
 };
 
@@ -330,7 +330,7 @@ pub fn model_settings(
             .api_key
             .clone()
             .or_else(|| config.api_key.clone())
-            .or_else(|| chosen.and_then(|chosen| chosen.api_key.clone()))
+            .or_else(|| chosen.and_then(key_of))
             .filter(|key| !key.is_empty()),
         window_tokens: args.window.or(config.window_tokens).unwrap_or(128_000),
         price: config_price.or(chosen_price).map(|(input, output)| price(input, output)),

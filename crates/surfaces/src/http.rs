@@ -171,6 +171,7 @@ pub(crate) fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tokens::who_am_i))
         .routes(routes!(model::get_model, model::choose_model))
         .routes(routes!(model::try_model))
+        .routes(routes!(model::found_models))
         .routes(routes!(looks::stream_hints))
         .routes(routes!(looks::list_decisions))
         .routes(routes!(looks::get_spend))

@@ -15,6 +15,7 @@ export const queries = new QueryClient({
 /** Every key of something that belongs to a session names the session right behind its kind. */
 export const meQuery = queryOptions({ queryKey: ["me"], queryFn: () => got(api.GET("/api/me")), staleTime: 30_000 });
 export const modelQuery = queryOptions({ queryKey: ["model"], queryFn: () => got(api.GET("/api/model")), staleTime: 30_000 });
+export const foundQuery = queryOptions({ queryKey: ["model-found"], queryFn: () => got(api.GET("/api/model/found")), staleTime: 60_000 });
 export const sessionsQuery = queryOptions({
   queryKey: ["sessions"],
   queryFn: () => got(api.GET("/api/sessions", { params: { query: { limit: 100 } } })),

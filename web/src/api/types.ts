@@ -144,6 +144,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/model/found": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The models that are likely to be there: whose keys the server's environment holds, or that run beside it. */
+        get: operations["found_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/model/try": {
         parameters: {
             query?: never;
@@ -1134,6 +1151,17 @@ export interface components {
             /** @description What kind of event it is. */
             type: string;
         };
+        /** @description A model that is likely to be there. */
+        FoundDto: {
+            /** @description The environment variable of the server that holds its key; the key itself is never told. */
+            keyFrom?: string | null;
+            /** @description Its name there. */
+            name: string;
+            /** @description What people call where it is. */
+            place: string;
+            /** @description Its address. */
+            url: string;
+        };
         /** @description What an approval leases. */
         GrantDto: {
             /**
@@ -1256,6 +1284,8 @@ export interface components {
             apiKey?: string;
             /** @description Whether the demo is meant: a script, without a network. */
             demo?: boolean;
+            /** @description The environment variable of the server that holds the key, as `/api/model/found` names it. */
+            keyFrom?: string | null;
             /** @description The name of the model there. */
             name?: string;
             /**
@@ -3701,6 +3731,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TriedDto"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    found_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundDto"][];
                 };
             };
             /** @description It cannot be answered now. */

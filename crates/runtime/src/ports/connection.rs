@@ -12,6 +12,9 @@ pub struct ModelWish {
     pub name: String,
     /// The key; none for servers that want none.
     pub api_key: Option<String>,
+    /// The environment variable that holds the key, where it was found there: it is never copied.
+    #[serde(default)]
+    pub key_from: Option<String>,
     /// What a million tokens cost that the model reads, in dollars.
     pub price_in: Option<f64>,
     /// What a million tokens cost that the model writes, in dollars.
@@ -31,6 +34,19 @@ pub struct Connected {
     pub is_demo: bool,
 }
 
+/// A model that is likely to be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What people call where it is.
+    pub place: String,
+    /// Its address.
+    pub url: String,
+    /// Its name there.
+    pub name: String,
+    /// The environment variable that holds its key.
+    pub key_from: Option<String>,
+}
+
 /// How a model answered when it was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
@@ -47,6 +63,9 @@ pub struct Tried {
 pub trait Connection: Send + Sync {
     /// The model that is asked now.
     fn connected(&self) -> Connected;
+
+    /// The models that are likely to be there: whose keys the environment holds, or that run on this machine.
+    async fn found(&self) -> Vec<Found>;
 
     /// One real call to this model; why not, in words.
     async fn try_out(&self, wish: &ModelWish) -> Result<Tried, String>;

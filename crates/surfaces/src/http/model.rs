@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State, http::StatusCode};
-use planwright_runtime::ports::connection::{Connection, ModelWish, Tried};
+use planwright_runtime::ports::connection::{Connection, Found, ModelWish, Tried};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -46,10 +46,33 @@ pub struct NewModel {
     /// The key; empty for servers that want none.
     #[serde(default)]
     pub api_key: String,
+    /// The environment variable of the server that holds the key, as `/api/model/found` names it.
+    #[serde(default)]
+    pub key_from: Option<String>,
     /// What a million tokens cost that the model reads, in dollars.
     pub price_in: Option<f64>,
     /// What a million tokens cost that the model writes, in dollars.
     pub price_out: Option<f64>,
+}
+
+/// A model that is likely to be there.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundDto {
+    /// What people call where it is.
+    pub place: String,
+    /// Its address.
+    pub url: String,
+    /// Its name there.
+    pub name: String,
+    /// The environment variable of the server that holds its key; the key itself is never told.
+    pub key_from: Option<String>,
+}
+
+impl From<Found> for FoundDto {
+    fn from(found: Found) -> Self {
+        Self { place: found.place, url: found.url, name: found.name, key_from: found.key_from }
+    }
 }
 
 /// How a model answered.
@@ -73,8 +96,8 @@ impl From<Tried> for TriedDto {
 impl From<NewModel> for ModelWish {
     fn from(new: NewModel) -> Self {
         let api_key = Some(new.api_key).filter(|key| !key.trim().is_empty());
-        let (price_in, price_out) = (new.price_in, new.price_out);
-        Self { url: new.url, name: new.name, api_key, price_in, price_out }
+        let NewModel { url, name, key_from, price_in, price_out, .. } = new;
+        Self { url, name, api_key, key_from, price_in, price_out }
     }
 }
 
@@ -100,6 +123,16 @@ pub(crate) async fn get_model(State(app): State<Arc<App>>, _: Caller) -> Json<Mo
             is_changeable: false,
         },
     })
+}
+
+/// The models that are likely to be there: whose keys the server's environment holds, or that run beside it.
+#[utoipa::path(get, path = "/api/model/found", responses((status = 200, body = [FoundDto]), Problems))]
+pub(crate) async fn found_models(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+) -> Result<Json<Vec<FoundDto>>, Problem> {
+    let found = changeable(&app, &caller)?.found().await;
+    Ok(Json(found.into_iter().map(FoundDto::from).collect()))
 }
 
 /// Asks a model one thing, and says how it answered. Nothing is changed.
