@@ -32,7 +32,7 @@ try {
   await house.rests(lisbon);
   await house.ask("PATCH", `/api/sessions/${lisbon}`, { title: "Lisbon in May" });
   const taxes = "web:tax-papers";
-  for (const line of ["/goal add papers for the tax office", "/task add g1 list what is missing", "/task add g1 write the letter", "/schedule add every day at 07:00 Europe/Lisbon | look at the inbox", "/memory save Invoices are in the folder receipts/2026.", "/memory save The tax number ends in 417.", "/auto on g1 calls=5"]) {
+  for (const line of ["/goal add papers for the tax office", "/task add g1 list what is missing", "/task add g1 write the letter", "/schedule add 0 7 * * * Europe/Lisbon look at the inbox", "/memory save Invoices are in the folder receipts/2026.", "/memory save The tax number ends in 417.", "/auto on g1 calls=5"]) {
     await house.ask("POST", `/api/sessions/${taxes}/lines`, { line });
   }
   await house.ask("PATCH", `/api/sessions/${taxes}`, { title: "Tax papers" });

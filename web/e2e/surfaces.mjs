@@ -11,7 +11,7 @@ export function surfaces({ house, model, browser }) {
 
   suite.test("29 axe finds nothing on any route, light and dark, 390 and 1280 wide, and nothing overflows", async () => {
     await house.ready(id, "# Move the photos\n\n1. Read `compose.yml`.\n2. Stop the service.\n", { say: "I wrote **a plan**." });
-    for (const line of ["/goal add tidy", "/task add g1 sweep", "/memory save The backups live in the cellar.", "/schedule add every day at 07:00 UTC | water the plants"]) {
+    for (const line of ["/goal add tidy", "/task add g1 sweep", "/memory save The backups live in the cellar.", "/schedule add 0 7 * * * UTC water the plants"]) {
       await house.ask("POST", `/api/sessions/${id}/lines`, { line });
     }
     let looked = 0;
@@ -88,12 +88,12 @@ export function surfaces({ house, model, browser }) {
 
   suite.test("a token opens the page and gives no right to decide", async () => {
     const page = await openPage(browser, house.base);
-    await page.goto(`${house.base}/login`);
+    await page.goto(`${sessionUrl(house, id)}/plan`);
     await page.getByRole("button", { name: /with a token/ }).click();
     await page.getByLabel(/^Token/).fill(house.token);
     await page.getByRole("button", { name: "Log in", exact: true }).click();
-    await page.waitForURL((url) => !url.pathname.startsWith("/login"));
-    await page.goto(`${sessionUrl(house, id)}/plan`);
+    // Whoever was sent to the login comes back to where they were going.
+    await page.waitForURL((url) => decodeURIComponent(url.pathname) === `/s/${id}/plan`);
     await page.getByText("Log in with the passphrase to decide").first().waitFor();
     assert.equal(await page.locator("[data-testid=approve]").count(), 0);
     const cookie = (await page.context().cookies()).find((one) => one.name === "planwright");
@@ -110,7 +110,8 @@ export function surfaces({ house, model, browser }) {
     const other = await House.open({ model, passphrase: "" });
     try {
       const page = await openPage(browser, other.base);
-      await page.goto(`${other.base}/login`);
+      // As somebody comes who knows nothing but the address.
+      await page.goto(other.base);
       await page.getByRole("button", { name: "First time here" }).click();
       await page.getByLabel("Passphrase").fill(PASSPHRASE);
       await page.getByLabel(/^Token/).fill("not the token that is in the file");

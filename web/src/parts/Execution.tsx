@@ -44,7 +44,7 @@ export function Controls({ id, session, plan, decides }: { id: string; session: 
   }
   const resumable = session.waiting === "resume" || (plan.waits !== null && plan.waits !== undefined && ["Approved", "Running", "Failed"].includes(plan.status));
   return (
-    <footer className="flex flex-wrap gap-2 border-t border-line px-4 py-2">
+    <footer className={`flex flex-wrap gap-2 border-t border-line px-4 py-2 ${session.waiting === "decision" ? "max-md:hidden" : ""}`}>
       {resumable && decides && <button type="button" className="button small primary" onClick={() => void verdicts.resume(id)}>{t("Resume")}</button>}
       {plan.status === "Running" && !plan.waits && <button type="button" className="button small" onClick={() => void verdicts.pause(id)}>{t("Pause")}</button>}
       <button type="button" className="button small quiet" onClick={() => void verdicts.off(id)}>{t("End plan work")}</button>

@@ -42,7 +42,8 @@ export function Shell() {
   const open = (rows.data ?? []).filter((row) => !row.archived);
   useEffect(() => (me.data ? hearHints() : undefined), [me.data?.grant]);
   useEffect(() => {
-    if (me.error instanceof Problem && me.error.status === 401) void navigate({ to: "/login", search: { back: path } as never });
+    // The router may be on its way to the login already.
+    if (me.error instanceof Problem && me.error.status === 401 && !path.startsWith("/login")) void navigate({ to: "/login", search: { back: path } as never });
   }, [me.error, navigate, path]);
   useEffect(() => {
     document.title = waiting.length ? `(${waiting.length}) Planwright` : "Planwright";

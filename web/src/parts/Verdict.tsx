@@ -90,10 +90,10 @@ export function Verdict({ id, plan, at, decides, notes, setNotes, isShown, markd
       {!decides ? (
         <LogInToDecide />
       ) : (
-        <div className="flex flex-wrap gap-2 pt-1 max-md:[&>*]:min-h-11 max-md:[&>*]:flex-1">
+        <div className="flex flex-wrap gap-2 pt-1 max-md:grid max-md:grid-cols-2 max-md:[&>*]:min-h-11 max-md:[&>*]:px-1 max-md:[&>*]:text-[0.8125rem]">
           {notes.length > 0 ? (
             <>
-              <button type="button" className="button primary" disabled={!ready} onClick={() => void send()}>{t("Send {notes}, request changes", { notes: many(notes.length, "note", "notes") })}</button>
+              <button type="button" className="button primary max-md:col-span-2" disabled={!ready} onClick={() => void send()}>{t("Send {notes}, request changes", { notes: many(notes.length, "note", "notes") })}</button>
               <button type="button" className="button" disabled={!ready} onClick={() => void approve(true)}>{t("Approve rev {n} + notes", { n: revision })}</button>
               <button type="button" className="button quiet" disabled={!ready} onClick={() => setAsk("plain")}>{t("Approve without…")}</button>
             </>

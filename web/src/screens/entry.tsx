@@ -33,8 +33,9 @@ export function LoginScreen() {
     try {
       await got(api.POST("/api/login", { body }));
       queries.clear();
-      const back = new URLSearchParams(location.search).get("back");
-      void navigate({ to: back?.startsWith("/") && !back.startsWith("//") ? back : "/", replace: true });
+      const back = new URLSearchParams(location.search).get("back") ?? "/";
+      const leads = back.startsWith("/") && !back.startsWith("//") && !back.startsWith("/login");
+      void navigate({ to: leads ? back : "/", replace: true });
     } catch (problem) {
       setWords(problem instanceof Error ? problem.message : String(problem));
     }
