@@ -30,43 +30,58 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
   const approve = (page) => page.locator("[data-testid=approve]:not([disabled])");
 
   test("01 switching sessions never paints another session's plan or text", async () => {
-    const [a, b] = [fresh(), fresh()];
-    await house.ready(a, "# ALPHA plan\n\n1. ALPHA step.\n", { say: "ALPHA said" });
-    await house.ready(b, "# BRAVO plan\n\n1. BRAVO step.\n", { say: "BRAVO said" });
-    await house.ask("PATCH", `/api/sessions/${a}`, { title: "First of two" });
-    await house.ask("PATCH", `/api/sessions/${b}`, { title: "Second of two" });
-    const page = await opened(a);
-    await page.getByText("ALPHA step").first().waitFor();
-    await page.evaluate(({ a }) => {
-      window.__frames = { seen: 0, bad: [], both: [0, 0] };
+    // Each session has a word of its own: in its title, its plan, what was said and what is streamed.
+    const words = ["ALPHA", "BRAVO", "CHARLIE", "DELTA", "ECHO", "FOXTROT"];
+    const ids = words.map(() => fresh());
+    for (const [at, word] of words.entries()) {
+      await house.ready(ids[at], `# ${word} plan\n\n1. ${word} step.\n`, { say: `${word} said` });
+      await house.ask("PATCH", `/api/sessions/${ids[at]}`, { title: `${word} talk` });
+    }
+    const page = await openPage(browser, house.base);
+    // A network that takes its time: what is not known yet is not known for some frames.
+    await page.route(/\/api\/sessions\/[^/?]+$/, async (route) => {
+      await sleep(40);
+      await route.continue().catch(() => {});
+    });
+    await page.addInitScript(({ ids, words }) => {
+      window.__frames = { seen: 0, own: 0, bad: [] };
       const look = () => {
         const screen = document.querySelector("[data-testid=session]");
-        if (screen) {
-          const here = screen.dataset.session === a ? 0 : 1;
+        const here = ids.indexOf(screen?.dataset.session);
+        if (here >= 0) {
           const text = screen.textContent ?? "";
           window.__frames.seen += 1;
-          if (text.includes(here ? "BRAVO" : "ALPHA")) window.__frames.both[here] += 1;
-          const foreign = here ? "ALPHA" : "BRAVO";
-          if (text.includes(foreign)) window.__frames.bad.push(text.slice(Math.max(0, text.indexOf(foreign) - 40), 80));
+          if (text.includes(words[here])) window.__frames.own += 1;
+          for (const [at, word] of words.entries()) {
+            if (at !== here && text.includes(word)) window.__frames.bad.push(`${word} in ${words[here]}: ${text.slice(Math.max(0, text.indexOf(word) - 40), text.indexOf(word) + 40)}`);
+          }
         }
         requestAnimationFrame(look);
       };
       requestAnimationFrame(look);
-    }, { a });
+    }, { ids, words });
+    await logIn(page, house);
+    let [seen, own] = [0, 0];
     for (let round = 0; round < 4; round += 1) {
-      await house.say(round % 2 ? a : b, `go on\n${script({ say: round % 2 ? "ALPHA goes on. " : "BRAVO goes on. ", times: 80, pace_ms: 25 })}`);
-      await page.evaluate(async () => {
-        const link = (title) => [...document.querySelectorAll("[data-testid=session-list] a")].find((one) => one.textContent.includes(title));
-        for (let at = 0; at < 50; at += 1) {
-          link(at % 2 ? "First of two" : "Second of two").click();
-          await new Promise((done) => setTimeout(done, 20 + (at % 5) * 12));
+      // A fresh page knows nothing: the first visit to each session is cold.
+      await page.goto(sessionUrl(house, ids[0]));
+      await page.getByText("ALPHA step").first().waitFor();
+      const other = 1 + round;
+      await house.say(ids[other], `go on\n${script({ say: `${words[other]} goes on. `, times: 80, pace_ms: 25 })}`);
+      await page.evaluate(async ({ words }) => {
+        const link = (word) => [...document.querySelectorAll("[data-testid=session-list] a")].find((one) => one.textContent.includes(`${word} talk`));
+        for (let at = 1; at <= 50; at += 1) {
+          link(words[at % words.length]).click();
+          await new Promise((done) => setTimeout(done, 20 + (at % 5) * 15));
         }
-      });
+      }, { words });
+      const frames = await page.evaluate(() => window.__frames);
+      assert.deepEqual(frames.bad.slice(0, 5), []);
+      seen += frames.seen;
+      own += frames.own;
     }
-    const frames = await page.evaluate(() => window.__frames);
-    assert.deepEqual(frames.bad, []);
-    assert.ok(frames.seen > 200 && frames.both[0] > 20 && frames.both[1] > 20, JSON.stringify(frames));
-    suite.figures.push({ name: "200 switches while the other streams: frames with another session's text", value: 0, limit: 0, unit: `of ${frames.seen}` });
+    assert.ok(seen > 200 && own > 100, JSON.stringify({ seen, own }));
+    suite.figures.push({ name: "200 switches while another streams: frames with another session's text", value: 0, limit: 0, unit: `of ${seen}` });
     await done(page);
   });
 
@@ -554,6 +569,12 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
     await sleep(300);
     const tasks = await page.evaluate(() => window.__long);
     suite.figure("the longest task while streaming into 1,000 messages", Math.max(0, ...tasks), 100, "ms");
+    // The observer sees what it should: a task that is long on purpose.
+    await page.evaluate(() => new Promise((done) => setTimeout(() => {
+      for (const end = performance.now() + 150; performance.now() < end;);
+      done();
+    }, 0)));
+    await until(() => page.evaluate(() => Math.max(0, ...window.__long)), (longest) => longest >= 100, { what: "a long task" });
     await done(page);
   });
 
@@ -718,6 +739,12 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
     });
     await page.locator(`[data-seq="${bars.at(-1).seq}"]`).last().waitFor();
     suite.figure(`the longest task while scrolling a timeline of ${version} events`, Math.max(0, ...(await page.evaluate(() => window.__long))), 100, "ms");
+    // The observer sees what it should: a task that is long on purpose.
+    await page.evaluate(() => new Promise((done) => setTimeout(() => {
+      for (const end = performance.now() + 150; performance.now() < end;);
+      done();
+    }, 0)));
+    await until(() => page.evaluate(() => Math.max(0, ...window.__long)), (longest) => longest >= 100, { what: "a long task" });
     await done(page);
   });
 

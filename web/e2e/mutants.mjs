@@ -1,0 +1,54 @@
+// The dashboard, changed in a copy: the suite catches each. `./prove dashboard --mutants [WORDS]`
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const web = resolve(import.meta.dirname, "..");
+const PLACEHOLDER = ["src/api/queries.ts", 'queryKey: ["plan-control-state", id],', 'queryKey: ["plan-control-state", id],\n    placeholderData: (previous) => previous,'];
+const UNKEYED = ["src/screens/SessionScreen.tsx", "<OneSession key={id} id={id} />", "<OneSession id={id} />"];
+const APPROVE = 'got(api.POST("/api/sessions/{id}/plan/approve", { ...to(id, digest), body: { notes, hold } }))';
+const LATEST = 'got(api.GET("/api/sessions/{id}", { params: inSession(id) })).then((now) => got(api.POST("/api/sessions/{id}/plan/approve", { ...to(id, now.plan?.digest ?? digest), body: { notes, hold } })))';
+/** What is changed, in which places, and which test must see it. The first changes nothing, and must pass. */
+const only = process.argv[2];
+const MUTANTS = [
+  ["nothing", [], "01"],
+  ["old data under a new session", [PLACEHOLDER, UNKEYED], "01"],
+  ["events of any session", [["src/api/reduce.ts", "if (!envelope.sessionId || envelope.sessionId !== log.session) return log;", ""]], "02"],
+  ["an approval of whatever is there now", [["src/parts/verdicts.ts", APPROVE, LATEST]], "04"],
+  ["events taken twice", [["src/api/reduce.ts", "if (envelope.seq !== log.to + 1) return log;", ""]], "06"],
+  ["a draft that is not kept", [["src/parts/Composer.tsx", "useKept(`draft:${id}`, \"\")", "useState(\"\")"]], "07"],
+  ["notes that are not sent", [["src/parts/Verdict.tsx", "withNotes ? words : []", "[]"]], "10"],
+  ["a plain approval that is not confirmed", [["src/parts/Verdict.tsx", 'onClick={() => setAsk("plain")}', "onClick={() => void approve(false)}"]], "11"],
+  ["keys that decide at once", [["src/parts/Verdict.tsx", "const ready = decides && isShown && settled && !busy;", "const ready = decides;"]], "12"],
+  ["a snooze that never ends", [["src/parts/snooze.ts", "const lasts = (end: number) => end > Date.now();", "const lasts = (end: number) => end > 0;"]], "18"],
+  ["a promotion without a word", [["src/screens/MemoryScreen.tsx", "onClick={() => setPromote(row)}", "onClick={() => void verdicts.promote(id, row.item.id, row.item.text)}"]], "25"],
+  ["first steps that end anyhow", [["src/screens/entry.tsx", "disabled={!ready} onClick", "onClick"]], "27"],
+];
+
+let missed = 0;
+const played = MUTANTS.filter(([name]) => !only || name.includes(only));
+for (const [name, edits, test] of played) {
+  const copy = mkdtempSync(join(tmpdir(), "planwright-mutant-"));
+  try {
+    for (const part of ["src", "public", "index.html", "vite.config.ts", "package.json", "tsconfig.json"]) cpSync(join(web, part), join(copy, part), { recursive: true });
+    symlinkSync(join(web, "node_modules"), join(copy, "node_modules"));
+    for (const [file, from, to] of edits) {
+      const source = readFileSync(join(copy, file), "utf8");
+      if (source.split(from).length !== 2) throw new Error(`${name}: ${file} does not hold once: ${from}`);
+      writeFileSync(join(copy, file), source.replace(from, () => to));
+    }
+    const built = spawnSync("npx", ["vite", "build"], { cwd: copy, encoding: "utf8" });
+    if (built.status !== 0) throw new Error(`${name} does not build: ${built.stderr}`);
+    const env = { ...process.env, PLANWRIGHT_DASHBOARD: join(copy, "dist/site") };
+    const run = spawnSync("node", [join(web, "e2e/run.mjs"), "--only", `${test} `], { env, encoding: "utf8", timeout: 120_000 });
+    const isRight = (run.status === 0) === (edits.length === 0);
+    console.log(`${isRight ? "ok    " : "MISSED"}  ${name}: ${test} ${run.status === 0 ? "passes" : "fails"}`);
+    if (!isRight) missed += 1;
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+const many = played.filter(([, edits]) => edits.length > 0).length;
+console.log(`dashboard mutants: ${many - missed} of ${many} caught (target all) ${missed ? "short" : "ok"}`);
+process.exit(missed ? 1 : 0);
