@@ -8,6 +8,24 @@ import { assert, sleep, Suite, until } from "./kit.mjs";
 const PLAN = "# Move the photos\n\n1. Read `compose.yml`.\n2. Stop the service.\n3. Copy the volume.\n";
 const MORE = "# Move the photos\n\n1. Read `compose.yml`.\n2. Back up the volume.\n3. Stop the service.\n4. Copy the volume.\n";
 
+/** Watches for long tasks; gives the longest since, and makes sure that a long one would have been seen. */
+async function watchTasks(page) {
+  await page.evaluate(() => {
+    window.__long = [];
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => window.__long.push(Math.round(entry.duration)))).observe({ type: "longtask" });
+  });
+  const seen = () => page.evaluate(() => Math.max(0, ...window.__long));
+  return async () => {
+    const longest = await seen();
+    await page.evaluate(() => new Promise((done) => setTimeout(() => {
+      for (const end = performance.now() + 150; performance.now() < end;);
+      done();
+    }, 0)));
+    await until(seen, (now) => now >= 100, { what: "a task that is long on purpose" });
+    return longest;
+  };
+}
+
 /** The suite over a house (or another surface of it), with a browser. */
 export function requirements({ house, model, browser, name = "local", seeded }) {
   const suite = new Suite(name);
@@ -559,22 +577,12 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
     const page = await opened(long);
     await page.locator("[data-testid=chat] [data-index]").first().waitFor();
     await sleep(500);
-    await page.evaluate(() => {
-      window.__long = [];
-      new PerformanceObserver((list) => list.getEntries().forEach((entry) => window.__long.push(Math.round(entry.duration)))).observe({ type: "longtask" });
-    });
+    const longest = await watchTasks(page);
     await house.say(long, `stream\n${script({ say: "flowing words ", times: 300, pace_ms: 8 })}`);
     await page.locator("[data-live]").waitFor();
     await house.rests(long);
     await sleep(300);
-    const tasks = await page.evaluate(() => window.__long);
-    suite.figure("the longest task while streaming into 1,000 messages", Math.max(0, ...tasks), 100, "ms");
-    // The observer sees what it should: a task that is long on purpose.
-    await page.evaluate(() => new Promise((done) => setTimeout(() => {
-      for (const end = performance.now() + 150; performance.now() < end;);
-      done();
-    }, 0)));
-    await until(() => page.evaluate(() => Math.max(0, ...window.__long)), (longest) => longest >= 100, { what: "a long task" });
+    suite.figure("the longest task while streaming into 1,000 messages", await longest(), 100, "ms");
     await done(page);
   });
 
@@ -726,10 +734,7 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
     await rows.waitFor({ timeout: 20_000 });
     const bars = (await house.ask("GET", `/api/sessions/${wide}/timeline`)).body.filter((bar) => bar.kind !== "turn");
     await page.locator(`[data-seq="${bars.at(-1).seq}"]`).last().waitFor();
-    await page.evaluate(() => {
-      window.__long = [];
-      new PerformanceObserver((list) => list.getEntries().forEach((entry) => window.__long.push(Math.round(entry.duration)))).observe({ type: "longtask" });
-    });
+    const longest = await watchTasks(page);
     await rows.evaluate(async (box) => {
       for (let at = 0; at < 120; at += 1) {
         box.scrollTop = (box.scrollHeight * ((at * 37) % 120)) / 120;
@@ -738,13 +743,7 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
       box.scrollTop = box.scrollHeight;
     });
     await page.locator(`[data-seq="${bars.at(-1).seq}"]`).last().waitFor();
-    suite.figure(`the longest task while scrolling a timeline of ${version} events`, Math.max(0, ...(await page.evaluate(() => window.__long))), 100, "ms");
-    // The observer sees what it should: a task that is long on purpose.
-    await page.evaluate(() => new Promise((done) => setTimeout(() => {
-      for (const end = performance.now() + 150; performance.now() < end;);
-      done();
-    }, 0)));
-    await until(() => page.evaluate(() => Math.max(0, ...window.__long)), (longest) => longest >= 100, { what: "a long task" });
+    suite.figure(`the longest task while scrolling a timeline of ${version} events`, await longest(), 100, "ms");
     await done(page);
   });
 
@@ -774,18 +773,16 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
     await house.say(id, `hello\n${script({ say: "here" })}`);
     await house.rests(id);
     const page = await opened();
-    let bytes = 0;
-    page.on("response", async (response) => {
-      if (/\.js$/.test(new URL(response.url()).pathname)) bytes += Number((await response.allHeaders())["content-length"] ?? 0);
-    });
-    await page.context().clearCookies({ name: "nothing" });
     const gzip = readdirSync(join(import.meta.dirname, "../dist/site/assets")).filter((file) => file.endsWith(".js.gz")).reduce((all, file) => all + (file.startsWith("Answer") ? 0 : statSync(join(import.meta.dirname, "../dist/site/assets", file)).size), 0);
     const paints = [];
     for (let at = 0; at < 3; at += 1) {
       await page.goto(sessionUrl(house, id));
       await page.getByText("here", { exact: true }).waitFor();
-      paints.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0));
+      paints.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
     }
+    const sent = await page.evaluate(() => performance.getEntriesByType("resource").filter((one) => one.name.endsWith(".js")).reduce((all, one) => all + one.encodedBodySize, 0));
+    suite.figure("scripts that a session's page took, as they were sent", Math.round(sent / 1000), 200, "kB");
+    assert.ok(sent > 50_000, `${sent} bytes of scripts`);
     suite.figure("every script of the first load, gzipped", Math.round(gzip / 1000), 200, "kB");
     suite.figure("first contentful paint, the middle of three", Math.round(paints.sort((one, other) => one - other)[1]), 1_000, "ms");
     const head = await fetch(`${house.base}/`);

@@ -99,7 +99,8 @@ impl Api {
         } else {
             format!("http://{}", self.address)
         };
-        self.url_file(data, &url, is_node)?;
+        let file = ServerFile { url: url.clone(), pid: std::process::id(), is_node };
+        write_private(&ServerFile::path(data), &serde_json::to_string(&file)?)?;
         let token = data.join("token");
         terminal.row(
             &format!(
@@ -109,12 +110,6 @@ impl Api {
             || json!({"type": "listening", "url": url}),
         );
         Ok(())
-    }
-
-    /// Says where it is to the program's other processes.
-    fn url_file(&self, data: &Path, url: &str, is_node: bool) -> anyhow::Result<()> {
-        let file = ServerFile { url: url.to_owned(), pid: std::process::id(), is_node };
-        write_private(&ServerFile::path(data), &serde_json::to_string(&file)?)
     }
 
     /// Where it listens.

@@ -189,7 +189,7 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, onStale,
   }, [waits, decides, isDrawn, isShown, id, at.digest]);
   if (revision.error) return <Failed problem={revision.error} retry={() => void revision.refetch()} />;
   if (!revision.data) return <Skeleton lines={6} />;
-  const open = (comments.data ?? []).filter((row) => row.status !== "open");
+  const answered = (comments.data ?? []).filter((row) => row.status !== "open");
   return (
     <div className="px-4 pb-4">
       <h3 className="mt-3 text-lg font-semibold leading-snug">{visible(revision.data.title)}</h3>
@@ -225,11 +225,11 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, onStale,
           ))}
         </ul>
       )}
-      {open.length > 0 && (
+      {answered.length > 0 && (
         <details className="pb-3 text-sm" open={wide}>
-          <summary className="cursor-pointer text-soft">{t("Your earlier notes: {answered} answered", { answered: open.length })}</summary>
+          <summary className="cursor-pointer text-soft">{t("Your earlier notes: {answered} answered", { answered: answered.length })}</summary>
           <ul className="mt-2 space-y-1" data-testid="ledger">
-            {open.map((row) => (
+            {answered.map((row) => (
               <li key={row.number} className="flex gap-2">
                 <span aria-hidden="true" className={row.status === "addressed" ? "text-good" : "text-bad"}>{row.status === "addressed" ? "✓" : "✕"}</span>
                 <span className="[overflow-wrap:anywhere]">{visible(row.text)} <span className="text-soft">· {row.status === "addressed" ? t("addressed in {n}", { n: row.answeredIn ?? "" }) : t("declined: {why}", { why: visible(row.declined ?? "") })}</span></span>

@@ -79,15 +79,15 @@ function Head({ id, onPanel, panel }: { id: string; onPanel: () => void; panel: 
   return (
     <header className="flex items-center gap-3 border-b border-line px-4 py-2 md:px-6">
       <div className="min-w-0 flex-1">
-      <h1 className="truncate font-semibold leading-tight">
-        <button type="button" className="max-w-full truncate rounded text-left hover:underline" onClick={() => setName(title)} title={t("Rename")}>{visible(title)}</button>
-      </h1>
-      <dl className="flex flex-wrap gap-x-3 text-xs text-soft" data-testid="cost">
-        <Figure name={t("turn")} value={dollars(log?.turn.cost ?? 0)} />
-        <Figure name={t("session")} value={dollars(session?.costMicros ?? 0)} />
-        <Figure name={t("today")} value={dollars(spend.data?.micros ?? 0)} />
-        <Figure name={t("context")} value={`${full} %`} warn={full >= 80} />
-      </dl>
+        <h1 className="truncate font-semibold leading-tight">
+          <button type="button" className="max-w-full truncate rounded text-left hover:underline" onClick={() => setName(title)} title={t("Rename")}>{visible(title)}</button>
+        </h1>
+        <dl className="flex flex-wrap gap-x-3 text-xs text-soft" data-testid="cost">
+          <Figure name={t("turn")} value={dollars(log?.turn.cost ?? 0)} />
+          <Figure name={t("session")} value={dollars(session?.costMicros ?? 0)} />
+          <Figure name={t("today")} value={dollars(spend.data?.micros ?? 0)} />
+          <Figure name={t("context")} value={`${full} %`} warn={full >= 80} />
+        </dl>
       </div>
       <nav aria-label={t("Of this session")} className="flex gap-1">
         <button type="button" className="button quiet small" onClick={() => void navigate({ to: "/s/$id/work", params: { id } })}>{t("Runs")}</button>

@@ -17,13 +17,7 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; connect-src 'sel
                       frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 /// Told where a build without Node is asked for the dashboard.
 const ABSENT: &str = "<!doctype html><meta charset=utf-8><title>Planwright</title><p>This program was built without the dashboard. \
-                      Run <code>npm ci --prefix web && npm run --prefix web build</code>, then build it again. The API works.";
-
-/// Whether this program holds the dashboard.
-#[must_use]
-pub fn is_built() -> bool {
-    file("/index.html").is_some()
-}
+                      Run <code>npm ci --prefix web --ignore-scripts && npm run --prefix web build</code>, then build it again. The API works.";
 
 /// A file of the dashboard, or the page that draws every other path of it.
 pub(crate) async fn serve(request: Request) -> Response {
