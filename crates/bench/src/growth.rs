@@ -112,6 +112,7 @@ fn said(event: &SessionEvent) -> usize {
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::Auto(_)
         | SessionEvent::Memory(_)
+        | SessionEvent::Notebook(_)
         | SessionEvent::Life(_)
         | SessionEvent::ViewReset { .. }
         | SessionEvent::Logged { .. } => 0,

@@ -100,7 +100,12 @@ fn ready(
             turn,
             ModelCommand::UsePlanTool {
                 call: id(3).into(),
-                given: Given { fresh: id(5).into(), profiles: [].into(), memory: None },
+                given: Given {
+                    fresh: id(5).into(),
+                    profiles: [].into(),
+                    memory: None,
+                    markdown: None,
+                },
             },
         ),
         SessionCommand::System(SystemCommand::StartModelCall {

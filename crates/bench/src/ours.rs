@@ -108,6 +108,12 @@ impl Ours {
             clock: Arc::new(SystemClock),
             policy: Arc::default(),
             session_label: false,
+            notebook: Arc::new(
+                planwright_outbound::notebook_object_store::ObjectStoreNotebooks::in_directory(
+                    data,
+                )?,
+            ),
+            roles: planwright_runtime::ports::model::Roles::default(),
         };
         let runtime = Arc::new(Runtime::new(ports, Settings::default()));
         let stopping = watch::Sender::new(false);
@@ -147,6 +153,7 @@ impl Ours {
             | Reply::Sessions(_)
             | Reply::Work(_)
             | Reply::Memory(_)
+            | Reply::Notebook(_)
             | Reply::Nothing(_)
             | Reply::Help) => anyhow::bail!("{line}: {other:?}"),
         }

@@ -18,6 +18,8 @@ use crate::{
 const DOCUMENT_MAX: usize = 150;
 const COLLECT_MAX: usize = 150;
 const BUILD_MAX: usize = 450;
+/// The most that the notebook may add while it is on.
+const NOTEBOOK_MAX: usize = 330;
 
 pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
     let tokenizer = o200k_base()?;
@@ -25,8 +27,9 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let requests = runtime.block_on(requests())?;
-    let collect = runtime.block_on(drafting("collect"))?;
-    let build = runtime.block_on(drafting("build"))?;
+    let collect = runtime.block_on(drafting("/plan on collect"))?;
+    let build = runtime.block_on(drafting("/plan on build"))?;
+    let notebook = runtime.block_on(drafting("/notebook on"))?;
     let [before, drafting, executing, after] = &requests[..] else {
         anyhow::bail!("{} turns instead of four", requests.len());
     };
@@ -36,6 +39,7 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
         ("document, executing", count(&added(before, executing))),
         ("collect", count(&added(&collect[0], &collect[1]))),
         ("build", count(&added(&build[0], &build[1]))),
+        ("notebook", count(&added(&notebook[0], &notebook[1]))),
     ];
     let text: String = figures.iter().map(|(what, tokens)| format!("{what}: {tokens}\n")).collect();
     print!("{text}");
@@ -63,13 +67,18 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
         "tokens",
         &[("ours", document as f64), ("deepagents", of_peer)],
     )?;
-    let [inactive, _, _, collect, build] = figures.map(|(_, tokens)| tokens);
-    let within = document <= DOCUMENT_MAX && collect <= COLLECT_MAX && build <= BUILD_MAX;
+    let [inactive, _, _, collect, build, notebook] = figures.map(|(_, tokens)| tokens);
+    let within = document <= DOCUMENT_MAX
+        && collect <= COLLECT_MAX
+        && build <= BUILD_MAX
+        && notebook <= NOTEBOOK_MAX;
     let well = inactive == 0 && within && is_golden;
     Ok(close(
         "tokens",
-        &format!("inactive {inactive}, document {document}, collect {collect}, build {build}"),
-        "inactive 0, document 150, collect 150, build 450",
+        &format!(
+            "inactive {inactive}, document {document}, collect {collect}, build {build}, notebook {notebook}"
+        ),
+        "inactive 0, document 150, collect 150, build 450, notebook 330",
         well,
     ))
 }
@@ -84,11 +93,11 @@ async fn requests() -> anyhow::Result<Vec<ModelRequest>> {
     Ok(model.openings())
 }
 
-/// The first requests of two turns: before plan work, and while a plan of this strategy is written.
-async fn drafting(strategy: &str) -> anyhow::Result<Vec<ModelRequest>> {
+/// The first requests of two turns: before and after this is turned on.
+async fn drafting(on: &str) -> anyhow::Result<Vec<ModelRequest>> {
     let (ours, model) = Ours::keeping()?;
     let identity = SessionIdentity::parse("cli:tokens-0001")?;
-    for line in ["just talk", &format!("/plan on {strategy}"), "just talk"] {
+    for line in ["just talk", on, "just talk"] {
         ours.does(&identity, line).await?;
     }
     let openings = model.openings();

@@ -7,6 +7,7 @@ use work::WorkAct;
 use crate::{
     command::{Ending, Permit, Start, Verdict},
     effect::Declared,
+    notebook::Page,
     plan::{Strategy, front_matter, step::OnFailure},
 };
 
@@ -60,6 +61,8 @@ pub enum Look {
     Sessions,
     /// `/memory [words]`
     Memory(String),
+    /// `/notebook`, `/notebook show [page]`
+    Notebook(Option<String>),
     /// `/delete` without a yes: what would go.
     Deletion,
 }
@@ -122,6 +125,8 @@ pub enum Act {
     Archive,
     /// `/delete yes`
     Delete,
+    /// `/notebook on`, `/notebook off`
+    Notebook(bool),
     /// `/memory save <text>`
     MemorySave(String),
     /// `/memory edit <id> <text>`
@@ -151,7 +156,7 @@ pub enum LineRefusal {
 }
 
 /// Every command with its words, as `/help` lists them.
-pub const HELP: [(&str, &str); 27] = [
+pub const HELP: [(&str, &str); 28] = [
     ("/plan on [document|collect|build]", "begin plan work in this session"),
     ("/plan status", "where the plan stands, and what waits for you"),
     ("/plan show [rev]", "read a revision in full"),
@@ -197,6 +202,10 @@ pub const HELP: [(&str, &str); 27] = [
         "/memory [words] · /memory save|forget|edit|promote …",
         "what is remembered here; make something known everywhere",
     ),
+    (
+        "/notebook [on|off|show <page>]",
+        "planning files of this session: what is to be done, found out, done",
+    ),
     ("/stop", "end what the agent is doing now"),
     ("/reset", "end everything here and start a new view"),
     ("/help", "this list"),
@@ -231,6 +240,7 @@ pub fn parse(line: &str) -> Result<Line, LineRefusal> {
         "delete" if rest == "yes" => ChatCommand::Act(Act::Delete),
         "delete" => ChatCommand::Look(Look::Deletion),
         "memory" => memory(rest)?,
+        "notebook" => notebook(rest)?,
         _ => {
             return Err(LineRefusal::Unknown(
                 format!("/{verb}"),
@@ -254,6 +264,7 @@ pub fn parse(line: &str) -> Result<Line, LineRefusal> {
                         "/archive",
                         "/delete",
                         "/memory",
+                        "/notebook",
                     ],
                 ),
             ));
@@ -281,6 +292,21 @@ fn memory(words: &str) -> Result<ChatCommand, LineRefusal> {
             ChatCommand::Act(Act::MemoryEdit(id.to_owned(), text))
         }
         _ => ChatCommand::Look(Look::Memory(words.to_owned())),
+    })
+}
+
+fn notebook(words: &str) -> Result<ChatCommand, LineRefusal> {
+    Ok(match split(words) {
+        ("on", "") => ChatCommand::Act(Act::Notebook(true)),
+        ("off", "") => ChatCommand::Act(Act::Notebook(false)),
+        ("", _) => ChatCommand::Look(Look::Notebook(None)),
+        ("show", page) if Page::named(page).is_some() || page.starts_with("plan-") => {
+            ChatCommand::Look(Look::Notebook(Some(page.to_owned())))
+        }
+        (_, _) => {
+            let problem = "knows on, off and show task_plan|findings|progress|plan-<minute>".into();
+            return Err(LineRefusal::BadWords { command: "/notebook", problem });
+        }
     })
 }
 

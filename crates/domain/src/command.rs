@@ -117,6 +117,11 @@ pub enum PersonCommand {
     Auto(AutoCommand),
     /// What is remembered here.
     Memory(MemoryCommand),
+    /// `/notebook on`, `/notebook off`
+    Notebook {
+        /// Whether it is on.
+        on: bool,
+    },
     /// The life of the session itself.
     Life(LifeCommand),
 }
@@ -403,6 +408,8 @@ pub struct Given {
     pub profiles: BTreeSet<String>,
     /// What was looked up in the turn's own scopes; none if memory is turned off.
     pub memory: Option<Vec<Item>>,
+    /// The document of the current revision, where the call changes a part of it.
+    pub markdown: Option<String>,
 }
 
 /// What the runtime reports.
@@ -487,6 +494,8 @@ pub enum SystemCommand {
         attempt: u32,
         /// What it gave.
         result: CallResult,
+        /// Every so-manieth finding is noted, and every error; nothing, if zero.
+        note_every: u64,
     },
     /// Nobody works on this tool call any more.
     OrphanCall {

@@ -162,10 +162,18 @@ impl SessionIdentity {
         if identity.to_string() == text { Ok(identity) } else { Err(refused()) }
     }
 
-    /// The form that is safe as one path segment on every file system.
+    /// The form that is safe as one path segment on every file system, also on one that does not tell capitals
+    /// from small letters: a capital is written as `=` and its small letter.
     #[must_use]
     pub fn path_segment(&self) -> String {
-        self.to_string().replacen(':', ".", 1)
+        let mut segment = String::new();
+        for letter in self.to_string().replacen(':', ".", 1).chars() {
+            if letter.is_ascii_uppercase() {
+                segment.push('=');
+            }
+            segment.push(letter.to_ascii_lowercase());
+        }
+        segment
     }
 }
 

@@ -30,6 +30,7 @@ pub mod limits;
 pub mod log;
 pub mod memory;
 pub mod next;
+pub mod notebook;
 pub mod outcome;
 pub mod owner;
 pub mod plan;

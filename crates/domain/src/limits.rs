@@ -70,5 +70,9 @@ pub const MEMORY_BYTES_MAX: usize = 4 * 1024;
 pub const GLOBAL_MEMORY_MAX: usize = 2_000;
 /// The longest word that is looked up.
 pub const WORD_CHARS_MAX: usize = 40;
+/// The longest page of a notebook.
+pub const PAGE_BYTES_MAX: usize = 256 * 1024;
+/// How much of a result one line of a notebook holds.
+pub const NOTE_CHARS_MAX: usize = 240;
 /// The longest wait before a model call is tried again.
 pub const RETRY_WAIT_MICROS_MAX: i64 = 60 * 1_000_000;

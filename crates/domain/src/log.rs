@@ -168,6 +168,7 @@ impl Entry {
             }
             SessionEvent::Auto(_)
             | SessionEvent::Memory(_)
+            | SessionEvent::Notebook(_)
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     effect::{Bracket, Effect},
     id::{CallId, ScheduleId, Seq, TurnId},
+    notebook::tool::bound,
     plan::{Plan, PlanStatus, Progress, Reads, Strategy},
     session::{Session, life::Life},
     time::Time,
@@ -297,7 +298,8 @@ fn due_calls(session: &Session, turn: &Turn, calls: &[Call]) -> Next {
     } else {
         front
     };
-    if first.requested.kind == CallKind::Plan || records(first) {
+    let stands_in = session.plan().is_some() && bound(&first.requested).is_some();
+    if first.requested.kind == CallKind::Plan || records(first) || stands_in {
         return Next::UsePlanTool { turn: turn.id, call: first.requested.id };
     }
     if front.requested.kind.effect() != Effect::Read || turn.work == Work::Replays {

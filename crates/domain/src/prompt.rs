@@ -57,6 +57,11 @@ pub fn plan_paragraph(session: &Session, turn: &Turn) -> Option<String> {
     })
 }
 
+/// The paragraph for a session whose notebook is on.
+pub const NOTEBOOK_PARAGRAPH: &str = "You keep a notebook. For work of three steps or more call init_plan first; \
+     note findings after every second look; log errors and checks in progress; read task_plan before big decisions \
+     and your last answer. Skip it for simple questions.";
+
 /// The paragraph for a turn in which a run works by itself; none for any other.
 #[must_use]
 pub fn run_paragraph(session: &Session, turn: &Turn) -> Option<String> {

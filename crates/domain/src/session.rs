@@ -24,6 +24,7 @@ use crate::{
     limits,
     log::{self, Entry},
     memory::{self, MemoryEvent, Provenance},
+    notebook::{self, Notebook, NotebookEvent},
     plan::{
         self, Ended, PauseReason, Plan, PlanStatus, PlanWork, Progress,
         authoring::Authoring,
@@ -45,7 +46,7 @@ pub mod life;
 use life::{Life, LifeEvent};
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 3;
+pub const FOLD_VERSION: u32 = 4;
 
 /// The highest level of events that this version knows. A new kind of event begins a new level, and is
 /// written only after every node of a cluster knows it.
@@ -84,6 +85,8 @@ pub struct Session {
     pub doubts: BTreeMap<CallId, Doubt>,
     /// The call that waits for a person's permission.
     pub ask: Option<Ask>,
+    /// What it knows of its notebook.
+    pub notebook: Notebook,
     /// What the model cost, all in all.
     pub usage: Usage,
     /// Where the view that the model is given begins.
@@ -125,6 +128,8 @@ pub enum SessionEvent {
     Auto(AutoEvent),
     /// To what is remembered in it.
     Memory(MemoryEvent),
+    /// To its notebook.
+    Notebook(NotebookEvent),
     /// To the session itself.
     Life(LifeEvent),
     /// A person said something; it waits for a turn.
@@ -190,6 +195,7 @@ impl Session {
             open: BTreeMap::new(),
             doubts: BTreeMap::new(),
             ask: None,
+            notebook: Notebook::default(),
             usage: Usage::default(),
             view_from: Seq(0),
         }
@@ -224,6 +230,7 @@ impl Session {
             SessionEvent::Turn(event) => turn::evolve::evolve(&mut self, seq, event)?,
             SessionEvent::Auto(event) => autonomy::evolve::evolve(&mut self, seq, event)?,
             SessionEvent::Memory(_) => {}
+            SessionEvent::Notebook(event) => notebook::evolve(&mut self, event),
             SessionEvent::Life(event) => match event {
                 LifeEvent::Renamed { title, .. } => self.title.clone_from(title),
                 LifeEvent::Archived { .. } => self.life = Life::Archived,
@@ -347,6 +354,13 @@ fn decide_person(
             let decided = memory::decide(session, asked.at, person, command)?;
             Ok(decided.into_iter().map(SessionEvent::Memory).collect())
         }
+        PersonCommand::Notebook { on } => {
+            if session.notebook.switched == Some(*on) {
+                return Ok(Vec::new());
+            }
+            let switched = NotebookEvent::Switched { on: *on, by: person.clone() };
+            Ok(vec![SessionEvent::Notebook(switched)])
+        }
         PersonCommand::Life(command) => life::lives(session, person, command),
         PersonCommand::StartPlan { plan, strategy, reads } => {
             Ok(of_plan(plan::decide::start(&session.work, *plan, *strategy, *reads, person)?))
@@ -435,7 +449,7 @@ fn edit(
     fresh: PlanId,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let plan = plan::decide::active(&session.work)?;
-    let given = Given { fresh, profiles: BTreeSet::new(), memory: None };
+    let given = Given { fresh, profiles: BTreeSet::new(), memory: None, markdown: None };
     let writing = Authoring {
         identity: &session.identity,
         // A person's word is newer than any approval.
@@ -578,6 +592,7 @@ impl SessionEvent {
                 | AutoEvent::ScheduleAdded { by, .. },
             ) => Some(&by.id),
             Self::Auto(AutoEvent::TaskAdded { by, .. }) => by.as_ref().map(|by| &by.id),
+            Self::Notebook(NotebookEvent::Switched { by, .. }) => Some(&by.id),
             Self::Life(
                 LifeEvent::Renamed { by, .. }
                 | LifeEvent::Archived { by }
@@ -588,6 +603,7 @@ impl SessionEvent {
             | Self::Turn(_)
             | Self::Auto(_)
             | Self::Memory(_)
+            | Self::Notebook(NotebookEvent::NoteDue { .. })
             | Self::CauseWithdrawn { .. }
             | Self::Logged { .. } => None,
         }
@@ -632,6 +648,7 @@ impl SessionEvent {
             },
             Self::Auto(event) => event.kind(),
             Self::Memory(event) => event.kind(),
+            Self::Notebook(event) => event.kind(),
             Self::Life(event) => match event {
                 LifeEvent::Renamed { .. } => "session_renamed",
                 LifeEvent::Archived { .. } => "session_archived",

@@ -31,6 +31,7 @@ pub(crate) fn is_progress(events: &[SessionEvent]) -> bool {
         SessionEvent::Plan(_)
         | SessionEvent::Auto(_)
         | SessionEvent::Memory(_)
+        | SessionEvent::Notebook(_)
         | SessionEvent::Life(_)
         | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }

@@ -16,6 +16,7 @@ pub mod lane_restate;
 pub mod model_demo;
 pub mod model_openai;
 pub mod model_switch;
+pub mod notebook_object_store;
 mod passphrase;
 mod postgres;
 mod stopping;

@@ -16,10 +16,12 @@ use serde::Deserialize;
 
 pub mod cluster;
 pub mod keys;
+pub mod notebook;
 pub mod tools;
 
 use cluster::ClusterConfig;
 use keys::{is_known, keys, nearest, written};
+use notebook::NotebookConfig;
 use tools::{CommandConfig, McpConfig, WebConfig};
 
 /// Everything that can be set. What is not set has a secure default.
@@ -40,6 +42,8 @@ pub struct Config {
     pub auto: AutoConfig,
     /// What is remembered.
     pub memory: MemoryConfig,
+    /// The notebook.
+    pub notebook: NotebookConfig,
     /// The figures at `/metrics`.
     pub metrics: MetricsConfig,
     /// Web pages.
@@ -272,6 +276,7 @@ impl Config {
                 .memory
                 .enabled
                 .then_some(MemorySettings { budget_tokens: self.memory.budget_tokens }),
+            notebook: self.notebook.settings(),
             collect_reads: match self.collect.reads {
                 CollectReads::Record => Reads::Record,
                 CollectReads::Run => Reads::Run,

@@ -65,6 +65,8 @@ pub async fn run(
         memory: journal.clone(),
         lane,
         broadcast: Arc::new(broadcast),
+        notebook: config.notebook.shared()?,
+        roles: planwright_runtime::ports::model::Roles::default(),
         model,
         profiles,
         toolbox,

@@ -58,6 +58,7 @@ pub async fn say(
         | Reply::Sessions(_)
         | Reply::Work(_)
         | Reply::Memory(_)
+        | Reply::Notebook(_)
         | Reply::Nothing(_)
         | Reply::Help => Exit::Fine,
     })
@@ -158,6 +159,7 @@ fn moves(reply: &Reply) -> bool {
         | Reply::Sessions(_)
         | Reply::Work(_)
         | Reply::Memory(_)
+        | Reply::Notebook(_)
         | Reply::Nothing(_)
         | Reply::Help => false,
     }
@@ -206,6 +208,7 @@ async fn unlock_for(
             | Act::Archive
             | Act::Delete
             | Act::MemorySave(_)
+            | Act::Notebook(_)
             | Act::MemoryEdit(..)
             | Act::MemoryForget(_)
             | Act::MemoryPromote(_) => false,

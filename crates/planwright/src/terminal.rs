@@ -13,6 +13,7 @@ use planwright_domain::{
     command::Permit,
     id::{CallId, TurnId},
     identity::SessionIdentity,
+    notebook::NotebookEvent,
     plan::event::PlanEvent,
     refusal::Refusal,
     session::SessionEvent,
@@ -206,7 +207,11 @@ impl Terminal {
             SessionEvent::CauseWithdrawn { why, .. } => self.raw(&format!("{DIM}· {why}{DIM:#}\n")),
             SessionEvent::Auto(event) => self.auto_event(event),
             SessionEvent::Memory(event) => self.memory_event(event),
+            SessionEvent::Notebook(NotebookEvent::NoteDue { page, .. }) => {
+                self.raw(&format!("{DIM}· noted in {}{DIM:#}\n", page.name()));
+            }
             SessionEvent::Plan(_)
+            | SessionEvent::Notebook(NotebookEvent::Switched { .. })
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::ViewReset { .. }
@@ -318,6 +323,7 @@ impl Terminal {
             Reply::Sessions(rows) => self.sessions(rows),
             Reply::Work(view) => self.work(view),
             Reply::Memory(view) => self.memory(view),
+            Reply::Notebook(view) => self.notebook(view),
             Reply::Refused(refusal) => {
                 self.raw(&format!("{BAD}✗{BAD:#} {}\n", refusal_words(refusal)))
             }
@@ -383,6 +389,7 @@ fn reply_json(reply: &Reply) -> Value {
         Reply::Sessions(rows) => json!({"type": "sessions", "sessions": rows}),
         Reply::Work(view) => json!({"type": "work", "work": view}),
         Reply::Memory(view) => json!({"type": "memory", "memory": view}),
+        Reply::Notebook(view) => json!({"type": "notebook", "notebook": view}),
         Reply::Refused(refusal) => {
             json!({"type": "refused", "kind": refusal.kind(), "words": refusal.to_string(), "refusal": refusal})
         }

@@ -4,6 +4,7 @@ use planwright_testkit::{house::House, scripted_model::worker::worker, stories};
 
 planwright_testkit::stories!(House::local);
 planwright_testkit::work_stories!(House::local);
+planwright_testkit::notebook_stories!(House::local);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversation_that_does_not_fit_is_refused_in_words() {

@@ -16,11 +16,12 @@ use planwright_domain::{
         using::{Wants, wants},
     },
     next::{Due, DueCall, Next, StartedCall, next},
+    notebook::tool::{Bound, NotebookTool, bound},
     session::Session,
     tools::own::{self, OwnTool},
     turn::{
-        Answer as TurnAnswer, CallKind, CallResult, CallState, FailureKind, ModelFailure,
-        RequestedCall, Step, decide::profile_of,
+        Answer as TurnAnswer, CallKind, CallResult, CallState, FailureKind, ModelFailure, OpenCall,
+        RequestedCall, Step, Turn, decide::profile_of,
     },
 };
 use tokio::{
@@ -88,7 +89,8 @@ impl Runtime {
                 failpoint::hit("advance.before_plan_tool");
                 let profiles = self.ports.profiles.keys().cloned().collect();
                 let memory = self.looked_up(&session, call).await?;
-                let given = Given { fresh: Uuid::now_v7().into(), profiles, memory };
+                let markdown = self.planned(&session, call).await?;
+                let given = Given { fresh: Uuid::now_v7().into(), profiles, memory, markdown };
                 let command = ModelCommand::UsePlanTool { call, given };
                 let id = report_id(call.0, "plan-tool", 0, 0);
                 self.dispatch(identity, id, SessionCommand::Model(turn, command)).await?;
@@ -165,6 +167,21 @@ impl Runtime {
             }
         };
         Ok(Some(found))
+    }
+
+    /// The document of the plan, where a call changes a section of the page that the plan stands in for.
+    async fn planned(
+        &self,
+        session: &Session,
+        call: CallId,
+    ) -> Result<Option<String>, JournalError> {
+        let calls = session.turn.as_ref().map(Turn::calls).unwrap_or_default();
+        let asked = calls.iter().find(|asked| asked.requested.id == call);
+        let updates = asked.and_then(|asked| bound(&asked.requested));
+        if !matches!(updates, Some(Bound::Update { .. })) || session.plan().is_none() {
+            return Ok(None);
+        }
+        Ok(self.revision(&session.identity, None).await?.map(|view| view.revision.markdown))
     }
 
     /// Claims the slot of a schedule that is due; those before it were missed.
@@ -269,12 +286,12 @@ impl Runtime {
         let id = report_id(turn.0, "model", round, attempt);
         let command = match outcome {
             Ok(answer) => {
-                let answer = self.known_calls(answer, &request, model.price());
+                let answer = self.known_calls(&session, answer, &request, model.price());
                 SystemCommand::RecordAnswer { turn, round, attempt, answer }
             }
             Err(failure) => SystemCommand::RecordModelFailure { turn, round, attempt, failure },
         };
-        self.ports.record(identity, id, command).await
+        self.ports.record(identity, id, command).await.map(drop)
     }
 
     async fn ask(
@@ -342,6 +359,12 @@ impl Runtime {
                 system.push_str(&paragraph);
             }
             tools.extend(own::of_run(session, turn).map(OwnTool::spec));
+            if self.has_notebook(session) {
+                let usable = NotebookTool::ALL.into_iter().filter(|tool| turn.may_use(tool.name()));
+                tools.extend(usable.map(NotebookTool::spec));
+                system.push_str("\n\n");
+                system.push_str(planwright_domain::prompt::NOTEBOOK_PARAGRAPH);
+            }
             if self.settings.memory.is_some() {
                 let usable = OwnTool::MEMORY.into_iter().filter(|tool| turn.may_use(tool.name()));
                 tools.extend(usable.map(OwnTool::spec));
@@ -379,17 +402,16 @@ impl Runtime {
     /// Gives every call our id and says what kind of tool it names.
     fn known_calls(
         &self,
+        session: &Session,
         answer: ModelAnswer,
         request: &ModelRequest,
         price: Option<Price>,
     ) -> TurnAnswer {
-        let tools = self.ports.toolbox.tools();
         let calls = answer.calls.into_iter().enumerate().map(|(at, call)| {
-            let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
-            let kind = match tool {
+            let kind = match self.tool(&call.tool) {
                 _ if planwright_domain::tools::is_answered_here(&call.tool) => CallKind::Plan,
-                Some(tool) => match self.ports.toolbox.check(&call.tool, &call.arguments) {
-                    Ok(()) => CallKind::Tool(tool.facts.clone()),
+                Some(tool) => match self.check(session, &call.tool, &call.arguments) {
+                    Ok(()) => CallKind::Tool(tool.facts),
                     Err(problem) => CallKind::Unusable { problem },
                 },
                 None => {
@@ -425,16 +447,14 @@ impl Runtime {
         let Some(turn) = &session.turn else { return Ok(()) };
         self.ports.toolbox.refresh().await;
         let recorded = replay::arguments(&*self.ports.journal, identity, session).await?;
-        let tools = self.ports.toolbox.tools();
         let requested = |call: CallId| {
             turn.calls().iter().map(|call| &call.requested).find(|asked| asked.id == call)
         };
         let calls = due.iter().map(|DueCall { call, attempt }| {
             let name = requested(*call).map_or("", |asked| &asked.tool);
-            let tool =
-                tools.iter().find(|tool| tool.spec.name == name).map(|tool| tool.facts.clone());
+            let tool = self.tool(name).map(|tool| tool.facts);
             let arguments = requested(*call).map_or("", |asked| &asked.arguments);
-            let aim = self.ports.toolbox.aim(name, arguments);
+            let aim = self.aim(name, arguments);
             StartingCall { call: *call, attempt: *attempt, tool, aim }
         });
         let bracket = self.bracket(life, self.settings.tool_deadline_ms);
@@ -463,9 +483,10 @@ impl Runtime {
                 plan: open.plan,
                 context: context.clone(),
             };
-            still.then_some((run, open.facts.repeat))
+            still.then_some((run, open.clone()))
         });
-        let runs = runs.map(|(run, repeat)| self.run_call(identity, run, repeat, begun));
+        let note_every = self.note_every(&after);
+        let runs = runs.map(|(run, open)| self.run_call(identity, run, open, note_every, begun));
         join_all(runs).await.into_iter().collect()
     }
 
@@ -473,11 +494,12 @@ impl Runtime {
         &self,
         identity: &SessionIdentity,
         run: ToolRun,
-        repeat: Repeat,
+        open: OpenCall,
+        note_every: u64,
         begun: Instant,
     ) -> Result<(), JournalError> {
-        let (call, attempt) = (run.call, run.attempt);
-        let toolbox = self.ports.toolbox.clone();
+        let (call, attempt, repeat) = (run.call, run.attempt, open.facts.repeat);
+        let kit = self.kit();
         let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
         let start_by = Duration::from_millis(self.settings.start_by_ms.cast_unsigned());
         let mut acting = tokio::spawn(async move {
@@ -485,7 +507,7 @@ impl Runtime {
             if begun.elapsed() > start_by {
                 return None;
             }
-            Some(toolbox.run(run).await)
+            Some(kit.run(run).await)
         });
         let acted = timeout(limit, &mut acting).await;
         failpoint::hit("tool.before_record");
@@ -513,10 +535,13 @@ impl Runtime {
         };
         let id = report_id(call.0, "result", 0, attempt);
         let result = self.ports.shortened(identity, result).await;
-        self.ports
-            .record(identity, id, SystemCommand::RecordResult { call, attempt, result })
-            .await?;
+        let told = result.clone();
+        let command = SystemCommand::RecordResult { call, attempt, result, note_every };
+        let recorded = self.ports.record(identity, id, command).await?;
         failpoint::hit("tool.after_record");
+        if note_every > 0 {
+            self.kit().note(identity, &recorded, &open, call, &told).await;
+        }
         Ok(())
     }
 
@@ -532,7 +557,7 @@ impl Runtime {
         tokio::spawn(async move {
             let Ok(Some(Ran::Ended(result))) = acting.await else { return };
             let result = ports.shortened(&identity, result).await;
-            let command = SystemCommand::RecordResult { call, attempt, result };
+            let command = SystemCommand::RecordResult { call, attempt, result, note_every: 0 };
             let id = report_id(call.0, "result", 0, attempt);
             if let Err(error) = ports.record(&identity, id, command).await {
                 tracing::error!(session_identity = %identity, %error, event = "late_result_lost");
@@ -569,11 +594,11 @@ impl Ports {
         identity: &SessionIdentity,
         id: CommandId,
         command: SystemCommand,
-    ) -> Result<(), JournalError> {
+    ) -> Result<Answer, JournalError> {
         let mut attempt = 1;
         loop {
             match self.report(identity, id, command.clone()).await {
-                Ok(_) => return Ok(()),
+                Ok(answer) => return Ok(answer),
                 Err(error) if attempt >= RECORD_ATTEMPTS_MAX => return Err(error),
                 Err(error) => {
                     tracing::warn!(session_identity = %identity, %error, attempt, event = "result_not_stored");

@@ -57,6 +57,7 @@ impl Happened {
                 | SessionEvent::Turn(_)
                 | SessionEvent::Auto(_)
                 | SessionEvent::Memory(_)
+                | SessionEvent::Notebook(_)
                 | SessionEvent::Life(_)
                 | SessionEvent::MessageQueued { .. }
                 | SessionEvent::CauseWithdrawn { .. }

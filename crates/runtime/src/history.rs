@@ -177,6 +177,7 @@ impl History {
             SessionEvent::ViewReset { .. }
             | SessionEvent::Logged { .. }
             | SessionEvent::Memory(_)
+            | SessionEvent::Notebook(_)
             | SessionEvent::Life(_) => {}
             SessionEvent::Auto(event) => self.apply_auto(seq, event),
             SessionEvent::Plan(event) => self.apply_plan(identity, seq, event)?,

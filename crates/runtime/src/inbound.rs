@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::{
     dispatch::refused,
     memories::MemoryView,
+    notebook::NotebookView,
     ports::journal::{Answer, JournalError, SessionRow},
     routing::new_key,
     runtime::Runtime,
@@ -95,6 +96,8 @@ pub enum Reply {
     Work(Box<WorkView>),
     /// What is remembered.
     Memory(Box<MemoryView>),
+    /// The notebook.
+    Notebook(Box<NotebookView>),
     /// It did not, and why.
     Refused(Refusal),
     /// It could not be read.
@@ -178,6 +181,9 @@ impl Runtime {
                 Reply::Work(Box::new(WorkView::of(&session.auto, self.ports.clock.now())))
             }
             Look::Memory(text) => Reply::Memory(Box::new(self.memory(identity, &text).await?)),
+            Look::Notebook(named) => {
+                Reply::Notebook(Box::new(self.notebook(identity, named.as_deref()).await?))
+            }
             Look::Deletion => nothing(&self.deletion(identity).await?),
             Look::Status => Reply::Status(Box::new(self.status(identity).await?)),
             Look::List => Reply::Plans(self.plans(identity).await?),
@@ -280,6 +286,7 @@ impl Runtime {
             Act::Work(act) => Ok(self.work(&session, act).map(PersonCommand::Auto)),
             Act::Rename(title) => Ok(Ok(PersonCommand::Life(LifeCommand::Rename { title }))),
             Act::Archive => Ok(Ok(PersonCommand::Life(LifeCommand::Archive))),
+            Act::Notebook(on) => Ok(Ok(PersonCommand::Notebook { on })),
             Act::Delete => Ok(Ok(PersonCommand::Life(LifeCommand::Delete))),
             Act::MemorySave(text) => {
                 let (id, kind) = (Uuid::now_v7().into(), ItemKind::Fact);
@@ -463,6 +470,8 @@ fn acknowledgement(act: &Act) -> &'static str {
         Act::Rename(_) => "renamed",
         Act::Archive => "put away; what you say here brings it back",
         Act::Delete => "deleted; everything in it has ended",
+        Act::Notebook(true) => "the notebook is on; /notebook shows its pages",
+        Act::Notebook(false) => "the notebook is off; its pages stay",
         Act::MemorySave(_) => "remembered in this session",
         Act::MemoryEdit(..) => "remembered in other words",
         Act::MemoryForget(_) => "forgotten",

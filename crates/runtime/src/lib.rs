@@ -14,6 +14,7 @@ mod figures;
 pub mod history;
 pub mod inbound;
 pub mod memories;
+pub mod notebook;
 mod output;
 pub mod ports;
 pub(crate) mod replay;

@@ -7,6 +7,7 @@ pub mod connection;
 pub mod journal;
 pub mod memory;
 pub mod model;
+pub mod notebook;
 pub mod signal;
 pub mod toolbox;
 

@@ -1,13 +1,18 @@
 //! The runtime: the ports, wired, and what both directions share.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use planwright_domain::{
     autonomy::budget::Budget,
     command::{Asked, AutoCommand, Decision, LifeCommand, PersonCommand, SessionCommand, Terms},
+    digest::Digest,
     id::{CommandId, Incarnation},
     identity::{SessionIdentity, Transport},
     next::{Due, next},
+    notebook::NotebookTool,
     plan::Reads,
     policy::Policy,
     session::Session,
@@ -23,7 +28,8 @@ use crate::{
         Clock,
         journal::{Answer, Journal, JournalError},
         memory::Memory,
-        model::{Model, Profiles},
+        model::{Model, Profiles, Roles},
+        notebook::Notebooks,
         signal::{Broadcast, Lane, Signal},
         toolbox::{Toolbox, schemas},
     },
@@ -52,6 +58,17 @@ pub struct Settings {
     pub slot_window_ms: i64,
     /// What is remembered; nothing, if not set.
     pub memory: Option<MemorySettings>,
+    /// The notebook.
+    pub notebook: NotebookSettings,
+}
+
+/// What an operator may set of the notebook.
+#[derive(Debug, Clone, Copy)]
+pub struct NotebookSettings {
+    /// Whether it is on where nobody said otherwise.
+    pub enabled: bool,
+    /// Every so-manieth finding is noted, and every error; nothing, if zero.
+    pub note_every: u64,
 }
 
 /// What an operator may set of what is remembered.
@@ -86,6 +103,7 @@ impl Default for Settings {
             budget: BUDGET,
             slot_window_ms: 3_600_000,
             memory: Some(MemorySettings { budget_tokens: 800 }),
+            notebook: NotebookSettings { enabled: false, note_every: 2 },
         }
     }
 }
@@ -113,12 +131,16 @@ pub struct Ports {
     pub broadcast: Arc<dyn Broadcast>,
     /// The model.
     pub model: Arc<dyn Model>,
+    /// Which models do what, beside it.
+    pub roles: Roles,
     /// The agent profiles.
     pub profiles: Profiles,
     /// The tools.
     pub toolbox: Arc<dyn Toolbox>,
     /// What is remembered.
     pub memory: Arc<dyn Memory>,
+    /// The pages of notebooks.
+    pub notebook: Arc<dyn Notebooks>,
     /// The time of day.
     pub clock: Arc<dyn Clock>,
     /// Who may decide, and when.
@@ -161,13 +183,21 @@ impl Runtime {
     pub fn terms(&self) -> Terms {
         let profiles = self.ports.profiles.iter();
         Terms {
-            schemas: schemas(&*self.ports.toolbox),
+            schemas: self.schemas(),
             priced: self.ports.model.price().is_some()
                 && profiles.clone().all(|(_, profile)| profile.model.price().is_some()),
             profiles: profiles
                 .map(|(name, profile)| (name.clone(), profile.facts.digest))
                 .collect(),
         }
+    }
+
+    /// The schemas of all tools that can be leased, by name.
+    fn schemas(&self) -> BTreeMap<String, Digest> {
+        let export = NotebookTool::Export;
+        let mut schemas = schemas(&*self.ports.toolbox);
+        schemas.insert(export.name().into(), export.facts().schema);
+        schemas
     }
 
     /// The session as it stands.
@@ -243,6 +273,7 @@ fn told(command: &SessionCommand) -> Option<&'static str> {
             AutoCommand::EndSchedule { .. } => "schedule_ended",
         }),
         PersonCommand::Memory(_) => Some("memory_changed"),
+        PersonCommand::Notebook { .. } => Some("notebook_switched"),
         PersonCommand::Life(command) => Some(match command {
             LifeCommand::Rename { .. } => "session_renamed",
             LifeCommand::Archive => "session_archived",

@@ -189,7 +189,10 @@ impl Fold {
             SessionEvent::ViewReset { .. } => {
                 self.mark(at, BarKind::Mark, "a new view began", BarState::Done);
             }
-            SessionEvent::Memory(_) | SessionEvent::Life(_) | SessionEvent::Logged { .. } => {}
+            SessionEvent::Memory(_)
+            | SessionEvent::Notebook(_)
+            | SessionEvent::Life(_)
+            | SessionEvent::Logged { .. } => {}
         }
     }
 

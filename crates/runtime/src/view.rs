@@ -402,7 +402,7 @@ fn list(rows: &mut Vec<PlanRow>, event: PlanEvent) {
 }
 
 /// The revision of this number, read at its place in the stream and held against its digest.
-async fn of_plan(
+pub(crate) async fn of_plan(
     journal: &dyn Journal,
     identity: &SessionIdentity,
     plan: &Plan,

@@ -185,6 +185,7 @@ pub(crate) fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(work::say_in_chat))
         .routes(routes!(work::get_work))
         .routes(routes!(work::get_memory))
+        .routes(routes!(work::get_notebook))
         .routes(routes!(work::promote_memory))
         .routes(routes!(work::forget_memory))
         .routes(routes!(sessions::send_message))

@@ -165,6 +165,13 @@ impl House {
                 clock: Arc::new(SystemClock),
                 policy: Arc::default(),
                 session_label: false,
+                notebook: Arc::new(
+                    planwright_outbound::notebook_object_store::ObjectStoreNotebooks::in_directory(
+                        &data,
+                    )
+                    .expect("pages"),
+                ),
+                roles: planwright_runtime::ports::model::Roles::default(),
             };
             Arc::new(Runtime::new(ports, Settings::default()))
         };
@@ -210,6 +217,12 @@ impl House {
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.home.path().join("workspace").join(name)
+    }
+
+    /// The data directory.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.home.path().join("data")
     }
 
     /// Ada says a line.

@@ -565,7 +565,12 @@ async fn ready(journal: &dyn Journal, key: &str) {
     .await;
     let tool = planwright_domain::command::ModelCommand::UsePlanTool {
         call: Uuid::from_u128(53).into(),
-        given: Given { fresh: Uuid::from_u128(54).into(), profiles: [].into(), memory: None },
+        given: Given {
+            fresh: Uuid::from_u128(54).into(),
+            profiles: [].into(),
+            memory: None,
+            markdown: None,
+        },
     };
     ask(journal, key, 15, SessionCommand::Model(turn, tool)).await;
     let events = journal.events(&identity(key), Seq(0), 100).await.expect("events");

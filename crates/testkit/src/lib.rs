@@ -17,6 +17,8 @@ pub mod journal_contract;
 pub mod kill;
 pub mod ledger;
 pub mod machine;
+pub mod notebook_contract;
+pub mod notebook_stories;
 pub mod power;
 pub mod scripted_model;
 pub mod served;

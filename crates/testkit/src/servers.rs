@@ -16,10 +16,12 @@ pub mod faults;
 pub mod nats;
 pub mod postgres;
 pub mod restate;
+pub mod s3;
 
 pub use nats::Nats;
 pub use postgres::Postgres;
 pub use restate::Restate;
+pub use s3::S3;
 
 /// How long a server may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(30);

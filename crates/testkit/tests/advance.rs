@@ -77,6 +77,13 @@ impl Bench {
             clock: clock.clone(),
             policy: Arc::default(),
             session_label: false,
+            notebook: Arc::new(
+                planwright_outbound::notebook_object_store::ObjectStoreNotebooks::in_directory(
+                    &data,
+                )
+                .unwrap(),
+            ),
+            roles: planwright_runtime::ports::model::Roles::default(),
         };
         Self { runtime: Runtime::new(ports, Settings::default()), clock, model, _home: home }
     }

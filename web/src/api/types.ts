@@ -421,6 +421,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/notebook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The notebook of a session: its planning files, and the names of those that were archived. */
+        get: operations["get_notebook"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/outputs/{digest}": {
         parameters: {
             query?: never;
@@ -2221,8 +2238,47 @@ export interface components {
              */
             retry_after_micros?: number | null;
         };
+        /** @description What happened to the notebook, where it is recorded. */
+        "core.NotebookEvent": {
+            switched: {
+                /** @description Who. */
+                by: components["schemas"]["core.Person"];
+                /** @description Whether it is on. */
+                on: boolean;
+            };
+        } | {
+            note_due: {
+                /** @description The call. */
+                call: components["schemas"]["core.CallId"];
+                /** @description The page. */
+                page: components["schemas"]["core.Page"];
+            };
+        };
+        /**
+         * NotebookView
+         * @description The notebook, as a person looks at it.
+         */
+        "core.NotebookView": {
+            /** @description The names of what was archived. */
+            archive: string[];
+            /** @description Whether it is on. */
+            on: boolean;
+            /** @description The pages there are, with their texts. */
+            pages: components["schemas"]["core.PageView"][];
+            /** @description Whether the plan stands in for `task_plan` now. */
+            plan_stands_in: boolean;
+        };
         /** @description What happens to the rest when a recorded call fails. */
         "core.OnFailure": "stop" | "continue";
+        /** @description A page of the notebook. */
+        "core.Page": "task_plan" | "findings" | "progress";
+        /** @description A page, as a person looks at it. */
+        "core.PageView": {
+            /** @description Its name. */
+            name: string;
+            /** @description Its text. */
+            text: string;
+        };
         /** @description The files an approval leases. */
         "core.PathLease": "nothing" | "workspace" | {
             under: string[];
@@ -2680,6 +2736,8 @@ export interface components {
             auto: components["schemas"]["core.AutoEvent"];
         } | {
             memory: components["schemas"]["core.MemoryEvent"];
+        } | {
+            notebook: components["schemas"]["core.NotebookEvent"];
         } | {
             life: components["schemas"]["core.LifeEvent"];
         } | {
@@ -5195,6 +5253,77 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    get_notebook: {
+        parameters: {
+            query?: {
+                /** @description Its name, as `plan-20261115-2145`; without it, the current pages. */
+                page?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description whether it is on, its pages, and the archive */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["core.NotebookView"];
                 };
             };
             /** @description It cannot be answered now. */

@@ -59,6 +59,7 @@ fn end_of<'a>(turn: &Turn, news: &'a [SessionEvent]) -> Option<&'a TurnEnd> {
         | SessionEvent::Plan(_)
         | SessionEvent::Auto(_)
         | SessionEvent::Memory(_)
+        | SessionEvent::Notebook(_)
         | SessionEvent::Life(_)
         | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }
@@ -203,6 +204,7 @@ fn plan_moved(
             | SessionEvent::Turn(_)
             | SessionEvent::Auto(_)
             | SessionEvent::Memory(_)
+            | SessionEvent::Notebook(_)
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }

@@ -90,6 +90,7 @@ pub(crate) fn may_ask(
         | PersonCommand::PausePlan
         | PersonCommand::Auto(_)
         | PersonCommand::Memory(_)
+        | PersonCommand::Notebook { .. }
         | PersonCommand::Life(_) => false,
     };
     if theirs || reviews { Ok(()) } else { Err(Refusal::NotYours { identity }) }

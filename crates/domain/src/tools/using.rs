@@ -4,7 +4,12 @@ use serde::Deserialize;
 
 use crate::{
     command::Given,
+    identity::SessionIdentity,
     next::is_recorded,
+    notebook::{
+        section,
+        tool::{self, Bound},
+    },
     plan::{
         Plan, Strategy,
         authoring::{self, Authoring, Metadata},
@@ -35,14 +40,17 @@ pub(crate) fn use_plan_tool(
     if is_recorded(plan, call) {
         return Ok((authoring::record(plan, call)?, Told::Planned));
     }
-    let tool = available(session, turn).into_iter().find(|tool| tool.name() == name);
-    let tool = tool.ok_or_else(|| state(&format!("the plan is {}", plan.status.word())))?;
+    if let Some(bound) = tool::bound(call) {
+        return stands_in(plan, turn, &session.identity, name, bound, given);
+    }
+    let found = available(session, turn).into_iter().find(|tool| tool.name() == name);
+    let found = found.ok_or_else(|| state(&format!("the plan is {}", plan.status.word())))?;
     let writing = Authoring { identity: &session.identity, turn_started: turn.started, given };
     if PlanTool::is_drafting(name) {
         authoring::writable(plan, writing)?;
     }
     let arguments = &call.arguments;
-    match tool {
+    match found {
         PlanTool::Get => {
             parse::<NoArguments>(name, arguments)?;
             Ok((Vec::new(), get(plan)))
@@ -103,6 +111,37 @@ pub(crate) fn use_plan_tool(
             reported(plan, turn, step, report)
         }
     }
+}
+
+/// A call that is about the page `task_plan`, for which the plan stands in while plan work is active.
+fn stands_in(
+    plan: &Plan,
+    turn: &Turn,
+    identity: &SessionIdentity,
+    name: &str,
+    bound: Bound,
+    given: &Given,
+) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
+    let refused = |state: String| PlanRefusal::ToolUnavailable { tool: name.into(), state };
+    let writing = Authoring { identity, turn_started: turn.started, given };
+    let markdown = match bound {
+        Bound::Read => return Ok((Vec::new(), get(plan))),
+        Bound::Write(_) | Bound::Update { .. } if !tool::writes_plan(plan) => {
+            return Err(refused(format!(
+                "task_plan is the plan, and the plan is {}; write to progress, or report with plan_report",
+                plan.status.word()
+            )));
+        }
+        Bound::Write(markdown) => markdown,
+        Bound::Update { section, content } => {
+            let current = given.markdown.as_deref();
+            let current =
+                current.ok_or_else(|| refused("nothing is planned yet; write it whole".into()))?;
+            section::replaced(current, &section, &content)
+                .map_err(|refusal| refused(refusal.to_string()))?
+        }
+    };
+    Ok(saved(authoring::set_content(plan, writing, &markdown, None, Vec::new())?))
 }
 
 /// What the model reports, of the whole execution or of the step that its turn does.

@@ -9,6 +9,7 @@ use crate::{
     limits,
     memory::{self, Chain, select::Recalled},
     next::{DueCall, Next, next},
+    notebook::{self, NotebookEvent},
     plan::{self, PauseReason, Plan, PlanStatus, Progress, event::PlanEvent, step::HeadWork},
     refusal::Refusal,
     session::{Session, SessionEvent, withdrawn},
@@ -66,8 +67,8 @@ pub(crate) fn decide_system(
             .map(|rung| vec![SessionEvent::Plan(rung)])
             .ok_or_else(|| moved_on("no revision has waited so long")),
         SystemCommand::ExpireAsk { call } => permission::expire(session, at, *call),
-        SystemCommand::RecordResult { call, attempt, result } => {
-            record_result(session, *call, *attempt, result)
+        SystemCommand::RecordResult { call, attempt, result, note_every } => {
+            record_result(session, *call, *attempt, result, *note_every)
         }
         SystemCommand::OrphanCall { call, attempt } => orphan_call(session, *call, *attempt),
     }
@@ -460,6 +461,7 @@ fn record_result(
     call: CallId,
     attempt: u32,
     result: &CallResult,
+    note_every: u64,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let open = session.open.get(&call).filter(|open| open.attempt == attempt);
     let doubt = session.doubts.get(&call).filter(|doubt| doubt.attempt == attempt);
@@ -481,6 +483,9 @@ fn record_result(
     {
         let reason = PauseReason::DoubtSettled;
         events.push(SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }));
+    }
+    if let Some(page) = open.and_then(|open| notebook::noted(session, open, result, note_every)) {
+        events.push(SessionEvent::Notebook(NotebookEvent::NoteDue { call, page }));
     }
     if let Some(open) = open.filter(|_| !session.auto.runs.is_empty()) {
         let after = session.fold(&events).map_err(|corrupt| moved_on(&corrupt.to_string()))?;

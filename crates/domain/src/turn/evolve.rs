@@ -5,7 +5,7 @@ use crate::{
     command::Permit,
     effect::Touched,
     id::{CallId, PlanId, Seq},
-    limits,
+    limits, notebook,
     plan::{self, Grant, PauseReason, Plan, PlanWork, Progress, Strategy, step::HeadWork},
     session::{CorruptJournal, Session},
     turn::{
@@ -130,6 +130,7 @@ pub(crate) fn evolve(
             permitted(session, &ask, permit);
         }
         TurnEvent::CallFinished { call, attempt, result } => {
+            notebook::count(session, *call, result);
             let open = session.open.remove(call);
             let doubt = session.doubts.remove(call);
             let plan = open.and_then(|open| open.plan).or(doubt.and_then(|doubt| doubt.plan));

@@ -204,7 +204,14 @@ fn a_late_result_settles_a_doubt_and_moves_nothing() {
     let mut world = in_doubt();
     let (call, attempt) =
         world.session.doubts.iter().map(|(call, doubt)| (*call, doubt.attempt)).next().unwrap();
-    world.system(SystemCommand::RecordResult { call, attempt, result: wrote("a.txt") }).unwrap();
+    world
+        .system(SystemCommand::RecordResult {
+            call,
+            attempt,
+            result: wrote("a.txt"),
+            note_every: 0,
+        })
+        .unwrap();
     assert_eq!((world.session.doubts.len(), world.status().as_str()), (0, "executing_paused"));
     assert_eq!(world.plan().touched.len(), 1);
     let command = world.resume_command();
@@ -218,7 +225,9 @@ fn a_call_that_runs_when_the_turn_is_stopped_is_left_to_end_and_recorded() {
     let mut world = world.does(PersonCommand::Stop);
     assert!(world.session.turn.is_none());
     assert!(matches!(next(&world.session), Next::AwaitCalls(_)), "nobody forgets it");
-    world.system(SystemCommand::RecordResult { call, attempt, result: wrote("a") }).unwrap();
+    world
+        .system(SystemCommand::RecordResult { call, attempt, result: wrote("a"), note_every: 0 })
+        .unwrap();
     assert_eq!(
         (world.plan().touched.len(), next(&world.session)),
         (1, Next::WaitForPerson(Waiting::Resume))
@@ -262,12 +271,25 @@ fn a_result_that_nobody_waits_for_is_refused() {
     let mut world = running().answers("", vec![write("a")]).calls_start();
     let (call, attempt) = world.open_calls()[0];
     let result = wrote("a");
-    world.system(SystemCommand::RecordResult { call, attempt, result: result.clone() }).unwrap();
+    world
+        .system(SystemCommand::RecordResult {
+            call,
+            attempt,
+            result: result.clone(),
+            note_every: 0,
+        })
+        .unwrap();
     let refusal = world
-        .system(SystemCommand::RecordResult { call, attempt, result: result.clone() })
+        .system(SystemCommand::RecordResult {
+            call,
+            attempt,
+            result: result.clone(),
+            note_every: 0,
+        })
         .unwrap_err();
     assert_eq!(refusal.kind(), "moved_on");
-    let refusal =
-        world.system(SystemCommand::RecordResult { call, attempt: 9, result }).unwrap_err();
+    let refusal = world
+        .system(SystemCommand::RecordResult { call, attempt: 9, result, note_every: 0 })
+        .unwrap_err();
     assert_eq!(refusal.kind(), "moved_on");
 }

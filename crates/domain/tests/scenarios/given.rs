@@ -302,7 +302,7 @@ impl World {
 
     pub(crate) fn given(&mut self) -> Given {
         let profiles = terms().profiles.into_keys().collect();
-        Given { fresh: self.fresh().into(), profiles, memory: Some(Vec::new()) }
+        Given { fresh: self.fresh().into(), profiles, memory: Some(Vec::new()), markdown: None }
     }
 
     /// Answers every plan tool that is next.
@@ -372,8 +372,13 @@ impl World {
     /// Every open call gives this.
     pub(crate) fn calls_give(mut self, result: &CallResult) -> Self {
         for (call, attempt) in self.open_calls() {
-            self.system(SystemCommand::RecordResult { call, attempt, result: result.clone() })
-                .unwrap();
+            self.system(SystemCommand::RecordResult {
+                call,
+                attempt,
+                result: result.clone(),
+                note_every: 0,
+            })
+            .unwrap();
         }
         self
     }

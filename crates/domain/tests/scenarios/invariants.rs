@@ -226,6 +226,7 @@ proptest! {
             let (a, b) = (identity(one, &first), identity(other, &second));
             prop_assert_eq!(a == b, a.to_string() == b.to_string());
             prop_assert_eq!(a == b, a.path_segment() == b.path_segment());
+            prop_assert_eq!(a.path_segment(), a.path_segment().to_lowercase());
             prop_assert_eq!(SessionIdentity::parse(&a.to_string()).unwrap(), a);
         }
     }

@@ -28,5 +28,6 @@ mod seed_000;
 mod seed_001;
 mod seed_002;
 mod seed_003;
+mod seed_004;
 mod turns;
 mod words;

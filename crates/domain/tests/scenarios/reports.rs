@@ -109,7 +109,7 @@ fn the_last_doubt_that_a_late_result_settles_says_so() {
     let (call, attempt, before) = (*call, doubt.attempt, reason(&world));
     assert_ne!(before, PauseReason::DoubtSettled);
     let result = wrote("a.txt");
-    world.system(SystemCommand::RecordResult { call, attempt, result }).unwrap();
+    world.system(SystemCommand::RecordResult { call, attempt, result, note_every: 0 }).unwrap();
     assert_eq!((world.session.doubts.len(), reason(&world)), (0, PauseReason::DoubtSettled));
 }
 
@@ -150,7 +150,7 @@ fn what_a_call_of_an_ended_plan_did_is_not_what_the_next_plan_did() {
     let (call, attempt) = world.open_calls()[0];
     let mut world = world.ends(Ending::Off).plan_on();
     let result = wrote("a.txt");
-    world.system(SystemCommand::RecordResult { call, attempt, result }).unwrap();
+    world.system(SystemCommand::RecordResult { call, attempt, result, note_every: 0 }).unwrap();
     assert_eq!(world.plan().touched.len(), 0);
 }
 
@@ -223,6 +223,6 @@ fn a_late_result_of_a_stopped_turn_does_not_end_the_one_that_replays_now() {
         world
     };
     let before = world.session.turn.as_ref().map(|turn| turn.id);
-    world.system(SystemCommand::RecordResult { call, attempt, result }).unwrap();
+    world.system(SystemCommand::RecordResult { call, attempt, result, note_every: 0 }).unwrap();
     assert_eq!(world.session.turn.as_ref().map(|turn| turn.id), before);
 }

@@ -295,7 +295,12 @@ fn a_stop_pauses_the_replay_and_what_runs_is_recorded_on_its_step() {
     let mut world = world.does(PersonCommand::Stop);
     let result = wrote("a.txt");
     world
-        .system(planwright_domain::command::SystemCommand::RecordResult { call, attempt, result })
+        .system(planwright_domain::command::SystemCommand::RecordResult {
+            call,
+            attempt,
+            result,
+            note_every: 0,
+        })
         .unwrap();
     assert_eq!(
         (world.status().as_str(), world.step_ends()),
@@ -315,7 +320,12 @@ fn a_last_step_that_comes_out_while_its_next_turn_waits_completes_the_plan() {
     let mut world = world.does(command);
     let result = wrote("b.txt");
     world
-        .system(planwright_domain::command::SystemCommand::RecordResult { call, attempt, result })
+        .system(planwright_domain::command::SystemCommand::RecordResult {
+            call,
+            attempt,
+            result,
+            note_every: 0,
+        })
         .unwrap();
     let world = world.turn_starts();
     assert_eq!((world.status().as_str(), world.session.turn.is_none()), ("done", true));

@@ -216,7 +216,12 @@ fn memory_that_is_turned_off_is_refused_in_words() {
     let mut world = a_session().says("hi").turn_starts();
     world = world.answers("", vec![save(serde_json::json!({"text": "x"}))]);
     let Next::UsePlanTool { turn, call } = next(&world.session) else { panic!("a tool is due") };
-    let given = Given { fresh: Uuid::from_u128(1).into(), profiles: [].into(), memory: None };
+    let given = Given {
+        fresh: Uuid::from_u128(1).into(),
+        profiles: [].into(),
+        memory: None,
+        markdown: None,
+    };
     world.ask(SessionCommand::Model(turn, ModelCommand::UsePlanTool { call, given })).unwrap();
     let told = serde_json::to_string(&world.events.last()).unwrap();
     assert!(told.contains("turned off"), "{told}");
@@ -240,8 +245,12 @@ fn only_what_was_found_in_the_own_scopes_is_told_or_forgotten() {
         let mut world = a_session().says("hi").turn_starts();
         world = world.answers("", vec![tool("memory_forget", arguments)]);
         let Next::UsePlanTool { turn, call } = next(&world.session) else { panic!("due") };
-        let given =
-            Given { fresh: Uuid::from_u128(1).into(), profiles: [].into(), memory: Some(found) };
+        let given = Given {
+            fresh: Uuid::from_u128(1).into(),
+            profiles: [].into(),
+            memory: Some(found),
+            markdown: None,
+        };
         world.ask(SessionCommand::Model(turn, ModelCommand::UsePlanTool { call, given })).unwrap()
     };
     assert_eq!(forget(vec![own])[0].kind(), "memory_forgotten");

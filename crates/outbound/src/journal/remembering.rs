@@ -37,6 +37,7 @@ pub(crate) fn of_session(events: &[SessionEvent]) -> Vec<Change<'_>> {
             | SessionEvent::Plan(_)
             | SessionEvent::Turn(_)
             | SessionEvent::Auto(_)
+            | SessionEvent::Notebook(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }

@@ -4,6 +4,7 @@ use planwright_domain::{autonomy::event::AutoEvent, memory::MemoryEvent, next::W
 use planwright_runtime::{
     inbound::SessionLine,
     memories::MemoryView,
+    notebook::NotebookView,
     work::{RunRow, WorkView},
 };
 
@@ -129,6 +130,28 @@ impl Terminal {
                 item.scope.kind().name(),
                 &id[id.len() - 8..],
             ));
+        }
+    }
+}
+
+impl Terminal {
+    pub(super) fn notebook(&mut self, view: &NotebookView) {
+        let state = if view.on { "on" } else { "off; /notebook on turns it on" };
+        let archive = match view.archive.len() {
+            0 => String::new(),
+            _ => format!(" · archive: {}", view.archive.join(", ")),
+        };
+        self.raw(&format!("{DIM}notebook: {state}{archive}{DIM:#}\n"));
+        if view.plan_stands_in {
+            self.raw(&format!(
+                "{DIM}plan work is active: the plan stands in for task_plan; /plan show reads it{DIM:#}\n"
+            ));
+        }
+        for page in &view.pages {
+            self.raw(&format!("\n{BOLD}{}{BOLD:#}\n{}\n", page.name, visible(&page.text)));
+        }
+        if view.on && view.pages.is_empty() {
+            self.raw("no pages yet; the agent begins them when the work is long enough\n");
         }
     }
 }

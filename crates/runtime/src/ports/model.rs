@@ -109,6 +109,19 @@ pub trait Model: Send + Sync {
     fn name(&self) -> String;
 }
 
+/// Which models do what, beside the one of the conversation.
+#[derive(Clone, Default)]
+pub struct Roles {
+    /// Who writes plans.
+    pub plan: Option<Arc<dyn Model>>,
+    /// Who executes them, and does the work of runs.
+    pub execute: Option<Arc<dyn Model>>,
+    /// Who sums up what no longer fits.
+    pub summary: Option<Arc<dyn Model>>,
+    /// Who is asked when the one that should answer cannot, in this order.
+    pub fallbacks: Vec<Arc<dyn Model>>,
+}
+
 /// An agent profile: who does a step of a plan.
 #[derive(Clone)]
 pub struct AgentProfile {

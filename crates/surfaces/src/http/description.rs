@@ -1,7 +1,7 @@
 //! The description of the API: what the handlers say of themselves, and the form of everything that is streamed.
 
 use planwright_domain::session::SessionEvent;
-use planwright_runtime::{memories::MemoryView, work::WorkView};
+use planwright_runtime::{memories::MemoryView, notebook::NotebookView, work::WorkView};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 use utoipa::openapi::{
@@ -29,6 +29,7 @@ pub fn openapi() -> Value {
     add::<SessionEvent>(&mut api);
     add::<WorkView>(&mut api);
     add::<MemoryView>(&mut api);
+    add::<NotebookView>(&mut api);
     let schemas = &mut api["components"]["schemas"];
     schemas["Preview"] = json!({
         "type": "object",
@@ -46,7 +47,9 @@ pub fn openapi() -> Value {
         json!({"anyOf": [named("SessionEvent"), {"$ref": "#/components/schemas/Preview"}]});
     let counted = json!({"type": "integer", "minimum": 0, "description": "How many items the caller's other sessions remember: counted, never sent."});
     schemas[format!("{PREFIX}MemoryView")]["properties"]["elsewhere"] = counted;
-    for (path, name) in [("work", "WorkView"), ("memory", "MemoryView")] {
+    for (path, name) in
+        [("work", "WorkView"), ("memory", "MemoryView"), ("notebook", "NotebookView")]
+    {
         let answer =
             &mut api["paths"][format!("/api/sessions/{{id}}/{path}")]["get"]["responses"]["200"];
         answer["content"]["application/json"]["schema"] = named(name);

@@ -72,8 +72,8 @@ impl Envelope {
 
 fn subject(event: &SessionEvent) -> Option<String> {
     use planwright_domain::{
-        autonomy::event::AutoEvent, memory::MemoryEvent, plan::event::PlanEvent,
-        turn::event::TurnEvent,
+        autonomy::event::AutoEvent, memory::MemoryEvent, notebook::NotebookEvent,
+        plan::event::PlanEvent, turn::event::TurnEvent,
     };
     match event {
         SessionEvent::Plan(event) => match event {
@@ -133,7 +133,9 @@ fn subject(event: &SessionEvent) -> Option<String> {
             MemoryEvent::Saved { item } => Some(item.id.to_string()),
             MemoryEvent::Changed { id, .. } | MemoryEvent::Forgotten { id } => Some(id.to_string()),
         },
-        SessionEvent::Life(_)
+        SessionEvent::Notebook(NotebookEvent::NoteDue { call, .. }) => Some(call.to_string()),
+        SessionEvent::Notebook(NotebookEvent::Switched { .. })
+        | SessionEvent::Life(_)
         | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::ViewReset { .. }

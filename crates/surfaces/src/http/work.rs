@@ -8,7 +8,9 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use planwright_domain::{id::MemoryId, refusal::Refusal};
-use planwright_runtime::{memories::MemoryView, ports::journal::Answer, work::WorkView};
+use planwright_runtime::{
+    memories::MemoryView, notebook::NotebookView, ports::journal::Answer, work::WorkView,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -68,6 +70,28 @@ pub(crate) async fn get_memory(
     let view = app.runtime.memory(&identity, &text).await?;
     let elsewhere = app.runtime.elsewhere(&caller.person, &identity).await?;
     Ok(Json(Remembered { view, elsewhere }))
+}
+
+/// A page of the archive.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ByPage {
+    /// Its name, as `plan-20261115-2145`; without it, the current pages.
+    pub page: Option<String>,
+}
+
+/// The notebook of a session: its planning files, and the names of those that were archived.
+#[utoipa::path(get, path = "/api/sessions/{id}/notebook", params(InPath, ByPage), responses((status = 200, body = Object, description = "whether it is on, its pages, and the archive"), Problems))]
+pub(crate) async fn get_notebook(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    query: Result<Query<ByPage>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<NotebookView>, Problem> {
+    let identity = seen(&app, &caller, &id).await?;
+    let Query(ByPage { page }) = query.map_err(bad_query)?;
+    Ok(Json(app.runtime.notebook(&identity, page.as_deref()).await?))
 }
 
 /// Which item.

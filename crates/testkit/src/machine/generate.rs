@@ -237,6 +237,7 @@ impl Generator {
                     fresh: fresh(rng).into(),
                     profiles: ["coder".to_owned()].into(),
                     memory: None,
+                    markdown: None,
                 };
                 let command = ModelCommand::UsePlanTool { call, given };
                 let requested = session
@@ -269,7 +270,12 @@ impl Generator {
                 let open = open[rng.usize(0..open.len())];
                 let (call, attempt) = (open.call, open.attempt);
                 system(if rng.u8(..) < 190 {
-                    SystemCommand::RecordResult { call, attempt, result: result(rng) }
+                    SystemCommand::RecordResult {
+                        call,
+                        attempt,
+                        result: result(rng),
+                        note_every: 0,
+                    }
                 } else {
                     SystemCommand::OrphanCall { call, attempt }
                 })
@@ -289,7 +295,12 @@ impl Generator {
             (_, Some(_)) => {
                 let (call, attempt) = self.started[rng.usize(0..self.started.len())];
                 if rng.bool() {
-                    SystemCommand::RecordResult { call, attempt, result: result(rng) }
+                    SystemCommand::RecordResult {
+                        call,
+                        attempt,
+                        result: result(rng),
+                        note_every: 0,
+                    }
                 } else {
                     SystemCommand::OrphanCall { call, attempt }
                 }

@@ -56,6 +56,7 @@ impl Watcher {
             ),
             SessionEvent::Auto(_)
             | SessionEvent::Memory(_)
+            | SessionEvent::Notebook(_)
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
@@ -105,6 +106,7 @@ impl Watcher {
                 | SessionEvent::Plan(_)
                 | SessionEvent::Auto(_)
                 | SessionEvent::Memory(_)
+                | SessionEvent::Notebook(_)
                 | SessionEvent::Life(_)
                 | SessionEvent::MessageQueued { .. }
                 | SessionEvent::CauseWithdrawn { .. }
@@ -284,6 +286,7 @@ impl Watcher {
             | SessionEvent::Turn(_)
             | SessionEvent::Auto(_)
             | SessionEvent::Memory(_)
+            | SessionEvent::Notebook(_)
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }

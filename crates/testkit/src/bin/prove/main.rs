@@ -16,6 +16,7 @@ mod nights;
 mod overnight;
 mod races;
 mod replay;
+mod sections;
 mod slots;
 mod staged;
 mod streams;
@@ -136,6 +137,15 @@ enum Proof {
         /// Until when, in microseconds.
         until: i64,
     },
+    /// Generated documents and spellings of paths: a section is replaced and nothing else, and the notebook stays invisible.
+    Sections {
+        /// The first seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// 50,000 documents instead of 1,000,000.
+        #[arg(long)]
+        quick: bool,
+    },
     /// Mutants of the rules: the domain's suite catches each.
     Mutants {
         /// The first of them only.
@@ -192,6 +202,9 @@ fn main() -> ExitCode {
         Proof::Live { night, home, until } => {
             let life = nights::live(night, home, Time(until));
             on_threads("live", 2, async { life.await.map(|()| true) })
+        }
+        Proof::Sections { seed, quick } => {
+            sections::prove(seed, if quick { 50_000 } else { 1_000_000 })
         }
         Proof::Mutants { quick } => mutants::prove(quick),
         Proof::Streams { quick } => streams::prove(quick),

@@ -134,6 +134,10 @@ fn runtime(home: &Path) -> anyhow::Result<(Runtime, Arc<ManualClock>)> {
         clock: clock.clone(),
         policy: Arc::default(),
         session_label: false,
+        notebook: Arc::new(
+            planwright_outbound::notebook_object_store::ObjectStoreNotebooks::in_directory(&data)?,
+        ),
+        roles: planwright_runtime::ports::model::Roles::default(),
     };
     Ok((Runtime::new(ports, Settings::default()), clock))
 }

@@ -159,6 +159,7 @@ async fn show(runtime: &Runtime, talk: &SessionIdentity) -> anyhow::Result<()> {
             SessionEvent::Turn(_)
             | SessionEvent::Auto(_)
             | SessionEvent::Plan(_)
+            | SessionEvent::Notebook(_)
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }

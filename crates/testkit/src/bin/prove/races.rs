@@ -480,6 +480,7 @@ impl Seen {
             SessionEvent::Turn(_)
             | SessionEvent::Auto(_)
             | SessionEvent::Memory(_)
+            | SessionEvent::Notebook(_)
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }

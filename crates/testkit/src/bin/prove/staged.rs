@@ -73,6 +73,8 @@ pub(crate) fn runtime_with(
         clock: Arc::new(SystemClock),
         policy: Arc::default(),
         session_label: false,
+        notebook: Arc::new(planwright_outbound::notebook_object_store::NoNotebooks),
+        roles: planwright_runtime::ports::model::Roles::default(),
     };
     Runtime::new(ports, Settings::default())
 }

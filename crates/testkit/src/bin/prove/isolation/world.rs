@@ -438,6 +438,7 @@ impl<'w> World<'w> {
                     self.items.retain(|(_, item)| item.scope.session() != Some(identity));
                 }
                 SessionEvent::Memory(_)
+                | SessionEvent::Notebook(_)
                 | SessionEvent::Life(_)
                 | SessionEvent::Plan(_)
                 | SessionEvent::Turn(_)
@@ -558,6 +559,7 @@ impl<'w> World<'w> {
                         fresh: self.memory_or_fresh(identity, &session, call),
                         profiles: BTreeSet::new(),
                         memory: Some(Vec::new()),
+                        markdown: None,
                     };
                     SessionCommand::Model(turn, ModelCommand::UsePlanTool { call, given })
                 }
@@ -578,7 +580,12 @@ impl<'w> World<'w> {
                     let result =
                         CallResult { status: CallStatus::Done, output, touched: Vec::new() };
                     let (call, attempt) = (call.call, call.attempt);
-                    SessionCommand::System(SystemCommand::RecordResult { call, attempt, result })
+                    SessionCommand::System(SystemCommand::RecordResult {
+                        call,
+                        attempt,
+                        result,
+                        note_every: 0,
+                    })
                 }
                 Next::Nothing
                 | Next::WaitForPerson(_)
@@ -794,6 +801,7 @@ fn texts(event: &SessionEvent) -> Vec<String> {
         SessionEvent::Turn(TurnEvent::ModelAnswered { answer, .. }) => vec![answer.text.clone()],
         SessionEvent::Turn(TurnEvent::CallFinished { result, .. }) => vec![result.output.clone()],
         SessionEvent::Memory(_)
+        | SessionEvent::Notebook(_)
         | SessionEvent::Life(_)
         | SessionEvent::Plan(_)
         | SessionEvent::Turn(_)

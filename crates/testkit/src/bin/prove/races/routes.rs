@@ -210,6 +210,7 @@ async fn does(node: &Runtime, stage: &Stage, deed: &Deed) -> anyhow::Result<Came
                 | Reply::Sessions(_)
                 | Reply::Work(_)
                 | Reply::Memory(_)
+                | Reply::Notebook(_)
                 | Reply::Unreadable(_)
                 | Reply::Status(_)
                 | Reply::Revision(_)

@@ -1,0 +1,276 @@
+//! The notebook: a session's planning files, what their tools mean, and when the pages give way to the plan.
+//!
+//! Three pages and an archive, apart from the files that people work on. The rules are here; where the
+//! pages lie is the business of a port.
+//!
+//! Must always hold:
+//! - `notebook-private`: no tool but the notebook's reaches a page, and a page is reached by the name of
+//!   its session and no other.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    actor::Person,
+    effect::Effect,
+    id::CallId,
+    limits,
+    session::Session,
+    time::Time,
+    turn::{CallResult, CallStatus, OpenCall},
+};
+
+pub mod completion;
+pub mod section;
+pub mod template;
+pub mod tool;
+
+pub use tool::NotebookTool;
+
+/// A page of the notebook.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Page {
+    /// What is to be done, in phases.
+    #[default]
+    TaskPlan,
+    /// What was found out.
+    Findings,
+    /// What was done, and what went wrong.
+    Progress,
+}
+
+impl Page {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::TaskPlan, Self::Findings, Self::Progress];
+
+    /// The name as published.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TaskPlan => "task_plan",
+            Self::Findings => "findings",
+            Self::Progress => "progress",
+        }
+    }
+
+    /// The page of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|page| page.name() == name)
+    }
+
+    /// The name of its file.
+    #[must_use]
+    pub fn file(self) -> &'static str {
+        match self {
+            Self::TaskPlan => "task_plan.md",
+            Self::Findings => "findings.md",
+            Self::Progress => "progress.md",
+        }
+    }
+}
+
+/// What a session knows of its notebook. The pages themselves are kept elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Notebook {
+    /// Whether a person turned it on or off; as the operator set it, if nobody did.
+    pub switched: Option<bool>,
+    /// How many calls that read have ended well.
+    pub reads: u64,
+}
+
+impl Notebook {
+    /// Whether it is on, where the operator set this for those who said nothing.
+    #[must_use]
+    pub fn is_on(self, set: bool) -> bool {
+        self.switched.unwrap_or(set)
+    }
+}
+
+/// What happened to the notebook, where it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum NotebookEvent {
+    /// A person turned it on or off.
+    Switched {
+        /// Whether it is on.
+        on: bool,
+        /// Who.
+        by: Person,
+    },
+    /// What came of a call is to be noted on a page.
+    NoteDue {
+        /// The call.
+        call: CallId,
+        /// The page.
+        page: Page,
+    },
+}
+
+impl NotebookEvent {
+    /// The name of the event, as programs read it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Switched { .. } => "notebook_switched",
+            Self::NoteDue { .. } => "note_due",
+        }
+    }
+}
+
+/// Applies a fact.
+pub(crate) fn evolve(session: &mut Session, event: &NotebookEvent) {
+    match event {
+        NotebookEvent::Switched { on, .. } => session.notebook.switched = Some(*on),
+        NotebookEvent::NoteDue { .. } => {}
+    }
+}
+
+/// Counts a call that read something.
+pub(crate) fn count(session: &mut Session, call: CallId, result: &CallResult) {
+    let reads = session.open.get(&call).is_some_and(|open| open.facts.effect == Effect::Read);
+    if reads && result.status == CallStatus::Done {
+        session.notebook.reads += 1;
+    }
+}
+
+/// The page on which what came of this call is noted: every so-manieth finding, and every error.
+/// The notebook's own calls are never noted.
+pub(crate) fn noted(
+    session: &Session,
+    open: &OpenCall,
+    result: &CallResult,
+    every: u64,
+) -> Option<Page> {
+    if every == 0 || NotebookTool::named(&open.tool).is_some() {
+        return None;
+    }
+    match (result.status, open.facts.effect) {
+        (CallStatus::Failed, _) => Some(Page::Progress),
+        (CallStatus::Done, Effect::Read) => {
+            (session.notebook.reads + 1).is_multiple_of(every).then_some(Page::Findings)
+        }
+        (CallStatus::Done, Effect::Internal | Effect::Write | Effect::External) => None,
+    }
+}
+
+/// A page with one line more, and nothing else changed. A line that stands there already is not added again.
+#[must_use]
+pub fn with_line(page: &str, line: &str) -> String {
+    if page.lines().any(|there| there == line) {
+        return page.to_owned();
+    }
+    let gap = if page.is_empty() || page.ends_with('\n') { "" } else { "\n" };
+    format!("{page}{gap}{line}\n")
+}
+
+/// The line in which a call is noted: when, what was asked, how it began, and which call it was.
+#[must_use]
+pub fn line(stamp: &str, open: &OpenCall, call: CallId, result: &CallResult) -> String {
+    let first = result.output.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let cut = |text: &str, chars: usize| {
+        let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+        let mut short: String = text.chars().take(chars).map(plain).collect();
+        if text.chars().nth(chars).is_some() {
+            short.push('…');
+        }
+        short.trim().to_owned()
+    };
+    let (arguments, came) = (cut(&open.arguments, 120), cut(first, limits::NOTE_CHARS_MAX));
+    let failed = if result.status == CallStatus::Failed { "failed: " } else { "" };
+    let id = call.to_string();
+    let short = &id[id.len().saturating_sub(8)..];
+    format!("- {stamp} · `{} {arguments}` → {failed}{came} [{short}]", open.tool)
+}
+
+/// Why a notebook tool did not do what was asked. The model reads these words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotebookRefusal {
+    /// It is off.
+    #[error("policy_denied: the notebook is off here; a person turns it on with /notebook on")]
+    Off,
+    /// The arguments do not fit.
+    #[error("the arguments of {tool} do not fit: {problem}")]
+    BadArguments {
+        /// The tool.
+        tool: String,
+        /// What does not fit.
+        problem: String,
+    },
+    /// There is nothing to read or change.
+    #[error("there is no {page} yet; begin with init_plan")]
+    NoPage {
+        /// The page.
+        page: &'static str,
+    },
+    /// The page would be too long.
+    #[error(
+        "{page} would have {bytes} bytes, and the limit is {limit}; keep it short, or archive it with init_plan force_new"
+    )]
+    TooLong {
+        /// The page.
+        page: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Clearing is meant, or it is not.
+    #[error(
+        "nothing was cleared: call clear_plan with confirm = true to remove the current pages; the archive stays"
+    )]
+    NotConfirmed,
+    /// The section cannot be replaced.
+    #[error(transparent)]
+    Section(#[from] section::SectionRefusal),
+}
+
+/// A text for a page, if it is not too long.
+pub fn fitting(page: Page, text: String) -> Result<String, NotebookRefusal> {
+    let (bytes, limit) = (text.len(), limits::PAGE_BYTES_MAX);
+    if bytes > limit {
+        return Err(NotebookRefusal::TooLong { page: page.name(), bytes, limit });
+    }
+    Ok(text)
+}
+
+/// The minute of a time, in UTC, as archives and notes name it: `20261115-2145`.
+#[must_use]
+pub fn minute(at: Time) -> String {
+    civil(at, "%Y%m%d-%H%M")
+}
+
+/// The same, as people read it: `2026-11-15 21:45`.
+#[must_use]
+pub fn minute_in_words(at: Time) -> String {
+    civil(at, "%Y-%m-%d %H:%M")
+}
+
+fn civil(at: Time, form: &str) -> String {
+    let at = jiff::Timestamp::from_microsecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    at.strftime(form).to_string()
+}
+
+/// The name of an archive made in this minute, where these are taken.
+#[must_use]
+pub fn archive_name(minute: &str, taken: &[String]) -> String {
+    let plain = format!("plan-{minute}");
+    let free = |name: &String| !taken.contains(name);
+    let numbered = (2..).map(|number| format!("{plain}-{number}"));
+    std::iter::once(plain.clone()).chain(numbered).find(free).unwrap_or(plain)
+}
+
+/// The pages as one document, for the archive.
+#[must_use]
+pub fn archived(pages: &[(Page, String)]) -> String {
+    let part = |(page, text): &(Page, String)| {
+        let gap = if text.ends_with('\n') { "" } else { "\n" };
+        format!("<!-- {} -->\n{text}{gap}", page.file())
+    };
+    pages.iter().map(part).collect::<Vec<_>>().join("\n")
+}

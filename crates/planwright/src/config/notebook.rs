@@ -1,0 +1,81 @@
+//! The settings of the notebook.
+
+use std::{path::Path, sync::Arc};
+
+use planwright_outbound::notebook_object_store::{Bucket, NoNotebooks, ObjectStoreNotebooks};
+use planwright_runtime::{ports::notebook::Notebooks, runtime::NotebookSettings};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The notebook: a session's planning files.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NotebookConfig {
+    /// Whether it is on where nobody said otherwise; a person says so with `/notebook on` and `/notebook off`.
+    pub enabled: bool,
+    /// Every so-manieth call that reads is noted in `findings`, and every error in `progress`; 0 notes nothing.
+    pub note_every: u64,
+    /// The bucket that holds the pages; a directory of this machine, if not set. A cluster needs one.
+    pub bucket: Option<String>,
+    /// The address of the bucket's server; Amazon's own, if not set.
+    pub endpoint: Option<String>,
+    /// The bucket's region.
+    pub region: Option<String>,
+    /// The name of the key; `AWS_ACCESS_KEY_ID`, if not set.
+    pub access_key: Option<String>,
+    /// The key; `AWS_SECRET_ACCESS_KEY`, if not set.
+    pub secret_key: Option<String>,
+}
+
+impl Default for NotebookConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            note_every: 2,
+            bucket: None,
+            endpoint: None,
+            region: None,
+            access_key: None,
+            secret_key: None,
+        }
+    }
+}
+
+impl NotebookConfig {
+    /// The settings of the runtime.
+    #[must_use]
+    pub fn settings(&self) -> NotebookSettings {
+        NotebookSettings { enabled: self.enabled, note_every: self.note_every }
+    }
+
+    fn bucket(&self) -> anyhow::Result<Option<Arc<dyn Notebooks>>> {
+        let Some(name) = self.bucket.clone() else { return Ok(None) };
+        let bucket = Bucket {
+            name,
+            endpoint: self.endpoint.clone(),
+            region: self.region.clone(),
+            access_key: self.access_key.clone(),
+            secret_key: self.secret_key.clone(),
+        };
+        Ok(Some(Arc::new(ObjectStoreNotebooks::in_bucket(bucket)?)))
+    }
+
+    /// The pages of a local installation.
+    pub fn local(&self, data: &Path) -> anyhow::Result<Arc<dyn Notebooks>> {
+        match self.bucket()? {
+            Some(bucket) => Ok(bucket),
+            None => Ok(Arc::new(ObjectStoreNotebooks::in_directory(data)?)),
+        }
+    }
+
+    /// The pages of a node of a cluster.
+    pub fn shared(&self) -> anyhow::Result<Arc<dyn Notebooks>> {
+        match self.bucket()? {
+            Some(bucket) => Ok(bucket),
+            None if self.enabled => anyhow::bail!(
+                "notebook.enabled: the nodes of a cluster share no directory; set notebook.bucket"
+            ),
+            None => Ok(Arc::new(NoNotebooks)),
+        }
+    }
+}
