@@ -13,6 +13,7 @@ import "./styles.css";
 const entry = () => import("./screens/entry");
 const ReviewScreen = lazy(() => import("./screens/ReviewScreen").then(({ ReviewScreen }) => ({ default: ReviewScreen })));
 const WorkScreen = lazy(() => import("./screens/WorkScreen").then(({ WorkScreen }) => ({ default: WorkScreen })));
+const NotebookScreen = lazy(() => import("./screens/NotebookScreen").then(({ NotebookScreen }) => ({ default: NotebookScreen })));
 const MemoryScreen = lazy(() => import("./screens/MemoryScreen").then(({ MemoryScreen }) => ({ default: MemoryScreen })));
 const SessionsScreen = lazy(() => import("./screens/SessionsScreen").then(({ SessionsScreen }) => ({ default: SessionsScreen })));
 const SettingsScreen = lazy(() => import("./screens/SettingsScreen").then(({ SettingsScreen }) => ({ default: SettingsScreen })));
@@ -65,6 +66,7 @@ const work = createRoute({
     run: typeof search.run === "string" ? search.run : undefined,
   }),
 });
+const notebook = createRoute({ getParentRoute: () => shell, path: "/s/$id/notebook", component: NotebookScreen });
 const memory = createRoute({ getParentRoute: () => shell, path: "/s/$id/memory", component: MemoryScreen });
 const approvals = createRoute({ getParentRoute: () => shell, path: "/approvals", component: () => <Approvals /> });
 const sessions = createRoute({ getParentRoute: () => shell, path: "/sessions", component: SessionsScreen });
@@ -73,7 +75,7 @@ const login = createRoute({ getParentRoute: () => root, path: "/login", componen
 const welcome = createRoute({ getParentRoute: () => root, path: "/welcome", component: WelcomeScreen });
 
 const router = createRouter({
-  routeTree: root.addChildren([shell.addChildren([home, session, review, work, memory, approvals, sessions, settings]), login, welcome]),
+  routeTree: root.addChildren([shell.addChildren([home, session, review, work, notebook, memory, approvals, sessions, settings]), login, welcome]),
   defaultPreload: false,
 });
 

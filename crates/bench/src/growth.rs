@@ -115,6 +115,7 @@ fn said(event: &SessionEvent) -> usize {
         | SessionEvent::Notebook(_)
         | SessionEvent::Life(_)
         | SessionEvent::ViewReset { .. }
+        | SessionEvent::CompactionAsked { .. }
         | SessionEvent::Logged { .. } => 0,
     }
 }

@@ -95,7 +95,13 @@ fn ready(
             attempt: 1,
             bracket,
         }),
-        SessionCommand::System(SystemCommand::RecordAnswer { turn, round: 1, attempt: 1, answer }),
+        SessionCommand::System(SystemCommand::RecordAnswer {
+            turn,
+            round: 1,
+            attempt: 1,
+            answer,
+            others: 0,
+        }),
         SessionCommand::Model(
             turn,
             ModelCommand::UsePlanTool {
@@ -119,6 +125,7 @@ fn ready(
             round: 2,
             attempt: 1,
             answer: done,
+            others: 0,
         }),
     ];
     let mut session = Session::new(identity.clone());

@@ -229,7 +229,7 @@ impl Model for AtOnce {
         } else {
             String::new()
         };
-        Ok(ModelAnswer { text, calls, usage: Some(Usage::tokens(100, 10)) })
+        Ok(ModelAnswer { text, calls, usage: Some(Usage::tokens(100, 10)), kept: Vec::new() })
     }
 
     fn window_tokens(&self) -> usize {

@@ -319,7 +319,7 @@ impl Autonomy {
         match cause {
             Cause::Tick { run } => self.runs.get(&run),
             Cause::Execution { plan } => self.pinned_to(plan),
-            Cause::Message | Cause::ChangesRequested { .. } => None,
+            Cause::Message | Cause::Compaction | Cause::ChangesRequested { .. } => None,
         }
     }
 

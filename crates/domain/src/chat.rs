@@ -113,6 +113,8 @@ pub enum Act {
         /// What the person found.
         verdict: Verdict,
     },
+    /// `/compact`
+    Compact,
     /// `/stop`
     Stop,
     /// `/reset`
@@ -156,7 +158,7 @@ pub enum LineRefusal {
 }
 
 /// Every command with its words, as `/help` lists them.
-pub const HELP: [(&str, &str); 28] = [
+pub const HELP: [(&str, &str); 29] = [
     ("/plan on [document|collect|build]", "begin plan work in this session"),
     ("/plan status", "where the plan stands, and what waits for you"),
     ("/plan show [rev]", "read a revision in full"),
@@ -206,6 +208,7 @@ pub const HELP: [(&str, &str); 28] = [
         "/notebook [on|off|show <page>]",
         "planning files of this session: what is to be done, found out, done",
     ),
+    ("/compact", "sum up what was said before, so that more fits"),
     ("/stop", "end what the agent is doing now"),
     ("/reset", "end everything here and start a new view"),
     ("/help", "this list"),
@@ -225,6 +228,7 @@ pub fn parse(line: &str) -> Result<Line, LineRefusal> {
         "plan" => plan(rest)?,
         "allow" => ChatCommand::Act(permit(rest, Some(Permit::Once))),
         "deny" => ChatCommand::Act(permit(rest, None)),
+        "compact" => ChatCommand::Act(Act::Compact),
         "stop" => ChatCommand::Act(Act::Stop),
         "reset" => ChatCommand::Act(Act::Reset),
         "help" => ChatCommand::Help,
@@ -251,6 +255,7 @@ pub fn parse(line: &str) -> Result<Line, LineRefusal> {
                         "/allow",
                         "/deny",
                         "/stop",
+                        "/compact",
                         "/reset",
                         "/help",
                         "/goal",

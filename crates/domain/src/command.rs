@@ -20,7 +20,7 @@ use crate::{
     plan::{Reads, Strategy, review::Comment, step::OnFailure},
     policy::Policy,
     time::Time,
-    turn::{Answer, CallResult, ModelFailure, profile::Profile},
+    turn::{Answer, CallResult, ModelFailure, Sent, Usage, profile::Profile},
 };
 
 /// A command on its way in: its id, its time, and what it asks.
@@ -93,6 +93,8 @@ pub enum PersonCommand {
     EndPlan(Ending),
     /// `/reset`: end turn and plan work, answer what waits with a notice, start a new view.
     Reset,
+    /// `/compact`: sum up what was said before.
+    Compact,
     /// `/stop`: end the turn, pause an execution, keep the queue.
     Stop,
     /// `/plan stop`: pause the execution only.
@@ -449,6 +451,8 @@ pub enum SystemCommand {
         attempt: u32,
         /// What it said.
         answer: Answer,
+        /// How many other models can be asked, should the answer be of no use.
+        others: u32,
     },
     /// The model did not answer.
     RecordModelFailure {
@@ -460,6 +464,21 @@ pub enum SystemCommand {
         attempt: u32,
         /// Why not.
         failure: ModelFailure,
+        /// How many other models can be asked.
+        others: u32,
+        /// What was sent, if it came to that.
+        sent: Option<Box<Sent>>,
+    },
+    /// What was said before was summed up, or there was nothing to sum up.
+    RecordCompaction {
+        /// In this turn.
+        turn: TurnId,
+        /// In this round.
+        round: u32,
+        /// At this try.
+        attempt: u32,
+        /// The summary, if there is one.
+        summed: Option<Summed>,
     },
     /// Nobody works on this model call any more.
     OrphanModelCall {
@@ -504,6 +523,21 @@ pub enum SystemCommand {
         /// At this try.
         attempt: u32,
     },
+}
+
+/// A summary of what was said before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summed {
+    /// Of everything up to here.
+    pub upto: Seq,
+    /// How many messages that was.
+    pub messages: u32,
+    /// The words.
+    pub summary: String,
+    /// What it cost.
+    pub usage: Usage,
+    /// Who wrote it.
+    pub by: String,
 }
 
 /// A call that is about to be made.

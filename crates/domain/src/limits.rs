@@ -34,7 +34,7 @@ pub const SUMMARY_BYTES_MAX: usize = 8 * 1024;
 pub const CALLS_PER_ANSWER_MAX: usize = 64;
 /// How often the model may be asked in one turn.
 pub const MODEL_ROUNDS_MAX: u32 = 60;
-/// How often one model call is tried before its turn fails.
+/// How often one model call is tried before its turn is suspended, or fails.
 pub const MODEL_ATTEMPTS_MAX: u32 = 4;
 /// The longest output of one tool call that the model reads whole.
 pub const TOOL_OUTPUT_BYTES_MAX: usize = 64 * 1024;
@@ -74,5 +74,13 @@ pub const WORD_CHARS_MAX: usize = 40;
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// How much of a result one line of a notebook holds.
 pub const NOTE_CHARS_MAX: usize = 240;
-/// The longest wait before a model call is tried again.
-pub const RETRY_WAIT_MICROS_MAX: i64 = 60 * 1_000_000;
+/// How often one model is tried before another one is asked, where there is one.
+pub const MODEL_TRIES_BEFORE_ANOTHER: u32 = 2;
+/// How long a turn waits for a model that cannot be reached before it fails: six hours.
+pub const SUSPENDED_MICROS_MAX: i64 = 6 * 3_600 * 1_000_000;
+/// How often a request is made smaller because a server said that it is too large.
+pub const HALVED_MAX: u32 = 3;
+/// The longest summary of what was said before.
+pub const SUMMARY_VIEW_BYTES_MAX: usize = 64 * 1024;
+/// How many models a session remembers the measure of.
+pub const MEASURES_MAX: usize = 8;

@@ -156,6 +156,7 @@ impl Entry {
                 | TurnEvent::ModelAnswered { .. }
                 | TurnEvent::ModelCallFailed { .. }
                 | TurnEvent::ModelCallOrphaned { .. }
+                | TurnEvent::ViewCompacted { .. }
                 | TurnEvent::CallStarted { .. }
                 | TurnEvent::CallFinished { .. }
                 | TurnEvent::CallAnswered { .. }
@@ -173,6 +174,7 @@ impl Entry {
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
+            | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Logged { .. } => None,
         }
     }

@@ -138,6 +138,10 @@ pub fn next(session: &Session) -> Next {
     }
 }
 
+fn is_spoken_to(session: &Session) -> bool {
+    session.queue.iter().any(|queued| queued.cause == Cause::Message)
+}
+
 /// The first slot of all schedules.
 fn slot(session: &Session) -> Option<(ScheduleId, Time)> {
     if session.life == Life::Deleted {
@@ -162,7 +166,9 @@ fn by_turn(session: &Session) -> Next {
             turn: turn.id,
             round: turn.round,
             attempt: *attempt,
-            not_before: *not_before,
+            // Someone who speaks to a turn that waits for a model wakes it.
+            not_before: not_before
+                .filter(|_| !(turn.asking.is_suspended() && is_spoken_to(session))),
         },
         Step::ModelOpen { attempt, bracket } => Next::AwaitModel {
             turn: turn.id,

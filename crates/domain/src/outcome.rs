@@ -69,6 +69,14 @@ impl TurnOutcome {
                 Self::Failure { kind: failure.kind, message: failure.message.clone() }
             }
             TurnEnd::Stopped { .. } => Self::Interruption { reason: "stopped".into() },
+            TurnEnd::Compacted { messages: 0 } => {
+                Self::Answer { text: "there is nothing to sum up yet".into() }
+            }
+            TurnEnd::Compacted { messages } => Self::Answer {
+                text: format!(
+                    "{messages} messages are summed up for the model; everything stays recorded"
+                ),
+            },
             TurnEnd::Yielded => Self::Interruption { reason: "it makes way for you".into() },
             TurnEnd::InDoubt { .. } => {
                 Self::Interruption { reason: "the outcome of a call is unknown".into() }

@@ -31,6 +31,9 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// Nothing was said that could be summed up.
+    #[error("nothing was said here yet that could be summed up")]
+    NothingToCompact,
     /// Nothing runs.
     #[error("nothing is running in this session")]
     NothingRunning,
@@ -165,6 +168,7 @@ impl Refusal {
             Self::MessageTooLong { .. } => "message_too_long",
             Self::QueueFull { .. } => "queue_full",
             Self::NothingRunning => "nothing_running",
+            Self::NothingToCompact => "nothing_to_compact",
             Self::NoSuchDoubt { .. } => "no_such_doubt",
             Self::NoSuchAsk => "no_such_ask",
             Self::AskExpired => "ask_expired",

@@ -34,7 +34,7 @@ use crate::{
     },
     refusal::Refusal,
     turn::{
-        self, Cause, Doubt, OpenCall, Queued, Turn, Usage, Work,
+        self, Cause, Doubt, Measure, OpenCall, Queued, Turn, Usage, Work,
         decide::moved_on,
         event::{TurnEnd, TurnEvent},
         permission::Ask,
@@ -87,6 +87,8 @@ pub struct Session {
     pub ask: Option<Ask>,
     /// What it knows of its notebook.
     pub notebook: Notebook,
+    /// How the models that answered here count.
+    pub measures: BTreeMap<String, Measure>,
     /// What the model cost, all in all.
     pub usage: Usage,
     /// Where the view that the model is given begins.
@@ -146,6 +148,11 @@ pub enum SessionEvent {
         /// Why, in words that the person reads.
         why: String,
     },
+    /// A person asked that what was said before be summed up; it waits for a turn.
+    CompactionAsked {
+        /// Who.
+        by: Person,
+    },
     /// A new view begins: the model is given nothing older.
     ViewReset {
         /// Who asked.
@@ -196,6 +203,7 @@ impl Session {
             doubts: BTreeMap::new(),
             ask: None,
             notebook: Notebook::default(),
+            measures: BTreeMap::new(),
             usage: Usage::default(),
             view_from: Seq(0),
         }
@@ -245,6 +253,9 @@ impl Session {
             }
             SessionEvent::CauseWithdrawn { queued, .. } => {
                 self.queue.retain(|waiting| waiting.seq != *queued);
+            }
+            SessionEvent::CompactionAsked { .. } => {
+                self.queue.push(Queued { seq, cause: Cause::Compaction });
             }
             SessionEvent::ViewReset { .. } => self.view_from = seq,
             SessionEvent::Logged { head } if *head == self.log => {}
@@ -370,6 +381,15 @@ fn decide_person(
             Ok(ending_plan(session, person, ended, OpenTurn::StopIfItExecutes))
         }
         PersonCommand::Reset => Ok(reset(session, person)),
+        PersonCommand::Compact if session.view_from == session.version => {
+            Err(Refusal::NothingToCompact)
+        }
+        PersonCommand::Compact
+            if session.queue.iter().any(|due| due.cause == Cause::Compaction) =>
+        {
+            Ok(Vec::new())
+        }
+        PersonCommand::Compact => Ok(vec![SessionEvent::CompactionAsked { by: person.clone() }]),
         PersonCommand::Stop => stop(session, person),
         PersonCommand::PausePlan => {
             let paused = plan::decide::pause(&session.work)?;
@@ -579,7 +599,9 @@ impl SessionEvent {
     /// Who asked for it, where somebody did and it says so.
     fn asked_by(&self) -> Option<&PersonId> {
         match self {
-            Self::MessageQueued { by, .. } | Self::ViewReset { by } => Some(&by.id),
+            Self::MessageQueued { by, .. }
+            | Self::ViewReset { by }
+            | Self::CompactionAsked { by } => Some(&by.id),
             Self::Plan(PlanEvent::PlanStarted { by, .. }) => by.as_ref().map(|by| &by.id),
             Self::Memory(MemoryEvent::Saved { item }) => match &item.provenance {
                 Provenance::Person { by } => Some(by),
@@ -635,6 +657,7 @@ impl SessionEvent {
                 TurnEvent::ModelAnswered { .. } => "model_answered",
                 TurnEvent::ModelCallFailed { .. } => "model_call_failed",
                 TurnEvent::ModelCallOrphaned { .. } => "model_call_orphaned",
+                TurnEvent::ViewCompacted { .. } => "view_compacted",
                 TurnEvent::CallStarted { .. } => "call_started",
                 TurnEvent::PermissionAsked { .. } => "permission_asked",
                 TurnEvent::PermissionDecided { .. } => "permission_decided",
@@ -658,6 +681,7 @@ impl SessionEvent {
             Self::MessageQueued { .. } => "message_queued",
             Self::CauseWithdrawn { .. } => "cause_withdrawn",
             Self::ViewReset { .. } => "view_reset",
+            Self::CompactionAsked { .. } => "compaction_asked",
             Self::Logged { .. } => "logged",
         }
     }

@@ -16,9 +16,10 @@ use crate::{
     effect::{Bracket, Effect, ToolFacts, Touched},
     id::{CallId, PlanId, RunId, Seq, TurnId},
     time::Time,
-    turn::profile::Profile,
+    turn::{asking::Asking, profile::Profile},
 };
 
+pub mod asking;
 pub mod decide;
 pub mod event;
 pub mod evolve;
@@ -26,6 +27,7 @@ pub(crate) mod gate;
 pub mod permission;
 pub mod profile;
 pub(crate) mod replay;
+pub mod role;
 
 /// Why a turn happens, and where in the stream that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +61,8 @@ pub enum Cause {
         /// The run.
         run: RunId,
     },
+    /// A person asked that what was said before be summed up.
+    Compaction,
 }
 
 impl Cause {
@@ -66,7 +70,7 @@ impl Cause {
     #[must_use]
     pub fn plan(self) -> Option<PlanId> {
         match self {
-            Self::Message | Self::Tick { .. } => None,
+            Self::Message | Self::Tick { .. } | Self::Compaction => None,
             Self::ChangesRequested { plan } | Self::Execution { plan } => Some(plan),
         }
     }
@@ -96,6 +100,9 @@ pub struct Turn {
     pub reported: bool,
     /// The words beside the calls of the answer that finalises a plan.
     pub said: String,
+    /// Where it stands with the models that it asks.
+    #[serde(default)]
+    pub asking: Asking,
 }
 
 /// What a turn is there for.
@@ -107,6 +114,8 @@ pub enum Work {
     Answers,
     /// To make the recorded calls of a plan, without the model.
     Replays,
+    /// To sum up what was said before.
+    Compacts,
     /// To do one step of a plan.
     Does {
         /// The step.
@@ -127,7 +136,10 @@ impl Turn {
     pub fn executes(&self) -> Option<PlanId> {
         match self.cause.cause {
             Cause::Execution { plan } => Some(plan),
-            Cause::Message | Cause::ChangesRequested { .. } | Cause::Tick { .. } => None,
+            Cause::Message
+            | Cause::ChangesRequested { .. }
+            | Cause::Tick { .. }
+            | Cause::Compaction => None,
         }
     }
 
@@ -250,6 +262,80 @@ pub struct Answer {
     /// What it cost.
     #[serde(default)]
     pub usage: Usage,
+    /// What the provider wants back with it: reasoning, signatures. Nobody else can read them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Kept>,
+    /// What it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Box<Sent>>,
+}
+
+/// Something that a provider wants back, byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Kept {
+    /// Where it stood: 0 before or with the words, n before or with the n-th call, one more after all.
+    pub at: u32,
+    /// The item, as the provider wrote it.
+    pub item: String,
+}
+
+/// What a request was made of: enough to see what was sent, and to hold it against what is rebuilt from the facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Sent {
+    /// Who was asked: how it is spoken to, and its name.
+    pub model: String,
+    /// How many tokens were expected.
+    pub estimate: u64,
+    /// The bytes of what the model is told about itself and its work.
+    pub system_bytes: u64,
+    /// The bytes of the tools that it is told of.
+    pub tools_bytes: u64,
+    /// The bytes of what was said.
+    pub message_bytes: u64,
+    /// How many messages that is.
+    pub messages: u32,
+    /// Results up to here are shortened, if any are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortened: Option<Seq>,
+    /// How many bytes that spared.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub spared_bytes: u64,
+    /// The digest of what it was told and what was said.
+    pub digest: Digest,
+}
+
+/// How many tokens a model counts for what we expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Measure {
+    /// Bytes that were sent, the older the less.
+    pub bytes: u64,
+    /// Tokens that were counted for them.
+    pub tokens: u64,
+}
+
+impl Measure {
+    /// How many tokens so many bytes are expected to be: as the model counted before, else a quarter of them.
+    #[must_use]
+    pub fn expect(self, bytes: u64) -> u64 {
+        if self.bytes == 0 {
+            return bytes.div_ceil(4);
+        }
+        let tokens = u128::from(bytes) * u128::from(self.tokens) / u128::from(self.bytes);
+        // No text is denser than a token a byte, nor thinner than one for sixteen.
+        u64::try_from(tokens).unwrap_or(u64::MAX).clamp(bytes.div_ceil(16), bytes.max(1))
+    }
+
+    /// With one count more; what was counted before weighs half.
+    #[must_use]
+    pub fn with(self, bytes: u64, tokens: u64) -> Self {
+        if bytes == 0 || tokens == 0 {
+            return self;
+        }
+        Self { bytes: self.bytes / 2 + bytes, tokens: self.tokens / 2 + tokens }
+    }
 }
 
 /// Tokens, as the provider counted them.
@@ -260,6 +346,9 @@ pub struct Usage {
     pub input: u64,
     /// Written by the model.
     pub output: u64,
+    /// Of what was read, what the provider had kept.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub cached: u64,
     /// What that cost, in millionths of a dollar, where the price is known.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub cost_micros: u64,
@@ -273,7 +362,7 @@ impl Usage {
     /// So many tokens, at a price that is not known yet.
     #[must_use]
     pub fn tokens(input: u64, output: u64) -> Self {
-        Self { input, output, cost_micros: 0 }
+        Self { input, output, ..Self::default() }
     }
 
     /// The sum.
@@ -282,6 +371,7 @@ impl Usage {
         Self {
             input: self.input + other.input,
             output: self.output + other.output,
+            cached: self.cached + other.cached,
             cost_micros: self.cost_micros + other.cost_micros,
         }
     }
@@ -298,6 +388,14 @@ pub struct ModelFailure {
     /// How long the provider asks us to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_micros: Option<i64>,
+}
+
+impl ModelFailure {
+    /// A failure of this kind, in these words.
+    #[must_use]
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after_micros: None }
+    }
 }
 
 /// Who can mend a failure.
@@ -317,17 +415,8 @@ pub enum FailureKind {
     Limit,
     /// The model said nothing.
     Empty,
-}
-
-impl FailureKind {
-    /// Whether trying again may help.
-    #[must_use]
-    pub fn may_pass(self) -> bool {
-        match self {
-            Self::Transient | Self::Malformed | Self::Empty => true,
-            Self::Permanent | Self::TooLarge | Self::Limit => false,
-        }
-    }
+    /// The person: the provider withholds the answer to this.
+    Withheld,
 }
 
 /// What a tool call gave.

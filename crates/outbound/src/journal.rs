@@ -36,6 +36,7 @@ pub(crate) fn is_progress(events: &[SessionEvent]) -> bool {
         | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::ViewReset { .. }
+        | SessionEvent::CompactionAsked { .. }
         | SessionEvent::Logged { .. } => false,
     })
 }

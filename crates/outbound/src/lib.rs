@@ -14,7 +14,7 @@ pub mod journal_sqlite;
 pub mod lane_in_process;
 pub mod lane_restate;
 pub mod model_demo;
-pub mod model_openai;
+pub mod model_http;
 pub mod model_switch;
 pub mod notebook_object_store;
 mod passphrase;

@@ -92,7 +92,12 @@ impl Model for DemoModel {
             tool: tool.into(),
             arguments,
         });
-        Ok(ModelAnswer { text: text.into(), calls: calls.collect(), usage: Some(usage) })
+        Ok(ModelAnswer {
+            text: text.into(),
+            calls: calls.collect(),
+            usage: Some(usage),
+            kept: Vec::new(),
+        })
     }
 
     fn window_tokens(&self) -> usize {

@@ -49,4 +49,8 @@ impl Model for SwitchModel {
     fn name(&self) -> String {
         self.current().name()
     }
+
+    fn id(&self) -> String {
+        self.current().id()
+    }
 }

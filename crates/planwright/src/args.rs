@@ -32,7 +32,7 @@ pub struct Args {
     /// Read the passphrase from the first line of standard input.
     #[arg(long, global = true)]
     pub passphrase_stdin: bool,
-    /// The address of an OpenAI-compatible server, up to and without /chat/completions.
+    /// The address of the model's server, up to and without the path of the call.
     #[arg(long, global = true, env = "PLANWRIGHT_MODEL_URL", value_name = "URL")]
     pub model_url: Option<String>,
     /// The name of the model there.
@@ -119,6 +119,12 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         command: ClusterCommand,
+    },
+    /// The models there are, whether they answer, and which one is asked.
+    Models {
+        /// What to do; without it, the list.
+        #[command(subcommand)]
+        command: Option<ModelsCommand>,
     },
     /// The tools there are, what each does to the world, and what is quarantined.
     Tools {
@@ -331,6 +337,37 @@ pub enum PlanCommand {
     },
 }
 
+/// What to do with models.
+#[derive(Debug, Subcommand)]
+pub enum ModelsCommand {
+    /// Ask each of them, or the one named, one thing.
+    Test {
+        /// Its name.
+        name: Option<String>,
+    },
+    /// Ask a model one thing, and if it answers, it is the one of the conversation.
+    Set {
+        /// The format that its server speaks: openai, responses, anthropic, gemini, ollama; told by the address.
+        #[arg(long)]
+        wire: Option<String>,
+        /// The address of its server; its maker's, if only --wire is given.
+        #[arg(long)]
+        url: Option<String>,
+        /// The name of the model there.
+        #[arg(long)]
+        name: String,
+        /// The environment variable that holds the key; it is read at each start and never copied.
+        #[arg(long)]
+        key_from: Option<String>,
+        /// What a million tokens cost that the model reads, in dollars.
+        #[arg(long)]
+        price_in: Option<f64>,
+        /// What a million tokens cost that the model writes, in dollars.
+        #[arg(long)]
+        price_out: Option<f64>,
+    },
+}
+
 /// What to do with tools.
 #[derive(Debug, Subcommand)]
 pub enum ToolsCommand {
@@ -448,6 +485,11 @@ pub enum SessionCommand {
     },
     /// Take up a parked one again.
     Retry,
+    /// What was sent to models, what it cost, what was left out and why.
+    Requests {
+        /// One of them, by its number: all that was sent.
+        number: Option<u64>,
+    },
     /// An output of a tool call that was too long to be shown, whole.
     Output {
         /// Its digest, as the shortened output names it.

@@ -14,6 +14,7 @@ use planwright_runtime::{
         journal::{Recorded, SessionRow},
         signal::Subscription,
     },
+    requests::{RequestRow, RequestView},
     view::StatusView,
 };
 
@@ -49,6 +50,12 @@ pub trait Backend: Send {
 
     /// An output that was too long to be shown, whole.
     async fn output(&self, digest: Digest) -> anyhow::Result<Option<String>>;
+
+    /// The requests that were made to models.
+    async fn requests(&self) -> anyhow::Result<Vec<RequestRow>>;
+
+    /// One of them, read again from the facts.
+    async fn request_at(&self, seq: Seq) -> anyhow::Result<Option<RequestView>>;
 
     /// An ear on the session.
     async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>>;

@@ -16,11 +16,13 @@ use serde::Deserialize;
 
 pub mod cluster;
 pub mod keys;
+pub mod model;
 pub mod notebook;
 pub mod tools;
 
 use cluster::ClusterConfig;
 use keys::{is_known, keys, nearest, written};
+use model::{ModelConfig, RolesConfig};
 use notebook::NotebookConfig;
 use tools::{CommandConfig, McpConfig, WebConfig};
 
@@ -30,8 +32,12 @@ use tools::{CommandConfig, McpConfig, WebConfig};
 pub struct Config {
     /// The server that `planwright up` starts.
     pub server: ServerConfig,
-    /// The model.
+    /// The model of the conversation.
     pub model: ModelConfig,
+    /// More models, by name.
+    pub models: BTreeMap<String, ModelConfig>,
+    /// Which of them does what.
+    pub roles: RolesConfig,
     /// How long effects may take.
     pub effects: EffectsConfig,
     /// The strategy that records calls.
@@ -88,24 +94,6 @@ impl Default for ServerConfig {
             logins_per_minute: 10,
         }
     }
-}
-
-/// The model.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ModelConfig {
-    /// The address of an OpenAI-compatible server, up to and without `/chat/completions`.
-    pub url: Option<String>,
-    /// The name of the model there.
-    pub name: Option<String>,
-    /// The key, if the server wants one. The environment variable `PLANWRIGHT_API_KEY` wins.
-    pub api_key: Option<String>,
-    /// How many tokens one request may hold.
-    pub window_tokens: Option<usize>,
-    /// What a million tokens cost that the model reads, in dollars.
-    pub price_in: Option<f64>,
-    /// What a million tokens cost that the model writes, in dollars.
-    pub price_out: Option<f64>,
 }
 
 /// Who may decide, and when.
@@ -228,7 +216,7 @@ pub enum CollectReads {
 pub struct ProfileConfig {
     /// What the model is told besides, in a step of this profile.
     pub prompt: String,
-    /// The name of the model, at the same server; the one of the conversation if it is not named.
+    /// A model of `models`, or the name of one at the same server; the one of the conversation if none is named.
     pub model: Option<String>,
     /// The tools it may use; all of them if none are named.
     pub tools: Option<BTreeSet<String>>,
@@ -336,6 +324,12 @@ impl Config {
             bail!(
                 "command.seconds = {seconds} must be less than effects.tool_seconds = {most}, so that a command is ended before its call is given up"
             );
+        }
+        if let Some(name) = self.roles.names().find(|name| !self.models.contains_key(*name)) {
+            bail!("roles: there is no models.{name}; set it, or name another");
+        }
+        for (name, model) in &self.models {
+            model.http(name)?;
         }
         self.cluster.check()?;
         let server = &self.server;

@@ -11,18 +11,25 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use planwright_outbound::{
     model_demo::{DemoModel, FILES},
-    model_openai::{OpenAiModel, OpenAiSettings},
+    model_http::{HttpModel, HttpSettings, Wire},
     model_switch::SwitchModel,
 };
 use planwright_runtime::ports::{
     connection::{Connected, Connection, Found, ModelWish, Tried},
-    model::{Message, Model, ModelRequest, Price},
+    model::{Message, Model, ModelRequest},
 };
 
-use crate::up::write_private;
+use crate::{config::model::dollars, up::write_private};
 
 /// Where models are whose keys the environment may hold: the place, its address, a model there, the variable.
-const KEYED: [(&str, &str, &str, &str); 2] = [
+const KEYED: [(&str, &str, &str, &str); 4] = [
+    ("Anthropic", "https://api.anthropic.com", "claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+    (
+        "Google",
+        "https://generativelanguage.googleapis.com/v1beta",
+        "gemini-2.5-flash",
+        "GEMINI_API_KEY",
+    ),
     ("OpenAI", "https://api.openai.com/v1", "gpt-5-mini", "OPENAI_API_KEY"),
     (
         "OpenRouter",
@@ -60,12 +67,9 @@ impl LiveConnection {
         Self { switch, data, workspace, window_tokens, connected: RwLock::new(connected) }
     }
 
-    fn model(&self, wish: &ModelWish) -> Result<OpenAiModel, String> {
-        let price = wish.price_in.zip(wish.price_out).map(|(input, output)| price(input, output));
-        let (base_url, model, api_key) = (wish.url.clone(), wish.name.clone(), key_of(wish));
-        let window_tokens = self.window_tokens;
-        let settings = OpenAiSettings { base_url, model, api_key, window_tokens, price };
-        OpenAiModel::new(settings).map_err(|failure| failure.message)
+    fn model(&self, wish: &ModelWish) -> Result<HttpModel, String> {
+        let settings = HttpSettings { window_tokens: self.window_tokens, ..wished(wish)? };
+        HttpModel::new(settings).map_err(|failure| failure.message)
     }
 
     fn set(&self, model: Arc<dyn Model>, connected: Connected) {
@@ -113,6 +117,22 @@ impl Connection for LiveConnection {
         self.set(model, connected);
         Ok(())
     }
+}
+
+/// How a model that was chosen is asked; why it cannot be, in words.
+pub fn wished(wish: &ModelWish) -> Result<HttpSettings, String> {
+    let wire = match wish.wire.as_deref() {
+        None | Some("") => Wire::of(&wish.url),
+        Some(named) => Wire::named(named).ok_or_else(|| {
+            format!("there is no wire {named}; there are {}", Wire::ALL.map(Wire::name).join(", "))
+        })?,
+    };
+    let price = wish.price_in.zip(wish.price_out);
+    Ok(HttpSettings {
+        api_key: key_of(wish),
+        price: price.map(|(input, output)| dollars(input, output, None)),
+        ..HttpSettings::new(wire, &wish.url, &wish.name)
+    })
 }
 
 /// The key of a model that was chosen: as it was given, or as the environment holds it.
@@ -177,13 +197,8 @@ pub async fn ask(model: &dyn Model) -> Result<Tried, String> {
     Ok(Tried { words: answer.text, took_ms, cost_micros })
 }
 
-/// A price of so many dollars for a million tokens, in and out.
+/// Where the choice of a model is kept.
 #[must_use]
-pub fn price(input: f64, output: f64) -> Price {
-    let micros = |dollars: f64| (dollars.max(0.0) * 1e6) as u64;
-    Price { input_micros: micros(input), output_micros: micros(output) }
-}
-
-fn path(data: &Path) -> PathBuf {
+pub fn path(data: &Path) -> PathBuf {
     data.join("model.json")
 }

@@ -7,7 +7,7 @@ use planwright_outbound::{
     access_file::FileAccess,
     data_directory::{DataDirectory, DataDirectoryError},
     journal_sqlite::SqliteJournal,
-    model_openai::OpenAiModel,
+    model_http::HttpModel,
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::ports::journal::Journal as _;
@@ -154,7 +154,7 @@ async fn model(args: &Args, data: &Path) -> Finding {
     let chosen = connection::chosen(data);
     let settings = model_settings(args, &config.model, chosen.as_ref());
     let (name, url) = (settings.model.clone(), settings.base_url.clone());
-    let model = OpenAiModel::new(settings).map_err(|failure| failure.message)?;
+    let model = HttpModel::new(settings).map_err(|failure| failure.message)?;
     match connection::ask(&model).await {
         Ok(tried) => {
             let seconds = tried.took_ms as f32 / 1_000.0;

@@ -24,7 +24,7 @@ use planwright_outbound::{
     data_directory::DataDirectory,
     journal_sqlite::SqliteJournal,
     lane_in_process::{self, LaneWorker, Scope},
-    model_openai::{OpenAiModel, OpenAiSettings},
+    model_http::{HttpModel, HttpSettings, Wire},
     model_switch::SwitchModel,
 };
 use planwright_runtime::{
@@ -33,10 +33,11 @@ use planwright_runtime::{
         access::OWNER,
         connection::{Connected, Connection, ModelWish},
         journal::{Recorded, SessionRow},
-        model::{AgentProfile, Model, Profiles, Roles, default_profiles},
+        model::{AgentProfile, Model, Profiles, default_profiles},
         signal::Subscription,
         toolbox::Toolbox,
     },
+    requests::{RequestRow, RequestView},
     routing::new_key,
     runtime::{Ports, Runtime},
     view::StatusView,
@@ -48,8 +49,9 @@ use uuid::Uuid;
 use crate::{
     args::Args,
     backend::{Backend, Reach},
-    config::{Config, ModelConfig, ProfileConfig},
-    connection::{LiveConnection, chosen, key_of, price},
+    config::{Config, ProfileConfig, model::ModelConfig},
+    connection::{LiveConnection, chosen, wished},
+    models::roles,
     tools::Tools,
 };
 
@@ -119,7 +121,7 @@ impl Installation {
             lane,
             broadcast: Arc::new(InProcessBroadcast::default()),
             notebook: config.notebook.local(directory.path())?,
-            roles: Roles::default(),
+            roles: roles(config)?,
             model,
             profiles,
             toolbox,
@@ -196,6 +198,14 @@ impl Backend for Installation {
 
     async fn output(&self, digest: Digest) -> anyhow::Result<Option<String>> {
         Ok(self.runtime.ports.output(&self.identity, digest).await?)
+    }
+
+    async fn requests(&self) -> anyhow::Result<Vec<RequestRow>> {
+        Ok(self.runtime.requests(&self.identity).await?)
+    }
+
+    async fn request_at(&self, seq: Seq) -> anyhow::Result<Option<RequestView>> {
+        Ok(self.runtime.request_at(&self.identity, seq).await?)
     }
 
     async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>> {
@@ -309,33 +319,27 @@ pub fn model_settings(
     args: &Args,
     config: &ModelConfig,
     chosen: Option<&ModelWish>,
-) -> OpenAiSettings {
+) -> HttpSettings {
     // A choice is one thing: an address and the key for it are never taken apart.
-    let chosen = chosen.filter(|_| !is_said(args, config));
-    let wish = |part: fn(&ModelWish) -> &String| chosen.map(|chosen| part(chosen).clone());
-    let config_price = config.price_in.zip(config.price_out);
-    let chosen_price = chosen.and_then(|chosen| chosen.price_in.zip(chosen.price_out));
-    OpenAiSettings {
-        base_url: args
-            .model_url
-            .clone()
-            .or_else(|| config.url.clone())
-            .or_else(|| wish(|chosen| &chosen.url))
-            .unwrap_or_else(|| "http://127.0.0.1:11434/v1".into()),
-        model: args
-            .model
-            .clone()
-            .or_else(|| config.name.clone())
-            .or_else(|| wish(|chosen| &chosen.name))
-            .unwrap_or_else(|| "qwen3".into()),
-        api_key: args
-            .api_key
-            .clone()
-            .or_else(|| config.api_key.clone())
-            .or_else(|| chosen.and_then(key_of))
-            .filter(|key| !key.is_empty()),
-        window_tokens: args.window.or(config.window_tokens).unwrap_or(128_000),
-        price: config_price.or(chosen_price).map(|(input, output)| price(input, output)),
+    let chosen = chosen.filter(|_| !is_said(args, config)).and_then(|wish| wished(wish).ok());
+    let named = config.wire.map(Wire::from);
+    let url = args.model_url.clone().or_else(|| config.url.clone());
+    let url = url.or_else(|| chosen.as_ref().map(|chosen| chosen.base_url.clone()));
+    let url = url.unwrap_or_else(|| named.unwrap_or_default().home().into());
+    let wire = named.or_else(|| chosen.as_ref().map(|chosen| chosen.wire));
+    let name = args.model.clone().or_else(|| config.name.clone());
+    let name = name.or_else(|| chosen.as_ref().map(|chosen| chosen.model.clone()));
+    let plain = HttpSettings::new(
+        wire.unwrap_or_else(|| Wire::of(&url)),
+        &url,
+        &name.unwrap_or_else(|| "qwen3".into()),
+    );
+    let chosen = chosen.map_or((None, None), |chosen| (chosen.api_key, chosen.price));
+    let set = config.with(HttpSettings { api_key: chosen.0, price: chosen.1, ..plain });
+    HttpSettings {
+        api_key: args.api_key.clone().filter(|key| !key.is_empty()).or(set.api_key),
+        window_tokens: args.window.unwrap_or(set.window_tokens),
+        ..set
     }
 }
 
@@ -344,6 +348,7 @@ fn is_said(args: &Args, config: &ModelConfig) -> bool {
     args.model_url.is_some()
         || args.model.is_some()
         || config.url.is_some()
+        || config.wire.is_some()
         || config.name.is_some()
 }
 
@@ -365,9 +370,15 @@ pub fn agents(args: &Args, config: &Config) -> anyhow::Result<Agents> {
     let settings = model_settings(args, &config.model, wish.as_ref());
     let (window_tokens, url) = (settings.window_tokens, settings.base_url.clone());
     let named = |name: Option<&String>| -> anyhow::Result<Arc<dyn Model>> {
-        let mut settings = settings.clone();
-        settings.model = name.cloned().unwrap_or(settings.model);
-        let model = OpenAiModel::new(settings);
+        let known = name.and_then(|name| Some((name, config.models.get(name)?)));
+        let mut settings = match known {
+            Some((name, known)) => known.http(name)?,
+            None => settings.clone(),
+        };
+        if let (Some(name), None) = (name, known) {
+            settings.model.clone_from(name);
+        }
+        let model = HttpModel::new(settings);
         Ok(Arc::new(model.map_err(|failure| anyhow::anyhow!(failure.message))?))
     };
     let switch = Arc::new(SwitchModel::new(named(None)?));

@@ -14,6 +14,7 @@ pub mod demo;
 pub mod doctor;
 pub mod exit;
 pub mod installation;
+pub mod models;
 pub mod node;
 pub mod remote;
 pub mod session;
@@ -92,6 +93,10 @@ async fn act(
         Command::Node { bind, cluster } => {
             let config = Config::load(args.config.as_deref(), &data)?;
             node::run(args, &config, *bind, cluster, terminal, wrap).await
+        }
+        Command::Models { command } => {
+            let config = Config::load(args.config.as_deref(), &data)?;
+            models::run(args, &config, command.as_ref(), terminal).await
         }
         Command::Tools { command } => {
             let config = Config::load(args.config.as_deref(), &data)?;
@@ -177,6 +182,7 @@ async fn talk(
         | Command::Node { .. }
         | Command::Open
         | Command::Status
+        | Command::Models { .. }
         | Command::Tools { .. }
         | Command::Up => Ok(Exit::Fine),
     }

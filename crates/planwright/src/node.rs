@@ -66,7 +66,7 @@ pub async fn run(
         lane,
         broadcast: Arc::new(broadcast),
         notebook: config.notebook.shared()?,
-        roles: planwright_runtime::ports::model::Roles::default(),
+        roles: crate::models::roles(config)?,
         model,
         profiles,
         toolbox,

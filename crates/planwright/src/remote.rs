@@ -25,6 +25,7 @@ use planwright_runtime::{
         journal::{Recorded, SessionRow},
         signal::{Preview, Signal, Subscription},
     },
+    requests::{RequestRow, RequestView},
     routing::new_key,
     view::StatusView,
 };
@@ -192,6 +193,14 @@ impl Backend for Remote {
     async fn output(&self, digest: Digest) -> anyhow::Result<Option<String>> {
         let kept: KeptOutput = self.get(&self.session_path(&format!("/outputs/{digest}"))).await?;
         Ok(Some(kept.text))
+    }
+
+    async fn requests(&self) -> anyhow::Result<Vec<RequestRow>> {
+        self.get(&self.session_path("/requests")).await
+    }
+
+    async fn request_at(&self, seq: Seq) -> anyhow::Result<Option<RequestView>> {
+        self.get(&self.session_path(&format!("/requests/{seq}"))).await.map(Some)
     }
 
     async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>> {

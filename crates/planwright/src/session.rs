@@ -3,9 +3,14 @@
 use anyhow::Context as _;
 use planwright_domain::{
     digest::Digest,
+    id::Seq,
     identity::{ChannelType, ConversationKey},
+    turn::Usage,
 };
-use planwright_runtime::routing::new_key;
+use planwright_runtime::{
+    requests::{RequestRow, RequestView},
+    routing::new_key,
+};
 use serde_json::json;
 
 use crate::{
@@ -67,12 +72,68 @@ pub async fn run(
             terminal.row(&text, || json!({"type": "output", "digest": digest, "text": text}));
             Ok(Exit::Fine)
         }
+        Some(SessionCommand::Requests { number: None }) => {
+            for row in backend.requests().await? {
+                terminal.row(&request_line(&row), || json!({"type": "request", "request": row}));
+            }
+            Ok(Exit::Fine)
+        }
+        Some(SessionCommand::Requests { number: Some(number) }) => {
+            let Some(view) = backend.request_at(Seq(*number)).await? else {
+                terminal.refusal(&format!(
+                    "no request {number} was sent here; planwright session requests lists them"
+                ));
+                return Ok(Exit::Failed);
+            };
+            terminal.row(&request(&view), || json!({"type": "request", "request": view}));
+            Ok(Exit::Fine)
+        }
         Some(SessionCommand::Retry) => {
             backend.retry().await?;
             terminal.line(&format!("{} is taken up again", backend.identity()));
             Ok(Exit::Fine)
         }
     }
+}
+
+/// A request in one line.
+fn request_line(row: &RequestRow) -> String {
+    let sent = row.sent.as_ref().map_or_else(String::new, |sent| {
+        let spared = match sent.spared_bytes {
+            0 => String::new(),
+            spared => format!(", {spared} bytes of older results shortened"),
+        };
+        format!(
+            "{} · {} messages, about {} tokens expected{spared} · ",
+            sent.model, sent.messages, sent.estimate
+        )
+    });
+    let Usage { input, output, cached, cost_micros } = row.usage;
+    let cached = if cached > 0 { format!(" ({cached} kept)") } else { String::new() };
+    let cost =
+        if cost_micros > 0 { format!(", ${:.4}", cost_micros as f64 / 1e6) } else { String::new() };
+    format!(
+        "{:>5} {} · {sent}{input} in{cached}, {output} out{cost} · {}",
+        row.seq,
+        row.at,
+        visible(&row.came)
+    )
+}
+
+/// A request as it was sent.
+fn request(view: &RequestView) -> String {
+    let same = if view.same {
+        "this is what was sent, byte for byte"
+    } else {
+        "read again from the facts; settings have changed since it was sent"
+    };
+    let said = view.messages.iter().map(|(who, what)| format!("\n── {who}\n{}\n", visible(what)));
+    format!(
+        "{}\n{same}\n\n── system\n{}\n{}",
+        request_line(&view.row),
+        visible(&view.system),
+        said.collect::<String>()
+    )
 }
 
 async fn list(backend: &dyn Backend, terminal: &mut Terminal) -> anyhow::Result<Exit> {

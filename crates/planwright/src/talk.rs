@@ -209,6 +209,7 @@ async fn unlock_for(
             | Act::Delete
             | Act::MemorySave(_)
             | Act::Notebook(_)
+            | Act::Compact
             | Act::MemoryEdit(..)
             | Act::MemoryForget(_)
             | Act::MemoryPromote(_) => false,

@@ -215,6 +215,7 @@ impl Terminal {
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::ViewReset { .. }
+            | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Logged { .. } => {}
         }
     }
@@ -227,13 +228,21 @@ impl Terminal {
                 self.printed = Some((*turn, *round));
                 self.calls = answer.calls.iter().map(|call| (call.id, label(call))).collect();
             }
-            TurnEvent::ModelCallFailed { failure, retry_at, .. } => {
+            TurnEvent::ModelCallFailed { failure, retry_at, asking, .. } => {
                 self.end_of_text("");
                 let words = visible(&failure.message);
                 match retry_at {
+                    Some(at) if asking.is_suspended() => self.raw(&format!(
+                        "{WARN}⏸ {words}; asked again by itself at {at}, or when you say something; /stop ends it{WARN:#}\n"
+                    )),
                     Some(_) => self.raw(&format!("{WARN}↻ {words}; trying again{WARN:#}\n")),
                     None => self.raw(&format!("{BAD}✗{BAD:#} {words}\n")),
                 }
+            }
+            TurnEvent::ViewCompacted { messages, .. } => {
+                self.raw(&format!(
+                    "{DIM}· {messages} messages are summed up for the model; everything stays recorded{DIM:#}\n"
+                ));
             }
             TurnEvent::CallFinished { call, result, .. } => {
                 let (label, first) =
@@ -271,7 +280,11 @@ impl Terminal {
             TurnEvent::TurnFinished { end, .. } => {
                 self.quiet();
                 let has_card = match end {
-                    TurnEnd::Answered => false,
+                    TurnEnd::Answered | TurnEnd::Compacted { messages: 1.. } => false,
+                    TurnEnd::Compacted { messages: 0 } => {
+                        self.raw(&format!("{DIM}· there is nothing to sum up yet{DIM:#}\n"));
+                        false
+                    }
                     TurnEnd::Planned { .. } => true,
                     TurnEnd::Failed { .. } => view.plan_active,
                     TurnEnd::Stopped { .. } => {

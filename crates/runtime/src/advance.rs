@@ -9,20 +9,16 @@ use futures_util::future::join_all;
 use planwright_domain::{
     command::{Claim, Given, ModelCommand, SessionCommand, StartingCall, SystemCommand},
     effect::{Bracket, Repeat},
-    id::{CallId, CommandId, Incarnation, ScheduleId, Seq, TurnId},
+    id::{CallId, CommandId, Incarnation, ScheduleId, Seq},
     identity::SessionIdentity,
     memory::{
         Chain, Item,
         using::{Wants, wants},
     },
     next::{Due, DueCall, Next, StartedCall, next},
-    notebook::tool::{Bound, NotebookTool, bound},
+    notebook::tool::{Bound, bound},
     session::Session,
-    tools::own::{self, OwnTool},
-    turn::{
-        Answer as TurnAnswer, CallKind, CallResult, CallState, FailureKind, ModelFailure, OpenCall,
-        RequestedCall, Step, Turn, decide::profile_of,
-    },
+    turn::{CallResult, CallState, OpenCall, Turn, decide::profile_of},
 };
 use tokio::{
     task::JoinHandle,
@@ -31,11 +27,9 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    calendar, failpoint, history,
+    calendar, failpoint,
     ports::{
         journal::{Answer, JournalError},
-        model::{AgentProfile, Model, ModelAnswer, ModelRequest, Price},
-        signal::{Preview, Signal},
         toolbox::{Ran, ToolRun},
     },
     replay,
@@ -236,206 +230,6 @@ impl Runtime {
         self.ports.report(identity, id, SystemCommand::OrphanCall { call, attempt }).await.map(drop)
     }
 
-    async fn call_model(
-        &self,
-        identity: &SessionIdentity,
-        life: Incarnation,
-        turn: TurnId,
-        round: u32,
-        attempt: u32,
-    ) -> Result<(), JournalError> {
-        failpoint::hit("model.before_start");
-        // Before the bracket: a server that is slow to list its tools must not use up the time to begin.
-        self.ports.toolbox.refresh().await;
-        let bracket = self.bracket(life, self.settings.model_deadline_ms);
-        let begun = Instant::now();
-        let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
-        let id = fresh_id();
-        if self.ports.report(identity, id, start).await?.is_refused() {
-            return Ok(());
-        }
-        failpoint::hit("model.after_start");
-        let session = self.ports.journal.session(identity).await?;
-        let is_open = |session: &Session| {
-            session.turn.as_ref().is_some_and(|open| {
-                open.id == turn
-                    && open.round == round
-                    && matches!(open.step, Step::ModelOpen { attempt: now, .. } if now == attempt)
-            })
-        };
-        if !is_open(&session) {
-            return Ok(());
-        }
-        let profile = self.profile(&session);
-        let (request, bytes) = self.request(identity, &session, profile).await?;
-        let model = profile.map_or(&self.ports.model, |profile| &profile.model);
-        if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
-            return Ok(());
-        }
-        let outcome = match self.too_large(&**model, &request, bytes) {
-            Some(failure) => Err(failure),
-            None => {
-                let asked = self.ask(identity, turn, round, attempt, &**model, &request);
-                tokio::select! {
-                    outcome = asked => outcome,
-                    () = self.closed(identity, is_open) => return Ok(()),
-                }
-            }
-        };
-        failpoint::hit("model.before_record");
-        let id = report_id(turn.0, "model", round, attempt);
-        let command = match outcome {
-            Ok(answer) => {
-                let answer = self.known_calls(&session, answer, &request, model.price());
-                SystemCommand::RecordAnswer { turn, round, attempt, answer }
-            }
-            Err(failure) => SystemCommand::RecordModelFailure { turn, round, attempt, failure },
-        };
-        self.ports.record(identity, id, command).await.map(drop)
-    }
-
-    async fn ask(
-        &self,
-        identity: &SessionIdentity,
-        turn: TurnId,
-        round: u32,
-        attempt: u32,
-        model: &dyn Model,
-        request: &ModelRequest,
-    ) -> Result<ModelAnswer, ModelFailure> {
-        let offset = std::sync::atomic::AtomicUsize::new(0);
-        let preview = |text: &str| {
-            failpoint::hit("model.mid_stream");
-            let offset = offset.fetch_add(text.len(), std::sync::atomic::Ordering::Relaxed);
-            let piece = Preview { turn, round, attempt, offset, text: text.to_owned() };
-            self.ports.broadcast.publish(identity, Signal::Preview(piece));
-        };
-        let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
-        timeout(limit, model.answer(request, &preview)).await.unwrap_or_else(|_| {
-            let message = format!("{} did not answer within {} s", model.name(), limit.as_secs());
-            Err(ModelFailure { kind: FailureKind::Transient, message, retry_after_micros: None })
-        })
-    }
-
-    /// Ends when the model call is no longer wanted: the turn was stopped, or is over.
-    async fn closed(&self, identity: &SessionIdentity, is_open: impl Fn(&Session) -> bool) {
-        let mut ear = self.ports.broadcast.subscribe(identity);
-        loop {
-            match self.ports.journal.session(identity).await {
-                Ok(session) if !is_open(&session) => return,
-                Ok(_) | Err(_) => {}
-            }
-            while let Some(Signal::Preview(_)) = ear.next().await {}
-        }
-    }
-
-    async fn request(
-        &self,
-        identity: &SessionIdentity,
-        session: &Session,
-        profile: Option<&AgentProfile>,
-    ) -> Result<(ModelRequest, usize), JournalError> {
-        let history::View { messages, bytes, recalled } =
-            history::view(&*self.ports.journal, &self.histories, identity, session).await?;
-        let mut system = self.settings.system_prompt.clone();
-        if let Some(paragraph) = planwright_domain::prompt::memory_paragraph(&recalled) {
-            system.push_str("\n\n");
-            system.push_str(&paragraph);
-        }
-        if let Some(profile) = profile.filter(|profile| !profile.prompt.is_empty()) {
-            system.push_str("\n\n");
-            system.push_str(&profile.prompt);
-        }
-        let mut tools: Vec<_> =
-            self.ports.toolbox.tools().iter().map(|tool| tool.spec.clone()).collect();
-        if let Some(turn) = &session.turn {
-            tools.retain(|tool| turn.may_use(&tool.name));
-            if let Some(paragraph) = planwright_domain::prompt::plan_paragraph(session, turn) {
-                system.push_str("\n\n");
-                system.push_str(&paragraph);
-            }
-            if let Some(paragraph) = planwright_domain::prompt::run_paragraph(session, turn) {
-                system.push_str("\n\n");
-                system.push_str(&paragraph);
-            }
-            tools.extend(own::of_run(session, turn).map(OwnTool::spec));
-            if self.has_notebook(session) {
-                let usable = NotebookTool::ALL.into_iter().filter(|tool| turn.may_use(tool.name()));
-                tools.extend(usable.map(NotebookTool::spec));
-                system.push_str("\n\n");
-                system.push_str(planwright_domain::prompt::NOTEBOOK_PARAGRAPH);
-            }
-            if self.settings.memory.is_some() {
-                let usable = OwnTool::MEMORY.into_iter().filter(|tool| turn.may_use(tool.name()));
-                tools.extend(usable.map(OwnTool::spec));
-            }
-            let available = planwright_domain::tools::available(session, turn);
-            tools.extend(available.into_iter().map(|tool| tool.spec_for(session.plan())));
-        }
-        Ok((ModelRequest { system, messages, tools }, bytes))
-    }
-
-    /// The profile that the open turn works under, as it stands now.
-    fn profile(&self, session: &Session) -> Option<&AgentProfile> {
-        let facts = session.turn.as_ref()?.profile.as_ref()?;
-        self.ports.profiles.get(&facts.name).filter(|profile| profile.facts.digest == facts.digest)
-    }
-
-    fn too_large(
-        &self,
-        model: &dyn Model,
-        request: &ModelRequest,
-        bytes: usize,
-    ) -> Option<ModelFailure> {
-        let (needed, window) = (history::estimate_tokens(request, bytes), model.window_tokens());
-        let room = window.saturating_sub(self.settings.answer_tokens);
-        (needed > room).then(|| ModelFailure {
-            kind: FailureKind::TooLarge,
-            message: format!(
-                "this conversation needs about {needed} tokens and {} takes {room}; send /reset to start a new view (plans and history stay recorded)",
-                model.name()
-            ),
-            retry_after_micros: None,
-        })
-    }
-
-    /// Gives every call our id and says what kind of tool it names.
-    fn known_calls(
-        &self,
-        session: &Session,
-        answer: ModelAnswer,
-        request: &ModelRequest,
-        price: Option<Price>,
-    ) -> TurnAnswer {
-        let calls = answer.calls.into_iter().enumerate().map(|(at, call)| {
-            let kind = match self.tool(&call.tool) {
-                _ if planwright_domain::tools::is_answered_here(&call.tool) => CallKind::Plan,
-                Some(tool) => match self.check(session, &call.tool, &call.arguments) {
-                    Ok(()) => CallKind::Tool(tool.facts),
-                    Err(problem) => CallKind::Unusable { problem },
-                },
-                None => {
-                    let known: Vec<_> =
-                        request.tools.iter().map(|tool| tool.name.as_str()).collect();
-                    let problem =
-                        format!("there is no tool {:?}; there are {}", call.tool, known.join(", "));
-                    CallKind::Unusable { problem }
-                }
-            };
-            let wire_id = if call.wire_id.is_empty() { format!("call_{at}") } else { call.wire_id };
-            RequestedCall {
-                id: Uuid::now_v7().into(),
-                wire_id,
-                tool: call.tool,
-                arguments: call.arguments,
-                kind,
-            }
-        });
-        let mut usage = answer.usage.unwrap_or_default();
-        usage.cost_micros = price.map_or(0, |price| price.of(usage));
-        TurnAnswer { text: answer.text, calls: calls.collect(), usage }
-    }
-
     async fn run_calls(
         &self,
         identity: &SessionIdentity,
@@ -565,7 +359,7 @@ impl Runtime {
         });
     }
 
-    fn bracket(&self, life: Incarnation, deadline_ms: i64) -> Bracket {
+    pub(crate) fn bracket(&self, life: Incarnation, deadline_ms: i64) -> Bracket {
         Bracket {
             incarnation: life,
             start_by: self.in_ms(self.settings.start_by_ms),
@@ -575,7 +369,7 @@ impl Runtime {
 }
 
 impl Ports {
-    async fn report(
+    pub(crate) async fn report(
         &self,
         identity: &SessionIdentity,
         id: CommandId,
@@ -589,7 +383,7 @@ impl Ports {
     }
 
     /// Stores the result of an effect, and tries again while the journal fails.
-    async fn record(
+    pub(crate) async fn record(
         &self,
         identity: &SessionIdentity,
         id: CommandId,

@@ -62,6 +62,7 @@ impl Happened {
                 | SessionEvent::MessageQueued { .. }
                 | SessionEvent::CauseWithdrawn { .. }
                 | SessionEvent::ViewReset { .. }
+                | SessionEvent::CompactionAsked { .. }
                 | SessionEvent::Logged { .. } => None,
             };
             happened.runs.extend(of_run.map(|(context, end)| (context, kind, end)));

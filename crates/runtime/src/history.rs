@@ -4,7 +4,7 @@
 //! order the results were recorded in. What became known late is told as a note, after them.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -24,7 +24,6 @@ use planwright_domain::{
     },
     prompt,
     session::{CorruptJournal, Session, SessionEvent},
-    tools::ToolSpec,
     turn::{
         CallStatus, Told,
         event::{Arrival, TurnEnd, TurnEvent},
@@ -33,7 +32,7 @@ use planwright_domain::{
 
 use crate::ports::{
     journal::{Journal, JournalError, Recorded},
-    model::{Message, ModelRequest, WireCall},
+    model::{KeptBy, Message, WireCall},
 };
 
 /// How many conversations are kept warm.
@@ -63,7 +62,7 @@ struct History {
     /// Causes that wait for their turn.
     waiting: BTreeMap<Seq, Opening>,
     /// The calls of the last answer, in order, with their results.
-    calls: Vec<(CallId, String, Option<String>)>,
+    calls: Vec<Called>,
     /// The recorded calls that were made, with their steps.
     replayed: BTreeMap<CallId, u32>,
     /// How the steps of the plan came out.
@@ -80,19 +79,47 @@ struct History {
 #[derive(Clone, Default)]
 struct Thread {
     messages: Arc<Vec<Message>>,
+    /// Where each message comes from, and how long it is.
+    places: Vec<Place>,
     /// The bytes in all messages.
     bytes: usize,
     notes: Vec<String>,
+    /// What opened the last turn: it is never summed up while the turn goes on.
+    opened: BTreeSet<Seq>,
+    /// What carries comments that nobody replied to yet.
+    comments: Option<Seq>,
+}
+
+/// Where a message comes from, and how long it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The event that added it.
+    pub(crate) seq: Seq,
+    /// Its bytes.
+    pub(crate) bytes: usize,
+    /// Whether it stays, whatever is summed up.
+    pub(crate) stays: bool,
 }
 
 /// What the model is given of a session, for the turn that is open.
 pub(crate) struct View {
     /// What was said.
     pub(crate) messages: Arc<Vec<Message>>,
+    /// Where each of it comes from.
+    pub(crate) places: Vec<Place>,
     /// How many bytes that is.
     pub(crate) bytes: usize,
     /// What was remembered when the turn began.
     pub(crate) recalled: Vec<Ranked>,
+}
+
+/// A call of the last answer, and what came of it.
+#[derive(Clone)]
+struct Called {
+    id: CallId,
+    wire_id: String,
+    tool: String,
+    result: Option<String>,
 }
 
 #[derive(Clone)]
@@ -102,6 +129,7 @@ enum Opening {
     Changes(u32, Vec<Comment>),
     Execution { again: bool },
     Step,
+    Compaction,
 }
 
 /// What the model is given of a session. A turn of a run sees the turns of its own task and no others.
@@ -118,18 +146,8 @@ pub(crate) async fn view(
             view_from: session.view_from,
             ..History::default()
         });
-    while history.upto < session.version {
-        let page = journal.events(identity, history.upto, PAGE).await?;
-        if page.is_empty() {
-            break;
-        }
-        for recorded in page {
-            history.apply(identity, recorded)?;
-        }
-    }
-    let thread = history.threads.get(&history.here).cloned().unwrap_or_default();
-    let Thread { messages, bytes, .. } = thread;
-    let seen = View { messages, bytes, recalled: history.recalled.clone() };
+    history.read(journal, identity, session.version).await?;
+    let seen = history.seen();
     let mut histories = histories.lock().unwrap_or_else(PoisonError::into_inner);
     if histories.warm.len() >= WARM_MAX {
         histories.warm.clear();
@@ -138,28 +156,83 @@ pub(crate) async fn view(
     Ok(seen)
 }
 
-/// Roughly how many tokens a request has, given the bytes of its messages. The provider's own
-/// count comes with its answer.
-pub(crate) fn estimate_tokens(request: &ModelRequest, message_bytes: usize) -> usize {
-    let tool = |tool: &ToolSpec| 32 + tool.description.len() + tool.parameters.to_string().len();
-    let tools: usize = request.tools.iter().map(|spec| tool(spec)).sum();
-    (request.system.len() + message_bytes + tools) / 4
+/// What the model was given when it was asked here, read again from the facts.
+pub(crate) async fn view_at(
+    journal: &dyn Journal,
+    identity: &SessionIdentity,
+    view_from: Seq,
+    at: Seq,
+) -> Result<View, JournalError> {
+    let mut history = History { upto: view_from, view_from, ..History::default() };
+    history.read(journal, identity, at).await?;
+    Ok(history.seen())
 }
 
 /// The bytes of a message, with what every message costs besides.
-fn bytes_of(message: &Message) -> usize {
+pub(crate) fn bytes_of(message: &Message) -> usize {
     let words = match message {
         Message::User(text) => text.len(),
         Message::Tool { text, .. } => text.len(),
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, kept } => {
             let call = |call: &WireCall| call.tool.len() + call.arguments.len();
-            text.len() + calls.iter().map(call).sum::<usize>()
+            let kept = kept.iter().flat_map(|kept| &kept.items).map(|kept| kept.item.len());
+            text.len() + calls.iter().map(call).sum::<usize>() + kept.sum::<usize>()
         }
     };
     words + 16
 }
 
 impl History {
+    /// Reads what happened up to here.
+    async fn read(
+        &mut self,
+        journal: &dyn Journal,
+        identity: &SessionIdentity,
+        upto: Seq,
+    ) -> Result<(), JournalError> {
+        while self.upto < upto {
+            let most = usize::try_from(upto.0 - self.upto.0).unwrap_or(PAGE).min(PAGE);
+            let page = journal.events(identity, self.upto, most).await?;
+            if page.is_empty() {
+                break;
+            }
+            for recorded in page {
+                self.apply(identity, recorded)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn seen(&self) -> View {
+        let thread = self.threads.get(&self.here).cloned().unwrap_or_default();
+        let Thread { messages, mut places, bytes, opened, comments, .. } = thread;
+        for place in &mut places {
+            place.stays = opened.contains(&place.seq) || comments == Some(place.seq);
+        }
+        View { messages, places, bytes, recalled: self.recalled.clone() }
+    }
+
+    /// Everything up to here gives way to its summary, but for what must stay.
+    fn compact(&mut self, upto: Seq, summary: &str) {
+        let thread = self.threads.entry(self.here).or_default();
+        let stays = |place: &Place| {
+            place.seq > upto
+                || thread.opened.contains(&place.seq)
+                || thread.comments == Some(place.seq)
+        };
+        let told = Message::User(prompt::summary_opening(summary));
+        let first = Place { seq: upto, bytes: bytes_of(&told), stays: false };
+        let (mut messages, mut places) = (vec![told], vec![first]);
+        for (message, place) in thread.messages.iter().zip(&thread.places) {
+            if stays(place) {
+                messages.push(message.clone());
+                places.push(*place);
+            }
+        }
+        thread.bytes = places.iter().map(|place| place.bytes).sum();
+        (thread.messages, thread.places) = (Arc::new(messages), places);
+    }
+
     fn apply(
         &mut self,
         identity: &SessionIdentity,
@@ -179,6 +252,9 @@ impl History {
             | SessionEvent::Memory(_)
             | SessionEvent::Notebook(_)
             | SessionEvent::Life(_) => {}
+            SessionEvent::CompactionAsked { .. } => {
+                self.waiting.insert(seq, Opening::Compaction);
+            }
             SessionEvent::Auto(event) => self.apply_auto(seq, event),
             SessionEvent::Plan(event) => self.apply_plan(identity, seq, event)?,
             SessionEvent::Turn(event) => self.apply_turn(seq, event)?,
@@ -221,6 +297,11 @@ impl History {
         }
     }
 
+    /// Nobody waits for a reply to comments any more.
+    fn replied(&mut self) {
+        self.threads.values_mut().for_each(|thread| thread.comments = None);
+    }
+
     fn note(&mut self, note: String) {
         self.threads.entry(self.here).or_default().notes.push(note);
     }
@@ -244,6 +325,7 @@ impl History {
                     *words = format!("revision {}: {}", revision.number, revision.title);
                 }
                 self.revisions.insert(digest, Arc::from(revision));
+                self.replied();
             }
             PlanEvent::ChangesRequested { digest, comments, .. } => {
                 let number = self.revisions.get(&digest).map_or(0, |revision| revision.number);
@@ -275,6 +357,7 @@ impl History {
                 self.outcomes.insert(step, end);
             }
             PlanEvent::PlanEnded { plan, ended, word, .. } => {
+                self.replied();
                 if let Some((_, words)) = self.plans.iter_mut().find(|(id, _)| *id == plan) {
                     *words = format!("{}, {}", ended.word(), word.in_words());
                 }
@@ -303,6 +386,7 @@ impl History {
                     Some(_) | None => None,
                 };
                 self.recalled = recalled;
+                self.threads.entry(self.here).or_default().opened.clear();
                 self.open(seq, queued)?;
             }
             TurnEvent::ModelCallStarted { entered, .. } => {
@@ -312,14 +396,18 @@ impl History {
                 let calls = answer.calls.into_iter();
                 let calls: Vec<_> = calls
                     .map(|call| {
-                        self.calls.push((call.id, call.wire_id.clone(), None));
+                        let (wire_id, tool) = (call.wire_id.clone(), call.tool.clone());
+                        self.calls.push(Called { id: call.id, wire_id, tool, result: None });
                         WireCall { wire_id: call.wire_id, tool: call.tool, arguments: call.arguments }
                     })
                     .collect();
+                let by = answer.sent.map(|sent| sent.model).filter(|_| !answer.kept.is_empty());
+                let kept = by.map(|by| Arc::new(KeptBy { by, items: answer.kept }));
                 if !answer.text.is_empty() || !calls.is_empty() {
-                    self.push(Message::Assistant { text: answer.text, calls });
+                    self.push(seq, Message::Assistant { text: answer.text, calls, kept });
                 }
             }
+            TurnEvent::ViewCompacted { upto, summary, .. } => self.compact(upto, &summary),
             TurnEvent::CallStarted { call, step: Some(step), .. } => {
                 self.replayed.insert(call, step);
             }
@@ -328,7 +416,7 @@ impl History {
                     CallStatus::Done => result.output,
                     CallStatus::Failed => format!("failed: {}", result.output),
                 };
-                self.result(call, text);
+                self.result(seq, call, text);
             }
             TurnEvent::CallAnswered { call, told } => {
                 let text = match told {
@@ -342,10 +430,10 @@ impl History {
                         None => return Err(CorruptJournal::new(seq, "a revision that is not in the view")),
                     },
                 };
-                self.result(call, text);
+                self.result(seq, call, text);
             }
             TurnEvent::CallInDoubt { call, .. } => {
-                self.result(call, "outcome unknown: the process ended while this ran; a person is asked".into());
+                self.result(seq, call, "outcome unknown: the process ended while this ran; a person is asked".into());
             }
             TurnEvent::DoubtSettled { verdict, .. } => self.note(match verdict {
                 Verdict::Happened => "[A person looked: the call whose outcome was unknown took effect. Do not repeat it.]".into(),
@@ -375,7 +463,11 @@ impl History {
             .ok_or_else(|| missing("a cause that never waited"))?
         {
             Opening::Message(text) | Opening::Task(_, text) => text,
-            Opening::Changes(number, comments) => prompt::changes_opening(number, &comments),
+            Opening::Compaction => return Ok(()),
+            Opening::Changes(number, comments) => {
+                self.threads.entry(self.here).or_default().comments = Some(seq);
+                prompt::changes_opening(number, &comments)
+            }
             opening @ (Opening::Execution { .. } | Opening::Step) => {
                 let approval = self
                     .approval
@@ -395,6 +487,7 @@ impl History {
                     Opening::Step
                     | Opening::Message(_)
                     | Opening::Task(..)
+                    | Opening::Compaction
                     | Opening::Changes(..) => String::new(),
                 };
                 let settled = |step: &&PlanStep| {
@@ -406,39 +499,43 @@ impl History {
                 }
             }
         };
-        self.flush_notes();
-        self.push(Message::User(text));
+        self.flush_notes(seq);
+        self.threads.entry(self.here).or_default().opened.insert(seq);
+        self.push(seq, Message::User(text));
         Ok(())
     }
 
     /// Gives a call its result; once all have theirs they enter the conversation in order.
-    fn result(&mut self, call: CallId, text: String) {
+    fn result(&mut self, seq: Seq, call: CallId, text: String) {
         if let Some(step) = self.replayed.get(&call) {
             self.note(format!("[Step {step} of the approved plan was run: {text}]"));
             return;
         }
-        match self.calls.iter_mut().find(|(id, _, result)| *id == call && result.is_none()) {
-            Some((_, _, result)) => *result = Some(text),
+        match self.calls.iter_mut().find(|called| called.id == call && called.result.is_none()) {
+            Some(called) => called.result = Some(text),
             None => self.note(format!("[A call that was left running has ended: {text}]")),
         }
-        if self.calls.iter().all(|(_, _, result)| result.is_some()) {
-            for (_, wire_id, result) in std::mem::take(&mut self.calls) {
-                self.push(Message::Tool { wire_id, text: result.unwrap_or_default() });
+        if self.calls.iter().all(|called| called.result.is_some()) {
+            for Called { wire_id, tool, result, .. } in std::mem::take(&mut self.calls) {
+                let text = result.unwrap_or_default();
+                self.push(seq, Message::Tool { wire_id, tool, text });
             }
         }
     }
 
-    fn flush_notes(&mut self) {
+    fn flush_notes(&mut self, seq: Seq) {
         let notes =
             self.threads.get_mut(&self.here).map(|thread| std::mem::take(&mut thread.notes));
         for note in notes.unwrap_or_default() {
-            self.push(Message::User(note));
+            self.push(seq, Message::User(note));
         }
     }
 
-    fn push(&mut self, message: Message) {
+    fn push(&mut self, seq: Seq, message: Message) {
         let thread = self.threads.entry(self.here).or_default();
-        thread.bytes += bytes_of(&message);
+        let place = Place { seq, bytes: bytes_of(&message), stays: false };
+        thread.bytes += place.bytes;
+        thread.places.push(place);
         Arc::make_mut(&mut thread.messages).push(message);
     }
 }

@@ -303,6 +303,7 @@ impl Runtime {
             }
             Act::PlanStop => Ok(Ok(PersonCommand::PausePlan)),
             Act::Stop => Ok(Ok(PersonCommand::Stop)),
+            Act::Compact => Ok(Ok(PersonCommand::Compact)),
             Act::Reset => Ok(Ok(PersonCommand::Reset)),
         }
     }
@@ -441,6 +442,7 @@ fn acknowledgement(act: &Act) -> &'static str {
         Act::PlanEnd(_) => "plan work has ended",
         Act::Reset => "everything here has ended; a new view begins",
         Act::Stop => "stopped",
+        Act::Compact => "what was said before is being summed up",
         Act::PlanStop => "the execution is paused; /plan resume goes on",
         Act::Edit(_) => "saved; this revision is yours",
         Act::Approve { start: Start::AtOnce, .. } => "approved; the execution starts",

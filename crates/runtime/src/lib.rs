@@ -5,12 +5,14 @@
 
 pub mod advance;
 pub mod archive;
+mod asking;
 pub mod audit;
 pub mod calendar;
 pub mod day;
 pub mod dispatch;
 pub mod failpoint;
 mod figures;
+mod fitting;
 pub mod history;
 pub mod inbound;
 pub mod memories;
@@ -18,6 +20,7 @@ pub mod notebook;
 mod output;
 pub mod ports;
 pub(crate) mod replay;
+pub mod requests;
 pub mod routing;
 pub mod runtime;
 pub mod timeline;

@@ -90,7 +90,13 @@ impl Runtime {
                 let (task, goal) = (task.map(|task| &task.title), goal.map(|goal| &goal.title));
                 format!("{} {}", title(task), title(goal))
             }
-            (Cause::Message | Cause::ChangesRequested { .. } | Cause::Execution { .. }, _) => {
+            (
+                Cause::Message
+                | Cause::ChangesRequested { .. }
+                | Cause::Execution { .. }
+                | Cause::Compaction,
+                _,
+            ) => {
                 return Ok(Recalled::default());
             }
         };

@@ -260,6 +260,7 @@ fn told(command: &SessionCommand) -> Option<&'static str> {
         PersonCommand::StartPlan { .. } => Some("plan_mode_enabled"),
         PersonCommand::EndPlan(_) => Some("plan_mode_disabled"),
         PersonCommand::Reset => Some("session_reset"),
+        PersonCommand::Compact => Some("compaction_asked"),
         PersonCommand::EditPlan { .. } => Some("plan_edited"),
         PersonCommand::Auto(command) => Some(match command {
             AutoCommand::AddGoal { .. } => "goal_added",

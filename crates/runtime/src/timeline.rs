@@ -190,6 +190,7 @@ impl Fold {
                 self.mark(at, BarKind::Mark, "a new view began", BarState::Done);
             }
             SessionEvent::Memory(_)
+            | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Notebook(_)
             | SessionEvent::Life(_)
             | SessionEvent::Logged { .. } => {}
@@ -279,6 +280,10 @@ impl Fold {
                 let note = "nobody worked on it any more; it is asked again";
                 self.end(at, &Open::Model(*turn), BarState::Stopped, note);
             }
+            TurnEvent::ViewCompacted { turn, messages, .. } => {
+                let note = format!("{messages} messages were summed up");
+                self.end(at, &Open::Model(*turn), BarState::Done, &note);
+            }
             TurnEvent::CallStarted { call, attempt, step, .. } => {
                 let (tool, arguments) = self.calls.get(call).cloned().unwrap_or_default();
                 let again = if *attempt > 1 { format!(", try {attempt}") } else { String::new() };
@@ -315,7 +320,9 @@ impl Fold {
             }
             TurnEvent::TurnFinished { turn, end } => {
                 let (state, note) = match end {
-                    TurnEnd::Answered | TurnEnd::Planned { .. } => (BarState::Done, String::new()),
+                    TurnEnd::Answered | TurnEnd::Planned { .. } | TurnEnd::Compacted { .. } => {
+                        (BarState::Done, String::new())
+                    }
                     TurnEnd::Failed { failure } => (BarState::Failed, failure.message.clone()),
                     TurnEnd::Stopped { by } => {
                         (BarState::Stopped, format!("stopped by {}", by.id.0))

@@ -186,6 +186,8 @@ pub(crate) fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(work::get_work))
         .routes(routes!(work::get_memory))
         .routes(routes!(work::get_notebook))
+        .routes(routes!(work::get_requests))
+        .routes(routes!(work::get_request))
         .routes(routes!(work::promote_memory))
         .routes(routes!(work::forget_memory))
         .routes(routes!(sessions::send_message))

@@ -22,7 +22,7 @@ use planwright_outbound::{
     journal_sqlite::SqliteJournal,
     lane_in_process::{Scope, in_process},
     lane_restate::{RestateAdmin, RestateSettings, restate},
-    model_openai::{OpenAiModel, OpenAiSettings},
+    model_http::{HttpModel, HttpSettings, Wire},
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
@@ -142,16 +142,18 @@ impl House {
         window_tokens: usize,
         deployment: &Deployment,
     ) -> (Arc<Runtime>, watch::Sender<bool>, JoinHandle<()>) {
-        let settings = OpenAiSettings {
-            base_url: model.base_url(),
-            model: "scripted".into(),
-            api_key: None,
+        let settings = HttpSettings {
             window_tokens,
-            price: Some(Price { input_micros: 1_000_000, output_micros: 2_000_000 }),
+            price: Some(Price {
+                input_micros: 1_000_000,
+                output_micros: 2_000_000,
+                cached_micros: 1_000_000,
+            }),
+            ..HttpSettings::new(Wire::Chat, &model.base_url(), "scripted")
         };
         let data = home.path().join("data");
         let runtime = |journal: Arc<dyn Store>, lane: Arc<dyn Lane>, broadcast| {
-            let model: Arc<dyn Model> = Arc::new(OpenAiModel::new(settings).expect("a model"));
+            let model: Arc<dyn Model> = Arc::new(HttpModel::new(settings).expect("a model"));
             let ports = Ports {
                 journal: journal.clone(),
                 memory: journal,

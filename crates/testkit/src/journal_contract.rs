@@ -369,7 +369,7 @@ async fn ended_turn(journal: &dyn Journal, key: &str, id: u128) {
     let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
     ask(journal, key, id + 2, system(start)).await;
     let answer = ModelSaid { text: "there".into(), ..ModelSaid::default() };
-    let answered = SystemCommand::RecordAnswer { turn, round, attempt, answer };
+    let answered = SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 };
     ask(journal, key, id + 3, system(answered)).await;
 }
 
@@ -560,7 +560,13 @@ async fn ready(journal: &dyn Journal, key: &str) {
         journal,
         key,
         14,
-        SessionCommand::System(SystemCommand::RecordAnswer { turn, round: 1, attempt: 1, answer }),
+        SessionCommand::System(SystemCommand::RecordAnswer {
+            turn,
+            round: 1,
+            attempt: 1,
+            answer,
+            others: 0,
+        }),
     )
     .await;
     let tool = planwright_domain::command::ModelCommand::UsePlanTool {

@@ -20,6 +20,7 @@ pub mod machine;
 pub mod notebook_contract;
 pub mod notebook_stories;
 pub mod power;
+pub mod providers;
 pub mod scripted_model;
 pub mod served;
 pub mod servers;

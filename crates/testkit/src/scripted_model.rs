@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 pub mod asked;
-mod strict;
+pub(crate) mod strict;
 mod wire;
 pub mod worker;
 
@@ -49,6 +49,8 @@ pub struct Said {
     pub thinks: Duration,
     /// How long it pauses between two pieces.
     pub pace: Duration,
+    /// How many tokens it says it read; a hundred, if nothing is said.
+    pub read: Option<usize>,
 }
 
 impl Said {

@@ -16,7 +16,7 @@ use planwright_domain::{
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast,
     journal_sqlite::SqliteJournal,
-    model_openai::{OpenAiModel, OpenAiSettings},
+    model_http::{HttpModel, HttpSettings, Wire},
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
@@ -56,15 +56,13 @@ impl Bench {
         let home = tempfile::tempdir().unwrap();
         let data = home.path().join("data");
         std::fs::create_dir(&data).unwrap();
-        let settings = OpenAiSettings {
-            base_url: model.base_url(),
-            model: "m".into(),
-            api_key: None,
+        let settings = HttpSettings {
             window_tokens: 100_000,
             price: None,
+            ..HttpSettings::new(Wire::Chat, &model.base_url(), "m")
         };
         let clock = Arc::new(ManualClock::at(Time(1_000_000)));
-        let asked: Arc<dyn Model> = Arc::new(OpenAiModel::new(settings).unwrap());
+        let asked: Arc<dyn Model> = Arc::new(HttpModel::new(settings).unwrap());
         let journal = Arc::new(SqliteJournal::open(&data.join("journal.sqlite")).unwrap());
         let ports = Ports {
             journal: journal.clone(),

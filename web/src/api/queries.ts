@@ -82,6 +82,12 @@ export const memoryQuery = (id: string, query: string) =>
     queryFn: () => got(api.GET("/api/sessions/{id}/memory", { params: { ...inSession(id), query: { query } } })) as Promise<Memory>,
   });
 
+export const notebookQuery = (id: string, page: string | null) =>
+  queryOptions({
+    queryKey: ["notebook", id, page],
+    queryFn: () => got(api.GET("/api/sessions/{id}/notebook", { params: { ...inSession(id), query: page ? { page } : {} } })),
+  });
+
 /** What a session's events may have changed is read again; nothing of any other session. */
 export function moved(id: string): void {
   for (const kind of ["plan-control-state", "plan-comments"]) void queries.invalidateQueries({ queryKey: [kind, id] });
@@ -90,7 +96,7 @@ export function moved(id: string): void {
   later.add(id);
   setTimeout(() => {
     later.delete(id);
-    for (const kind of ["plans", "work", "slots", "timeline", "memory"]) void queries.invalidateQueries({ queryKey: [kind, id] });
+    for (const kind of ["plans", "work", "slots", "timeline", "memory", "notebook"]) void queries.invalidateQueries({ queryKey: [kind, id] });
   }, 1_000);
 }
 const later = new Set<string>();

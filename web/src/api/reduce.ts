@@ -67,7 +67,10 @@ export function take(log: Log, envelope: Envelope): Log {
   } else if ("turn" in event) turn(next, envelope, at, event.turn);
   else if ("plan" in event) plan(next, envelope, at, event.plan);
   else if ("auto" in event) auto(next, envelope, event.auto);
-  else if ("life" in event && "renamed" in event.life) {
+  else if ("notebook" in event && "switched" in event.notebook) {
+    const { on, by } = event.notebook.switched;
+    mark(next, envelope, "plain", on ? t("The notebook is on") : t("The notebook is off; its pages stay"), by.id);
+  } else if ("life" in event && "renamed" in event.life) {
     mark(next, envelope, "plain", t("Renamed: {title}", { title: event.life.renamed.title }), event.life.renamed.by.id);
   }
   return next;
@@ -137,11 +140,15 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
     case "model_call_failed": {
       const { message } = body.failure;
       if (body.retry_at == null) mark(log, envelope, "bad", t("The model did not answer: {message}", { message }));
+      else if (body.asking?.suspended) mark(log, envelope, "wait", t("The model did not answer: {message}. It is asked again by itself later, or when you say something.", { message }));
       else mark(log, envelope, "wait", t("The model did not answer: {message}. It is tried again.", { message }));
       return;
     }
     case "model_call_orphaned":
       mark(log, envelope, "wait", t("The process that asked the model is gone; it is asked again"));
+      return;
+    case "view_compacted":
+      mark(log, envelope, "plain", t("{messages} messages are summed up for the model; everything stays recorded", { messages: String(body.messages) }));
       return;
     case "call_started":
       change(log, body.call, "tool", (item) => ({ ...item, state: "running", begun: at, step: body.step ?? undefined }));

@@ -729,6 +729,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The requests that were made to models: what was sent, what it cost, what was left out and why. */
+        get: operations["get_requests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/requests/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One request, read again from the facts: all that was sent, and whether it is that byte for byte. */
+        get: operations["get_request"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/reset": {
         parameters: {
             query?: never;
@@ -1315,8 +1349,10 @@ export interface components {
              * @description What a million tokens cost that the model writes, in dollars.
              */
             priceOut?: number | null;
-            /** @description The address of an OpenAI-compatible server, up to and without `/chat/completions`. */
+            /** @description The address of its server, up to and without the path of the call. */
             url?: string;
+            /** @description The format that its server speaks: `openai`, `responses`, `anthropic`, `gemini` or `ollama`; told by the address, if none is named. */
+            wire?: string | null;
         };
         /** @description A passphrase to choose. */
         NewPassphrase: {
@@ -1700,6 +1736,10 @@ export interface components {
         "core.Answer": {
             /** @description The calls it asks for, in order. */
             calls?: components["schemas"]["core.RequestedCall"][];
+            /** @description What the provider wants back with it: reasoning, signatures. Nobody else can read them. */
+            kept?: components["schemas"]["core.Kept"][];
+            /** @description What it answers. */
+            sent?: components["schemas"]["core.Sent"] | null;
             /** @description Its words. */
             text?: string;
             /**
@@ -1749,6 +1789,31 @@ export interface components {
         };
         /** @description Whether a result came in time to move its turn. */
         "core.Arrival": "in_time" | "late";
+        /** @description Where a turn stands with the models that it asks. */
+        "core.Asking": {
+            /**
+             * Format: uint32
+             * @description How often a server said that the request is larger than its window; each time, half the room is used.
+             */
+            halved?: number;
+            /**
+             * Format: uint32
+             * @description The so-manieth fallback; 0 is the model that should answer.
+             */
+            model?: number;
+            /** @description When it first failed in this round. */
+            since?: components["schemas"]["core.Time"] | null;
+            /**
+             * Format: uint32
+             * @description How often the turn was suspended in this round.
+             */
+            suspended?: number;
+            /**
+             * Format: uint32
+             * @description How often that one has failed in this round.
+             */
+            tries?: number;
+        };
         /** @description Who wrote a revision. */
         "core.Author": "model" | {
             person: components["schemas"]["core.Person"];
@@ -2109,7 +2174,7 @@ export interface components {
             };
         };
         /** @description Who can mend a failure. */
-        "core.FailureKind": "transient" | "malformed" | "permanent" | "too_large" | "limit" | "empty";
+        "core.FailureKind": "transient" | "malformed" | "permanent" | "too_large" | "limit" | "empty" | "withheld";
         /**
          * Format: uuid
          * @description Names one goal.
@@ -2154,6 +2219,16 @@ export interface components {
         };
         /** @description What kind of thing is remembered. */
         "core.ItemKind": "fact" | "preference" | "decision" | "constraint" | "detail";
+        /** @description Something that a provider wants back, byte for byte. */
+        "core.Kept": {
+            /**
+             * Format: uint32
+             * @description Where it stood: 0 before or with the words, n before or with the n-th call, one more after all.
+             */
+            at: number;
+            /** @description The item, as the provider wrote it. */
+            item: string;
+        };
         /** @description What happened to a session itself. */
         "core.LifeEvent": {
             renamed: {
@@ -2556,6 +2631,43 @@ export interface components {
             /** @description Why it was declined; addressed, if there is nothing. */
             declined?: string | null;
         };
+        /** @description One request to a model, and what came of it. */
+        "core.RequestRow": {
+            /** @description When it ended. */
+            at: components["schemas"]["core.Time"];
+            /** @description What came of it, in words. */
+            came: string;
+            /**
+             * Format: uint32
+             * @description For the so-manieth time in it.
+             */
+            round: number;
+            /** @description What was sent; none, if it did not come to that. */
+            sent?: components["schemas"]["core.Sent"] | null;
+            /** @description Where in the stream its end stands: its number in the log. */
+            seq: components["schemas"]["core.Seq"];
+            /** @description In this turn. */
+            turn: components["schemas"]["core.TurnId"];
+            /** @description What it cost. */
+            usage: components["schemas"]["core.Usage"];
+        };
+        /**
+         * RequestView
+         * @description A request, read again from the facts.
+         */
+        "core.RequestView": {
+            /** @description What was said, message by message: who, and what. */
+            messages: [
+                string,
+                string
+            ][];
+            /** @description The row of the log. */
+            row: components["schemas"]["core.RequestRow"];
+            /** @description Whether this is what was sent, byte for byte. Settings that changed since are a reason why not. */
+            same: boolean;
+            /** @description What the model was told about itself and its work. */
+            system: string;
+        };
         /** @description A call as the model asked for it. */
         "core.RequestedCall": {
             /** @description The arguments, byte for byte. */
@@ -2719,6 +2831,45 @@ export interface components {
                 components["schemas"]["core.TaskId"]
             ];
         };
+        /** @description What a request was made of: enough to see what was sent, and to hold it against what is rebuilt from the facts. */
+        "core.Sent": {
+            /** @description The digest of what it was told and what was said. */
+            digest: components["schemas"]["core.Digest"];
+            /**
+             * Format: uint64
+             * @description How many tokens were expected.
+             */
+            estimate: number;
+            /**
+             * Format: uint64
+             * @description The bytes of what was said.
+             */
+            message_bytes: number;
+            /**
+             * Format: uint32
+             * @description How many messages that is.
+             */
+            messages: number;
+            /** @description Who was asked: how it is spoken to, and its name. */
+            model: string;
+            /** @description Results up to here are shortened, if any are. */
+            shortened?: components["schemas"]["core.Seq"] | null;
+            /**
+             * Format: uint64
+             * @description How many bytes that spared.
+             */
+            spared_bytes?: number;
+            /**
+             * Format: uint64
+             * @description The bytes of what the model is told about itself and its work.
+             */
+            system_bytes: number;
+            /**
+             * Format: uint64
+             * @description The bytes of the tools that it is told of.
+             */
+            tools_bytes: number;
+        };
         /**
          * Format: uint64
          * @description The position of an event in its session's stream, from 1.
@@ -2753,6 +2904,11 @@ export interface components {
                 queued: components["schemas"]["core.Seq"];
                 /** @description Why, in words that the person reads. */
                 why: string;
+            };
+        } | {
+            compaction_asked: {
+                /** @description Who. */
+                by: components["schemas"]["core.Person"];
             };
         } | {
             view_reset: {
@@ -2928,6 +3084,14 @@ export interface components {
                 /** @description Who. */
                 by: components["schemas"]["core.Person"];
             };
+        } | {
+            compacted: {
+                /**
+                 * Format: uint32
+                 * @description How many messages.
+                 */
+                messages: number;
+            };
         } | "yielded" | {
             in_doubt: {
                 /** @description The call. */
@@ -2984,6 +3148,11 @@ export interface components {
         } | {
             model_call_failed: {
                 /**
+                 * @description Where the turn then stands with the models that it asks.
+                 * @default {}
+                 */
+                asking: components["schemas"]["core.Asking"];
+                /**
                  * Format: uint32
                  * @description At this try.
                  */
@@ -2997,8 +3166,38 @@ export interface components {
                  * @description In this round.
                  */
                 round: number;
+                /** @description What was sent, if it came to that. */
+                sent?: components["schemas"]["core.Sent"] | null;
                 /** @description In this turn. */
                 turn: components["schemas"]["core.TurnId"];
+            };
+        } | {
+            view_compacted: {
+                /**
+                 * Format: uint32
+                 * @description At this try.
+                 */
+                attempt: number;
+                /** @description Who wrote it. */
+                by: string;
+                /**
+                 * Format: uint32
+                 * @description How many messages that was.
+                 */
+                messages: number;
+                /**
+                 * Format: uint32
+                 * @description In this round.
+                 */
+                round: number;
+                /** @description The summary. */
+                summary: string;
+                /** @description In this turn. */
+                turn: components["schemas"]["core.TurnId"];
+                /** @description Everything up to here. */
+                upto: components["schemas"]["core.Seq"];
+                /** @description What it cost. */
+                usage: components["schemas"]["core.Usage"];
             };
         } | {
             model_call_orphaned: {
@@ -3125,6 +3324,11 @@ export interface components {
         "core.TurnId": string;
         /** @description Tokens, as the provider counted them. */
         "core.Usage": {
+            /**
+             * Format: uint64
+             * @description Of what was read, what the provider had kept.
+             */
+            cached?: number;
             /**
              * Format: uint64
              * @description What that cost, in millionths of a dollar, where the price is known.
@@ -6688,6 +6892,143 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PlanRowDto"][];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    get_requests: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the requests, the oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["core.RequestRow"][];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    get_request: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                number: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the request */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["core.RequestView"];
                 };
             };
             /** @description It cannot be answered now. */

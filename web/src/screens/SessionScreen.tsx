@@ -91,6 +91,7 @@ function Head({ id, onPanel, panel }: { id: string; onPanel: () => void; panel: 
       </div>
       <nav aria-label={t("Of this session")} className="flex gap-1">
         <button type="button" className="button quiet small" onClick={() => void navigate({ to: "/s/$id/work", params: { id } })}>{t("Runs")}</button>
+        <button type="button" className="button quiet small" onClick={() => void navigate({ to: "/s/$id/notebook", params: { id } })}>{t("Notebook")}</button>
         <button type="button" className="button quiet small" onClick={() => void navigate({ to: "/s/$id/memory", params: { id } })}>{t("Memory")}</button>
         <button type="button" className="button quiet small max-md:hidden" aria-pressed={panel} onClick={onPanel}>{t("Plan")}</button>
       </nav>

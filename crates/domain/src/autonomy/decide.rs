@@ -322,7 +322,7 @@ fn parked(turn: &Turn, run: RunId, why: RunPause) -> Vec<SessionEvent> {
     let message = why.in_words();
     let mut events = unrun(turn, "run_paused", "not run: the run waits for a person");
     events.push(event(AutoEvent::RunPaused { run, why }));
-    let failure = ModelFailure { kind: FailureKind::Limit, message, retry_after_micros: None };
+    let failure = ModelFailure::new(FailureKind::Limit, message);
     let end = TurnEnd::Failed { failure };
     events.push(SessionEvent::Turn(TurnEvent::TurnFinished { turn: turn.id, end }));
     events

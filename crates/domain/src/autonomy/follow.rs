@@ -64,6 +64,7 @@ fn end_of<'a>(turn: &Turn, news: &'a [SessionEvent]) -> Option<&'a TurnEnd> {
         | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::ViewReset { .. }
+        | SessionEvent::CompactionAsked { .. }
         | SessionEvent::Logged { .. } => None,
     })
 }
@@ -99,7 +100,10 @@ fn turn_ended(after: &Session, run: &Run, at: Time, end: &TurnEnd) -> Vec<Sessio
         TurnEnd::Answered | TurnEnd::Planned { .. } if run.idle >= limits::IDLE_TURNS_MAX => {
             pause(RunPause::Stalled)
         }
-        TurnEnd::Answered | TurnEnd::Planned { .. } | TurnEnd::Yielded => tick(),
+        TurnEnd::Answered
+        | TurnEnd::Planned { .. }
+        | TurnEnd::Compacted { .. }
+        | TurnEnd::Yielded => tick(),
         TurnEnd::Failed { failure } => match run.slot {
             Some(slot) if at < slot.until => tick(),
             Some(_) | None => pause(RunPause::TurnFailed { message: failure.message.clone() }),
@@ -209,6 +213,7 @@ fn plan_moved(
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
+            | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Logged { .. } => {}
         }
     }

@@ -86,6 +86,7 @@ pub(crate) fn may_ask(
         | PersonCommand::StartPlan { .. }
         | PersonCommand::EndPlan(_)
         | PersonCommand::Reset
+        | PersonCommand::Compact
         | PersonCommand::Stop
         | PersonCommand::PausePlan
         | PersonCommand::Auto(_)

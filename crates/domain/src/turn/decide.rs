@@ -3,7 +3,7 @@
 use crate::{
     actor::Person,
     autonomy::{self, RunPause, TaskEnd, budget::Doing, decide::Allowance, event::AutoEvent},
-    command::{Given, ModelCommand, StartingCall, SystemCommand},
+    command::{Given, ModelCommand, StartingCall, Summed, SystemCommand},
     effect::{Bracket, Repeat},
     id::{CallId, Seq, TurnId},
     limits,
@@ -17,7 +17,8 @@ use crate::{
     tools::{self, own::OwnTool},
     turn::{
         Answer, Call, CallKind, CallResult, CallState, Cause, FailureKind, ModelFailure,
-        RequestedCall, Step, Told, Turn,
+        RequestedCall, Sent, Step, Told, Turn, Work,
+        asking::{Again, again},
         event::{Arrival, TurnEnd, TurnEvent},
         gate::{Gate, gate, leasing_plan},
         permission,
@@ -40,9 +41,12 @@ pub(crate) fn decide_system(
         SystemCommand::StartModelCall { turn, round, attempt, bracket } => {
             start_model_call(session, at, *turn, *round, *attempt, *bracket)
         }
-        SystemCommand::RecordAnswer { turn, round, attempt, answer } => {
+        SystemCommand::RecordAnswer { turn, round, attempt, answer, others } => {
             match open_model_call(session, *turn, *round, *attempt) {
-                Ok(open) => Ok(answered(session, open, at, *attempt, answer)),
+                Ok(open) if open.work == Work::Compacts => {
+                    Err(moved_on("this turn sums up, and answers nobody"))
+                }
+                Ok(open) => Ok(answered(session, open, at, *attempt, answer, *others)),
                 Err(_) => Ok(vec![event(TurnEvent::ModelAnswered {
                     turn: *turn,
                     round: *round,
@@ -51,9 +55,16 @@ pub(crate) fn decide_system(
                 })]),
             }
         }
-        SystemCommand::RecordModelFailure { turn, round, attempt, failure } => {
+        SystemCommand::RecordModelFailure { turn, round, attempt, failure, others, sent } => {
             let turn = open_model_call(session, *turn, *round, *attempt)?;
-            Ok(model_failed(session, turn, at, *attempt, failure.clone()))
+            Ok(model_failed(session, turn, at, *attempt, failure.clone(), *others, sent.clone()))
+        }
+        SystemCommand::RecordCompaction { turn, round, attempt, summed } => {
+            let turn = open_model_call(session, *turn, *round, *attempt)?;
+            if summed.is_none() && turn.work != Work::Compacts {
+                return Err(moved_on("nothing was summed up"));
+            }
+            Ok(compacted(session, turn, *attempt, summed.as_ref()))
         }
         SystemCommand::OrphanModelCall { turn, round, attempt } => {
             open_model_call(session, *turn, *round, *attempt)?;
@@ -276,24 +287,23 @@ fn start_model_call(
     let rounds_max =
         rounds.map_or(limits::MODEL_ROUNDS_MAX, |max| max.min(limits::MODEL_ROUNDS_MAX));
     if round > rounds_max {
-        let failure = ModelFailure {
-            kind: FailureKind::Limit,
-            message: format!("the turn asked the model {rounds_max} times without an end"),
-            retry_after_micros: None,
-        };
+        let words = format!("the turn asked the model {rounds_max} times without an end");
+        let failure = ModelFailure::new(FailureKind::Limit, words);
         return Ok(ended(session, open, TurnEnd::Failed { failure }));
     }
     if let Some(micros) = spent(session, open) {
         let reason = PauseReason::OutOfBudget { micros };
-        let message = reason.in_words();
-        let failure = ModelFailure { kind: FailureKind::Limit, message, retry_after_micros: None };
+        let failure = ModelFailure::new(FailureKind::Limit, reason.in_words());
         let end = TurnEnd::Failed { failure };
         return Ok(vec![
             event(TurnEvent::TurnFinished { turn, end }),
             SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }),
         ]);
     }
-    let messages = session.queue.iter().filter(|waiting| waiting.cause == Cause::Message);
+    // A turn that only sums up answers nobody: what was said waits for a turn of its own.
+    let takes_part = open.work != Work::Compacts;
+    let messages =
+        session.queue.iter().filter(|waiting| takes_part && waiting.cause == Cause::Message);
     let entered: Vec<_> = messages.map(|waiting| waiting.seq).collect();
     if !entered.is_empty() && matches!(open.cause.cause, Cause::Tick { .. }) {
         return Ok(vec![event(TurnEvent::TurnFinished { turn, end: TurnEnd::Yielded })]);
@@ -326,10 +336,11 @@ fn answered(
     at: Time,
     attempt: u32,
     answer: &Answer,
+    others: u32,
 ) -> Vec<SessionEvent> {
     let unusable = |kind, message: String| {
-        let failure = ModelFailure { kind, message, retry_after_micros: None };
-        model_failed(session, turn, at, attempt, failure)
+        let failure = ModelFailure::new(kind, message);
+        model_failed(session, turn, at, attempt, failure, others, answer.sent.clone())
     };
     if answer.calls.len() > limits::CALLS_PER_ANSWER_MAX {
         let count = answer.calls.len();
@@ -368,21 +379,51 @@ fn model_failed(
     at: Time,
     attempt: u32,
     failure: ModelFailure,
+    others: u32,
+    sent: Option<Box<Sent>>,
 ) -> Vec<SessionEvent> {
-    let again = failure.kind.may_pass() && attempt < limits::MODEL_ATTEMPTS_MAX;
-    let backoff = 500_000_i64 << attempt.min(6);
-    let wait =
-        failure.retry_after_micros.unwrap_or(backoff).clamp(0, limits::RETRY_WAIT_MICROS_MAX);
-    let retry_at = again.then(|| at.plus_micros(wait));
+    let (retry_at, asking) = match again(turn.id, turn.asking, at, &failure, others) {
+        Again::Never => (None, turn.asking),
+        Again::At(time, asking) => (Some(time), asking),
+    };
     let mut events = vec![event(TurnEvent::ModelCallFailed {
         turn: turn.id,
         round: turn.round,
         attempt,
         failure: failure.clone(),
         retry_at,
+        asking,
+        sent,
     })];
     if retry_at.is_none() {
         events.extend(ended(session, turn, TurnEnd::Failed { failure }));
+    }
+    events
+}
+
+/// What was said before is summed up; a turn that is there for nothing else has ended.
+fn compacted(
+    session: &Session,
+    turn: &Turn,
+    attempt: u32,
+    summed: Option<&Summed>,
+) -> Vec<SessionEvent> {
+    let mut events = Vec::new();
+    if let Some(Summed { upto, messages, summary, usage, by }) = summed {
+        events.push(event(TurnEvent::ViewCompacted {
+            turn: turn.id,
+            round: turn.round,
+            attempt,
+            upto: *upto,
+            messages: *messages,
+            summary: summary.clone(),
+            usage: *usage,
+            by: by.clone(),
+        }));
+    }
+    let messages = summed.map_or(0, |summed| summed.messages);
+    if turn.work == Work::Compacts {
+        events.extend(ended(session, turn, TurnEnd::Compacted { messages }));
     }
     events
 }
@@ -527,7 +568,9 @@ fn orphan_call(
 /// The turn's end, and the pause of an execution that nobody reported on.
 fn ended(session: &Session, turn: &Turn, end: TurnEnd) -> Vec<SessionEvent> {
     let reason = match &end {
-        TurnEnd::Answered | TurnEnd::Planned { .. } => PauseReason::Unreported,
+        TurnEnd::Answered | TurnEnd::Planned { .. } | TurnEnd::Compacted { .. } => {
+            PauseReason::Unreported
+        }
         TurnEnd::Failed { failure } => PauseReason::TurnFailed { message: failure.message.clone() },
         TurnEnd::Stopped { .. } | TurnEnd::Yielded => PauseReason::Stopped,
         TurnEnd::InDoubt { .. } => PauseReason::InDoubt,

@@ -11,7 +11,7 @@ use crate::{
     id::{CallId, PlanId, Seq, TurnId},
     memory::rank::Ranked,
     time::Time,
-    turn::{Answer, CallResult, ModelFailure, Told, profile::Profile},
+    turn::{Answer, CallResult, ModelFailure, Sent, Told, Usage, asking::Asking, profile::Profile},
 };
 
 /// How a turn ended.
@@ -35,6 +35,11 @@ pub enum TurnEnd {
     Stopped {
         /// Who.
         by: Person,
+    },
+    /// What was said before is summed up.
+    Compacted {
+        /// How many messages.
+        messages: u32,
     },
     /// A run's turn made way for a person; the run goes on after it.
     Yielded,
@@ -105,6 +110,31 @@ pub enum TurnEvent {
         /// When it is tried again; never, if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at: Option<Time>,
+        /// Where the turn then stands with the models that it asks.
+        #[serde(default)]
+        asking: Asking,
+        /// What was sent, if it came to that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<Box<Sent>>,
+    },
+    /// What was said before is summed up: the model is given this instead. The facts stay.
+    ViewCompacted {
+        /// In this turn.
+        turn: TurnId,
+        /// In this round.
+        round: u32,
+        /// At this try.
+        attempt: u32,
+        /// Everything up to here.
+        upto: Seq,
+        /// How many messages that was.
+        messages: u32,
+        /// The summary.
+        summary: String,
+        /// What it cost.
+        usage: Usage,
+        /// Who wrote it.
+        by: String,
     },
     /// Nobody works on the model call any more; it is made again.
     ModelCallOrphaned {

@@ -10,6 +10,7 @@ use crate::{
     session::{CorruptJournal, Session},
     turn::{
         Answer, Call, CallKind, CallState, Cause, Doubt, OpenCall, RequestedCall, Step, Turn, Work,
+        asking::Asking,
         event::{Arrival, TurnEvent},
         permission::Ask,
     },
@@ -41,6 +42,7 @@ pub(crate) fn evolve(
                 profile: profile.clone(),
                 reported: false,
                 said: String::new(),
+                asking: Asking::default(),
             });
         }
         TurnEvent::ModelCallStarted { attempt, bracket, entered, .. } => {
@@ -51,6 +53,7 @@ pub(crate) fn evolve(
         }
         TurnEvent::ModelAnswered { answer, arrival, .. } => {
             session.usage = session.usage.plus(answer.usage);
+            measure(session, answer);
             if *arrival == Arrival::InTime {
                 let pending = |requested: &RequestedCall| Call {
                     requested: requested.clone(),
@@ -63,12 +66,22 @@ pub(crate) fn evolve(
                 session.auto.answered(cause, answer);
                 let turn = open(session, seq)?;
                 turn.said = said(answer);
+                turn.asking = Asking::default();
                 turn.step = Step::Calls(answer.calls.iter().map(pending).collect());
             }
         }
-        TurnEvent::ModelCallFailed { attempt, retry_at, .. } => {
+        TurnEvent::ModelCallFailed { attempt, retry_at, asking, .. } => {
             let step = Step::ModelDue { attempt: attempt + 1, not_before: *retry_at };
-            open(session, seq)?.step = step;
+            let turn = open(session, seq)?;
+            (turn.step, turn.asking) = (step, *asking);
+        }
+        TurnEvent::ViewCompacted { attempt, usage, .. } => {
+            session.usage = session.usage.plus(*usage);
+            let cost = Answer { usage: *usage, ..Answer::default() };
+            spend(session, &cost);
+            let cause = open(session, seq)?.cause.cause;
+            session.auto.answered(cause, &cost);
+            open(session, seq)?.step = Step::ModelDue { attempt: attempt + 1, not_before: None };
         }
         TurnEvent::ModelCallOrphaned { attempt, .. } => {
             open(session, seq)?.step = Step::ModelDue { attempt: attempt + 1, not_before: None };
@@ -250,10 +263,25 @@ fn spend(session: &mut Session, answer: &Answer) {
     }
 }
 
+/// Remembers how the model that answered counts.
+fn measure(session: &mut Session, answer: &Answer) {
+    let Some(sent) = &answer.sent else { return };
+    let known = session.measures.contains_key(&sent.model);
+    if !known && session.measures.len() >= limits::MEASURES_MAX {
+        session.measures.pop_first();
+    }
+    let bytes = sent.system_bytes + sent.tools_bytes + sent.message_bytes;
+    let measure = session.measures.entry(sent.model.clone()).or_default();
+    *measure = measure.with(bytes, answer.usage.input);
+}
+
 /// What a turn with this cause is there for, and what is under way in it first.
 fn begun(session: &Session, cause: Cause) -> (Work, Step) {
     let plan = session.plan().filter(|plan| cause == Cause::Execution { plan: plan.id });
     let ask_first = Step::ModelDue { attempt: 1, not_before: None };
+    if cause == Cause::Compaction {
+        return (Work::Compacts, ask_first);
+    }
     match plan.map(|plan| (plan, plan.strategy, plan.next_step())) {
         Some((plan, Strategy::Collect, _)) => (Work::Replays, Step::Calls(recorded(plan))),
         Some((_, Strategy::Build, Some(step))) => (Work::Does { step: step.number }, ask_first),

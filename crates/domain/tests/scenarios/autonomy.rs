@@ -319,7 +319,9 @@ fn every_meter_pauses_a_run_when_it_is_full() {
         let mut answer = world.answer("", vec![read("a.txt")]);
         answer.usage.input = 100;
         answer.usage.cost_micros = 7;
-        world.system(SystemCommand::RecordAnswer { turn, round, attempt, answer }).unwrap();
+        world
+            .system(SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 })
+            .unwrap();
         let world = world.calls_start();
         assert_eq!(the_pause(&world), &RunPause::OutOfBudget { meter });
     }
@@ -350,9 +352,8 @@ fn a_run_is_told_no_more_than_a_person_about_what_may_be_changed() {
 #[test]
 fn a_failed_turn_a_stop_and_a_doubt_make_a_run_wait() {
     let mut failing = a_task_run(Budget::default()).turn_starts().model_is_asked();
-    let (turn, round, attempt) = failing.open_model_call();
     let failure = a_failure(FailureKind::Permanent);
-    failing.system(SystemCommand::RecordModelFailure { turn, round, attempt, failure }).unwrap();
+    failing = failing.fails(failure, 0);
     assert_eq!(the_pause(&failing), &RunPause::TurnFailed { message: "busy".into() });
     let stopped = a_task_run(Budget::default()).turn_starts().does(PersonCommand::Stop);
     assert_eq!(the_pause(&stopped), &RunPause::Stopped);
@@ -506,9 +507,8 @@ fn a_slot_that_fails_is_tried_again_inside_its_window_and_not_after() {
     world.system(claim(1, None)).unwrap();
     let fails = |mut world: World| {
         world = world.turn_starts().model_is_asked();
-        let (turn, round, attempt) = world.open_model_call();
         let failure = a_failure(FailureKind::Permanent);
-        world.system(SystemCommand::RecordModelFailure { turn, round, attempt, failure }).unwrap();
+        world = world.fails(failure, 0);
         world
     };
     let world = fails(world);

@@ -296,7 +296,21 @@ impl World {
         }
         let (turn, round, attempt) = self.open_model_call();
         let answer = self.answer(text, calls);
-        self.system(SystemCommand::RecordAnswer { turn, round, attempt, answer }).unwrap();
+        self.system(SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 })
+            .unwrap();
+        self
+    }
+
+    /// The model that is being asked fails, where so many others can be asked.
+    pub(crate) fn fails(mut self, failure: ModelFailure, others: u32) -> Self {
+        if !matches!(next(&self.session), Next::AwaitModel { .. }) {
+            self = self.model_is_asked();
+        }
+        let (turn, round, attempt) = self.open_model_call();
+        let sent = None;
+        let failed =
+            SystemCommand::RecordModelFailure { turn, round, attempt, failure, others, sent };
+        self.system(failed).unwrap();
         self
     }
 

@@ -26,7 +26,7 @@ fn the_limits_are_those_that_are_published() {
     for (limit, published) in bytes {
         assert_eq!(limit, published);
     }
-    assert_eq!(limits::RETRY_WAIT_MICROS_MAX, 60_000_000);
+    assert_eq!(limits::SUSPENDED_MICROS_MAX, 21_600_000_000);
     assert!(matches!(next(&a_session().session), Next::Nothing));
 }
 

@@ -9,9 +9,11 @@
 
 mod autonomy;
 mod chat;
+mod compaction;
 mod decisions;
 mod effects;
 mod envelope;
+mod failures;
 mod given;
 mod identities;
 mod invariants;

@@ -154,8 +154,9 @@ fn an_answer_after_the_stop_is_recorded_and_moves_nothing() {
     };
     let mut answer = world.answer("late", vec![write("a.txt")]);
     answer.usage.output = 5;
-    let events =
-        world.system(SystemCommand::RecordAnswer { turn, round, attempt, answer }).unwrap();
+    let events = world
+        .system(SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 })
+        .unwrap();
     assert!(matches!(
         &events[..],
         [SessionEvent::Turn(TurnEvent::ModelAnswered { arrival: Arrival::Late, .. })]
@@ -169,59 +170,23 @@ fn an_answer_of_an_earlier_try_is_late() {
     let (turn, round, attempt) = world.open_model_call();
     let mut world = world.the_process_dies().model_is_asked();
     let answer = world.answer("from the grave", vec![]);
-    world.system(SystemCommand::RecordAnswer { turn, round, attempt, answer }).unwrap();
+    world.system(SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 }).unwrap();
     assert!(matches!(next(&world.session), Next::AwaitModel { attempt: 2, .. }));
 }
 
 #[test]
 fn a_passing_failure_is_tried_again_after_the_wait_that_the_server_asks_for() {
     let mut world = a_session().says("one").turn_starts().model_is_asked();
-    let (turn, round, attempt) = world.open_model_call();
+    let (turn, round, _) = world.open_model_call();
     let failure =
         ModelFailure { retry_after_micros: Some(7_000_000), ..a_failure(FailureKind::Transient) };
-    world.system(SystemCommand::RecordModelFailure { turn, round, attempt, failure }).unwrap();
+    world = world.fails(failure, 0);
     let at = world.now.plus_micros(7_000_000);
     assert_eq!(
         next(&world.session),
         Next::CallModel { turn, round, attempt: 2, not_before: Some(at) }
     );
     assert_eq!(next(&world.session).due(), Due::At(at));
-}
-
-#[test]
-fn a_passing_failure_is_given_up_after_the_last_try() {
-    let mut world = running();
-    for _ in 0..limits::MODEL_ATTEMPTS_MAX {
-        world = world.model_is_asked();
-        let (turn, round, attempt) = world.open_model_call();
-        let failure = a_failure(FailureKind::Transient);
-        world.system(SystemCommand::RecordModelFailure { turn, round, attempt, failure }).unwrap();
-    }
-    assert_eq!(last_end(&world), TurnEnd::Failed { failure: a_failure(FailureKind::Transient) });
-    let reason = PauseReason::TurnFailed { message: "busy".into() };
-    assert!(
-        matches!(&world.plan().status, PlanStatus::Executing(_, Progress::Paused(paused)) if *paused == reason)
-    );
-}
-
-#[test]
-fn a_permanent_failure_is_never_tried_again() {
-    for kind in [FailureKind::Permanent, FailureKind::TooLarge] {
-        let mut world = a_session().says("one").turn_starts().model_is_asked();
-        let (turn, round, attempt) = world.open_model_call();
-        world
-            .system(SystemCommand::RecordModelFailure {
-                turn,
-                round,
-                attempt,
-                failure: a_failure(kind),
-            })
-            .unwrap();
-        assert_eq!(
-            (last_end(&world), next(&world.session)),
-            (TurnEnd::Failed { failure: a_failure(kind) }, Next::Nothing)
-        );
-    }
 }
 
 #[test]

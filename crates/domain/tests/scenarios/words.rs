@@ -204,12 +204,13 @@ fn plan_tools_are_known_by_their_names() {
 
 #[test]
 fn usage_adds_up_and_nothing_is_not_written_down() {
-    let some = Usage { input: 3, output: 5, cost_micros: 7 };
-    assert_eq!(Usage::tokens(3, 5), Usage { cost_micros: 0, ..some });
-    let more = Usage { input: 10, output: 20, cost_micros: 30 };
-    assert_eq!(some.plus(more), Usage { input: 13, output: 25, cost_micros: 37 });
+    let some = Usage { input: 3, output: 5, cached: 1, cost_micros: 7 };
+    assert_eq!(Usage::tokens(3, 5), Usage { cost_micros: 0, cached: 0, ..some });
+    let more = Usage { input: 10, output: 20, cached: 2, cost_micros: 30 };
+    assert_eq!(some.plus(more), Usage { input: 13, output: 25, cached: 3, cost_micros: 37 });
     let written = |usage| serde_json::to_value(usage).unwrap();
-    assert_eq!(written(some), serde_json::json!({"input": 3, "output": 5, "cost_micros": 7}));
+    let all = serde_json::json!({"input": 3, "output": 5, "cached": 1, "cost_micros": 7});
+    assert_eq!(written(some), all);
     assert_eq!(written(Usage::tokens(3, 5)), serde_json::json!({"input": 3, "output": 5}));
 }
 

@@ -41,6 +41,7 @@ pub(crate) fn of_session(events: &[SessionEvent]) -> Vec<Change<'_>> {
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
+            | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Logged { .. } => None,
         })
         .collect()

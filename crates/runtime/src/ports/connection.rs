@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// Where a model is, and how it is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelWish {
+    /// The format that its server speaks; told by the address, if none is named.
+    #[serde(default)]
+    pub wire: Option<String>,
     /// The address of its server, up to and without the path of the call.
     pub url: String,
     /// The name of the model there.

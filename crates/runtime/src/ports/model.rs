@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use planwright_domain::{
     tools::ToolSpec,
-    turn::{ModelFailure, Usage, profile::Profile},
+    turn::{Kept, ModelFailure, Usage, profile::Profile},
 };
 
 /// What the model is given.
@@ -33,14 +33,27 @@ pub enum Message {
         text: String,
         /// The calls it asked for.
         calls: Vec<WireCall>,
+        /// What the provider that answered wants back with it.
+        kept: Option<Arc<KeptBy>>,
     },
     /// A call's result.
     Tool {
         /// The call, as the provider named it.
         wire_id: String,
+        /// The tool.
+        tool: String,
         /// What came of it.
         text: String,
     },
+}
+
+/// What a provider wants back with an answer of its own. It goes to the model that gave it, and to no other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptBy {
+    /// The model that gave it.
+    pub by: String,
+    /// The items.
+    pub items: Vec<Kept>,
 }
 
 /// A call as the provider writes it.
@@ -63,6 +76,8 @@ pub struct ModelAnswer {
     pub calls: Vec<WireCall>,
     /// What it cost, if the provider says.
     pub usage: Option<Usage>,
+    /// What the provider wants back with it.
+    pub kept: Vec<Kept>,
 }
 
 /// What a model costs, in millionths of a dollar for a million tokens.
@@ -72,13 +87,17 @@ pub struct Price {
     pub input_micros: u64,
     /// For what it writes.
     pub output_micros: u64,
+    /// For what it reads and the provider had kept.
+    pub cached_micros: u64,
 }
 
 impl Price {
     /// What so many tokens cost, in millionths of a dollar.
     #[must_use]
     pub fn of(self, usage: Usage) -> u64 {
-        let cost = u128::from(self.input_micros) * u128::from(usage.input)
+        let cached = usage.cached.min(usage.input);
+        let cost = u128::from(self.input_micros) * u128::from(usage.input - cached)
+            + u128::from(self.cached_micros) * u128::from(cached)
             + u128::from(self.output_micros) * u128::from(usage.output);
         u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
@@ -107,6 +126,11 @@ pub trait Model: Send + Sync {
 
     /// Its name, for people.
     fn name(&self) -> String;
+
+    /// How it is spoken to, and its name: what it wants back goes to nobody else.
+    fn id(&self) -> String {
+        self.name()
+    }
 }
 
 /// Which models do what, beside the one of the conversation.

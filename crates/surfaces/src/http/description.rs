@@ -1,7 +1,9 @@
 //! The description of the API: what the handlers say of themselves, and the form of everything that is streamed.
 
 use planwright_domain::session::SessionEvent;
-use planwright_runtime::{memories::MemoryView, notebook::NotebookView, work::WorkView};
+use planwright_runtime::{
+    memories::MemoryView, notebook::NotebookView, requests::RequestView, work::WorkView,
+};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 use utoipa::openapi::{
@@ -30,6 +32,7 @@ pub fn openapi() -> Value {
     add::<WorkView>(&mut api);
     add::<MemoryView>(&mut api);
     add::<NotebookView>(&mut api);
+    add::<RequestView>(&mut api);
     let schemas = &mut api["components"]["schemas"];
     schemas["Preview"] = json!({
         "type": "object",
@@ -54,6 +57,12 @@ pub fn openapi() -> Value {
             &mut api["paths"][format!("/api/sessions/{{id}}/{path}")]["get"]["responses"]["200"];
         answer["content"]["application/json"]["schema"] = named(name);
     }
+    let requests = "/api/sessions/{id}/requests";
+    let rows = &mut api["paths"][requests]["get"]["responses"]["200"];
+    rows["content"]["application/json"]["schema"] =
+        json!({"type": "array", "items": named("RequestRow")});
+    let one = &mut api["paths"][format!("{requests}/{{number}}")]["get"]["responses"]["200"];
+    one["content"]["application/json"]["schema"] = named("RequestView");
     api
 }
 

@@ -98,6 +98,7 @@ fn subject(event: &SessionEvent) -> Option<String> {
             | TurnEvent::ModelAnswered { turn, .. }
             | TurnEvent::ModelCallFailed { turn, .. }
             | TurnEvent::ModelCallOrphaned { turn, .. }
+            | TurnEvent::ViewCompacted { turn, .. }
             | TurnEvent::TurnFinished { turn, .. } => Some(turn.to_string()),
             TurnEvent::CallStarted { call, .. }
             | TurnEvent::PermissionAsked { call, .. }
@@ -139,6 +140,7 @@ fn subject(event: &SessionEvent) -> Option<String> {
         | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::ViewReset { .. }
+        | SessionEvent::CompactionAsked { .. }
         | SessionEvent::Logged { .. } => None,
     }
 }

@@ -37,7 +37,10 @@ pub struct NewModel {
     /// Whether the demo is meant: a script, without a network.
     #[serde(default)]
     pub demo: bool,
-    /// The address of an OpenAI-compatible server, up to and without `/chat/completions`.
+    /// The format that its server speaks: `openai`, `responses`, `anthropic`, `gemini` or `ollama`; told by the address, if none is named.
+    #[serde(default)]
+    pub wire: Option<String>,
+    /// The address of its server, up to and without the path of the call.
     #[serde(default)]
     pub url: String,
     /// The name of the model there.
@@ -96,8 +99,8 @@ impl From<Tried> for TriedDto {
 impl From<NewModel> for ModelWish {
     fn from(new: NewModel) -> Self {
         let api_key = Some(new.api_key).filter(|key| !key.trim().is_empty());
-        let NewModel { url, name, key_from, price_in, price_out, .. } = new;
-        Self { url, name, api_key, key_from, price_in, price_out }
+        let NewModel { wire, url, name, key_from, price_in, price_out, .. } = new;
+        Self { wire, url, name, api_key, key_from, price_in, price_out }
     }
 }
 

@@ -136,9 +136,10 @@ impl From<Refusal> for Problem {
             | Refusal::RunWaitsForDoubt { .. }
             | Refusal::TooMany { .. }
             | Refusal::AlreadyGlobal => StatusCode::CONFLICT,
-            Refusal::NothingRunning | Refusal::DoubtTooFresh | Refusal::MovedOn { .. } => {
-                StatusCode::CONFLICT
-            }
+            Refusal::NothingRunning
+            | Refusal::NothingToCompact
+            | Refusal::DoubtTooFresh
+            | Refusal::MovedOn { .. } => StatusCode::CONFLICT,
         };
         let current = if let Refusal::Plan(PlanRefusal::StaleDecision { current, .. }) = &refusal {
             Some(current.to_string())

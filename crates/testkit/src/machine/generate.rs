@@ -7,7 +7,7 @@ use planwright_domain::{
     actor::{Person, Standing},
     command::{
         Approving, Decision, Ending, Given, ModelCommand, Permit, PersonCommand, SessionCommand,
-        Start, StartingCall, SystemCommand, Terms, Verdict,
+        Start, StartingCall, Summed, SystemCommand, Terms, Verdict,
     },
     digest::Digest,
     effect::{Aim, Bracket, Declared, Effect, Repeat, ToolFacts, Touched},
@@ -19,7 +19,7 @@ use planwright_domain::{
     tools::FILE_TOOLS,
     turn::{
         Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall, Usage,
-        decide::profile_of, profile::Profile,
+        Work, decide::profile_of, profile::Profile,
     },
 };
 use uuid::Uuid;
@@ -29,7 +29,8 @@ pub const STATUSES: [&str; 8] =
     ["inactive", "collecting", "ready", "withdrawn", "approved", "running", "paused", "failed"];
 
 /// The commands that are counted.
-pub const COMMANDS: [&str; 23] = [
+pub const COMMANDS: [&str; 24] = [
+    "compact",
     "on",
     "say",
     "shown",
@@ -177,7 +178,8 @@ impl Generator {
             (_, 62..=63 | 84..=85) => {
                 ("skip", PersonCommand::Decide(Decision::SkipStep { step: rng.u32(1..4) }))
             }
-            (_, 64..=65 | 86) => ("stop", PersonCommand::Stop),
+            (_, 86) => ("compact", PersonCommand::Compact),
+            (_, 64..=65) => ("stop", PersonCommand::Stop),
             (_, 66..=68) => ("plan-stop", PersonCommand::PausePlan),
             (_, 69 | 80..=83) => {
                 let base = Some(current);
@@ -218,11 +220,22 @@ impl Generator {
                 })
             }
             Next::AwaitModel { turn, round, attempt, .. } => system(match rng.u8(0..100) {
+                0..=84 if sums_up(session) || rng.u8(0..40) == 0 => {
+                    let summed = rng.bool().then(|| Summed {
+                        upto: session.version,
+                        messages: 2,
+                        summary: "what was said".into(),
+                        usage: Usage { cost_micros: 1_000, ..Usage::tokens(1, 1) },
+                        by: "m".into(),
+                    });
+                    SystemCommand::RecordCompaction { turn, round, attempt, summed }
+                }
                 0..=84 => SystemCommand::RecordAnswer {
                     turn,
                     round,
                     attempt,
                     answer: self.answer(rng, session),
+                    others: 0,
                 },
                 85..=91 => SystemCommand::OrphanModelCall { turn, round, attempt },
                 _ => SystemCommand::RecordModelFailure {
@@ -230,6 +243,8 @@ impl Generator {
                     round,
                     attempt,
                     failure: failure(rng),
+                    others: rng.u32(0..3),
+                    sent: None,
                 },
             }),
             Next::UsePlanTool { turn, call } => {
@@ -287,6 +302,7 @@ impl Generator {
     fn late(&mut self, rng: &mut Rng) -> (&'static str, SessionCommand) {
         let command = match (self.asked.last(), self.started.last()) {
             (Some((turn, round, attempt)), _) if rng.bool() => SystemCommand::RecordAnswer {
+                others: 0,
                 turn: *turn,
                 round: *round,
                 attempt: *attempt,
@@ -411,9 +427,14 @@ impl Generator {
         Answer {
             text: text.into(),
             calls,
-            usage: Usage { input: 1, output: 1, cost_micros: 100_000 },
+            usage: Usage { cost_micros: 100_000, ..Usage::tokens(1, 1) },
+            ..Answer::default()
         }
     }
+}
+
+fn sums_up(session: &Session) -> bool {
+    session.turn.as_ref().is_some_and(|turn| turn.work == Work::Compacts)
 }
 
 /// What an approver grants instead, now and then.

@@ -61,6 +61,7 @@ impl Watcher {
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
+            | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Logged { .. } => false,
         };
         match command {
@@ -111,6 +112,7 @@ impl Watcher {
                 | SessionEvent::MessageQueued { .. }
                 | SessionEvent::CauseWithdrawn { .. }
                 | SessionEvent::ViewReset { .. }
+                | SessionEvent::CompactionAsked { .. }
                 | SessionEvent::Logged { .. } => {}
             }
         }
@@ -291,6 +293,7 @@ impl Watcher {
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
+            | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Logged { .. } => {}
         }
         Ok(())

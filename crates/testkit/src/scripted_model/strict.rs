@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// In words, what is wrong with a request.
-pub(super) fn check(body: &Value) -> Result<(), String> {
+pub(crate) fn check(body: &Value) -> Result<(), String> {
     let text = |value: &Value, name: &str| {
         value
             .as_str()

@@ -70,7 +70,7 @@ pub(super) fn pieces(said: &Said) -> Vec<Vec<u8>> {
     if !matches!(said.shape, Shape::NoUsage | Shape::Truncated | Shape::Cut | Shape::InStreamError)
     {
         events.push(
-            json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10}})
+            json!({"choices": [], "usage": {"prompt_tokens": said.read.unwrap_or(100), "completion_tokens": 10}})
                 .to_string(),
         );
         events.push("[DONE]".into());

@@ -7,6 +7,7 @@ use planwright_domain::time::Time;
 
 mod binding;
 mod cluster_kill;
+mod compaction;
 mod escapes;
 mod isolation;
 mod kill;
@@ -14,6 +15,7 @@ mod machine;
 mod mutants;
 mod nights;
 mod overnight;
+mod providers;
 mod races;
 mod replay;
 mod sections;
@@ -146,6 +148,34 @@ enum Proof {
         #[arg(long)]
         quick: bool,
     },
+    /// What providers really do wrong, each against each: a person sees an outcome, and nothing is lost or done twice.
+    Providers {
+        /// The seed, which changes nothing: every case is played.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// The same: it is short.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Five hundred turns on a small window, compacted and killed at random: the plan comes back byte for byte.
+    Compaction {
+        /// The seed of the kills.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// 120 turns.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// One life of the process that `compaction` kills.
+    #[command(hide = true)]
+    Talk {
+        /// Where.
+        home: std::path::PathBuf,
+        /// The model.
+        url: String,
+        /// How long.
+        turns: u64,
+    },
     /// Mutants of the rules: the domain's suite catches each.
     Mutants {
         /// The first of them only.
@@ -205,6 +235,12 @@ fn main() -> ExitCode {
         }
         Proof::Sections { seed, quick } => {
             sections::prove(seed, if quick { 50_000 } else { 1_000_000 })
+        }
+        Proof::Providers { seed, .. } => providers::prove(seed),
+        Proof::Compaction { seed, quick } => compaction::prove(seed, quick),
+        Proof::Talk { home, url, turns } => {
+            let life = compaction::live(home, url, turns);
+            on_threads("talk", 2, async { life.await.map(|()| true) })
         }
         Proof::Mutants { quick } => mutants::prove(quick),
         Proof::Streams { quick } => streams::prove(quick),

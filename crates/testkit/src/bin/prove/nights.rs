@@ -267,6 +267,7 @@ impl Model for Worker {
                 arguments: arguments.to_string(),
             }],
             usage: Some(Usage::tokens(900, 60)),
+            kept: Vec::new(),
         };
         let last = usize::from(nightly) * 3;
         Ok(match rounds {
@@ -287,6 +288,7 @@ impl Model for Worker {
                 text: format!("That was {task}."),
                 calls: Vec::new(),
                 usage: Some(Usage::tokens(950, 20)),
+                kept: Vec::new(),
             },
         })
     }
@@ -296,7 +298,7 @@ impl Model for Worker {
     }
 
     fn price(&self) -> Option<Price> {
-        Some(Price { input_micros: 1_000_000, output_micros: 2_000_000 })
+        Some(Price { input_micros: 1_000_000, output_micros: 2_000_000, cached_micros: 1_000_000 })
     }
 
     fn name(&self) -> String {

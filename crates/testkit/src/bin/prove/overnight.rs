@@ -164,6 +164,7 @@ async fn show(runtime: &Runtime, talk: &SessionIdentity) -> anyhow::Result<()> {
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
+            | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Logged { .. } => continue,
         };
         println!("  {}  {words}", &at.to_string()[11..16]);

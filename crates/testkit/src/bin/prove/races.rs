@@ -481,6 +481,7 @@ impl Seen {
             | SessionEvent::Auto(_)
             | SessionEvent::Memory(_)
             | SessionEvent::Notebook(_)
+            | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }

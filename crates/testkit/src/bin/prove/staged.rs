@@ -221,7 +221,7 @@ impl Model for Planner {
         } else {
             Vec::new()
         };
-        Ok(ModelAnswer { text: "so be it".into(), calls, usage: None })
+        Ok(ModelAnswer { text: "so be it".into(), calls, usage: None, kept: Vec::new() })
     }
 
     fn window_tokens(&self) -> usize {

@@ -45,7 +45,12 @@ impl<F: Fn(&ModelRequest) -> Vec<WireCall> + Send + Sync> Model for Says<F> {
         request: &ModelRequest,
         _: OnPreview<'_>,
     ) -> Result<ModelAnswer, ModelFailure> {
-        Ok(ModelAnswer { text: "as you wish".into(), calls: (self.0)(request), usage: None })
+        Ok(ModelAnswer {
+            text: "as you wish".into(),
+            calls: (self.0)(request),
+            usage: None,
+            kept: Vec::new(),
+        })
     }
 
     fn window_tokens(&self) -> usize {

@@ -446,6 +446,7 @@ impl<'w> World<'w> {
                 | SessionEvent::MessageQueued { .. }
                 | SessionEvent::CauseWithdrawn { .. }
                 | SessionEvent::ViewReset { .. }
+                | SessionEvent::CompactionAsked { .. }
                 | SessionEvent::Logged { .. } => {}
             }
         }
@@ -552,6 +553,7 @@ impl<'w> World<'w> {
                         round,
                         attempt,
                         answer,
+                        others: 0,
                     })
                 }
                 Next::UsePlanTool { turn, call } => {
@@ -808,6 +810,7 @@ fn texts(event: &SessionEvent) -> Vec<String> {
         | SessionEvent::Auto(_)
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::ViewReset { .. }
+        | SessionEvent::CompactionAsked { .. }
         | SessionEvent::Logged { .. } => Vec::new(),
     }
 }

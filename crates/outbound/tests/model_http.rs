@@ -12,19 +12,17 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{FailureKind, ModelFailure, Usage},
 };
-use planwright_outbound::model_openai::{OpenAiModel, OpenAiSettings};
+use planwright_outbound::model_http::{HttpModel, HttpSettings, Wire};
 use planwright_runtime::ports::model::{Message, Model, ModelAnswer, ModelRequest, WireCall};
 use planwright_testkit::scripted_model::{Said, ScriptedModel, Shape};
 use serde_json::json;
 
-fn model(base_url: String, api_key: Option<&str>) -> OpenAiModel {
+fn model(base_url: String, api_key: Option<&str>) -> HttpModel {
     let api_key = api_key.map(str::to_owned);
-    OpenAiModel::new(OpenAiSettings {
-        base_url,
-        model: "scripted".into(),
+    HttpModel::new(HttpSettings {
         api_key,
         window_tokens: 1_000,
-        price: None,
+        ..HttpSettings::new(Wire::Chat, &base_url, "scripted")
     })
     .unwrap()
 }
@@ -49,9 +47,14 @@ fn request() -> ModelRequest {
         Message::Assistant {
             text: String::new(),
             calls: vec![call("a", "{\"path\":\"x\"}"), call("b", "{broken")],
+            kept: None,
         },
-        Message::Tool { wire_id: "a".into(), text: "contents".into() },
-        Message::Tool { wire_id: "b".into(), text: "the arguments do not fit".into() },
+        Message::Tool { wire_id: "a".into(), tool: "t".into(), text: "contents".into() },
+        Message::Tool {
+            wire_id: "b".into(),
+            tool: "t".into(),
+            text: "the arguments do not fit".into(),
+        },
     ];
     ModelRequest {
         system: "be brief".into(),
@@ -143,7 +146,7 @@ async fn a_busy_server_is_passing_and_its_wait_is_kept() {
     assert_eq!((failure.kind, failure.retry_after_micros), (FailureKind::Transient, Some(20_000)));
     assert_eq!(
         failure.message,
-        "the model's server answered 429 Too Many Requests: Rate limit reached"
+        "scripted is busy or out of order (429 Too Many Requests): Rate limit reached"
     );
 }
 

@@ -1,0 +1,406 @@
+//! Asking a model: the request is built, made to fit, sent once inside its bracket, and what came of it is recorded.
+//!
+//! One bracket holds one request. If what was said must be summed up first, that is the request of this bracket, and the
+//! answer is asked for in the next.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use planwright_domain::{
+    command::{Summed, SystemCommand},
+    id::{Incarnation, TurnId},
+    identity::SessionIdentity,
+    limits,
+    notebook::tool::NotebookTool,
+    prompt,
+    session::Session,
+    tools::own::{self, OwnTool},
+    turn::{
+        Answer as TurnAnswer, CallKind, FailureKind, ModelFailure, RequestedCall, Sent, Step, Turn,
+        Work, asking::Asking, role::Role,
+    },
+};
+use tokio::time::{Instant, timeout};
+use uuid::Uuid;
+
+use crate::{
+    failpoint,
+    fitting::{self, Bytes, Cut, Room, Shortened},
+    history::{self, View},
+    notebook::read_result,
+    ports::{
+        journal::JournalError,
+        model::{AgentProfile, Message, Model, ModelAnswer, ModelRequest, Price},
+        signal::{Preview, Signal},
+    },
+    runtime::{Runtime, fresh_id, report_id},
+};
+
+/// How much of the room what is not summed up may take, in hundredths.
+const KEPT_OF_ROOM: u64 = 35;
+/// The same, where a person asked for it.
+const KEPT_WHEN_ASKED: u64 = 5;
+
+/// One call of a model: in this turn, for the so-manieth time, at the so-manieth try.
+#[derive(Clone, Copy)]
+struct Try {
+    turn: TurnId,
+    round: u32,
+    attempt: u32,
+}
+
+impl Try {
+    fn is_open(self, session: &Session) -> bool {
+        session.turn.as_ref().is_some_and(|open| {
+            open.id == self.turn
+                && open.round == self.round
+                && matches!(open.step, Step::ModelOpen { attempt, .. } if attempt == self.attempt)
+        })
+    }
+}
+
+/// A request that fits, or what must be done before one does.
+enum Fitted {
+    Send(ModelRequest, Box<Sent>),
+    Sum(Cut, View, Option<(ModelRequest, Box<Sent>)>),
+    Nothing,
+    Not(ModelFailure),
+}
+
+impl Runtime {
+    pub(crate) async fn call_model(
+        &self,
+        identity: &SessionIdentity,
+        life: Incarnation,
+        turn: TurnId,
+        round: u32,
+        attempt: u32,
+    ) -> Result<(), JournalError> {
+        failpoint::hit("model.before_start");
+        // Before the bracket: a server that is slow to list its tools must not use up the time to begin.
+        self.ports.toolbox.refresh().await;
+        let bracket = self.bracket(life, self.settings.model_deadline_ms);
+        let begun = Instant::now();
+        let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
+        if self.ports.report(identity, fresh_id(), start).await?.is_refused() {
+            return Ok(());
+        }
+        failpoint::hit("model.after_start");
+        let (session, now) =
+            (self.ports.journal.session(identity).await?, Try { turn, round, attempt });
+        let Some(open) = session.turn.as_ref().filter(|_| now.is_open(&session)) else {
+            return Ok(());
+        };
+        let profile = self.profile(&session);
+        let (model, others) = self.model_of(&session, open, profile);
+        let fitted = self.fitted(&session, open, profile, &*model).await?;
+        if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
+            return Ok(());
+        }
+        let command = tokio::select! {
+            command = self.come_of(&session, now, model, others, fitted) => command,
+            () = self.closed(identity, now) => return Ok(()),
+        };
+        failpoint::hit("model.before_record");
+        let id = report_id(turn.0, "model", round, attempt);
+        self.ports.record(identity, id, command).await.map(drop)
+    }
+
+    /// Sends what fits, or sums up what was said before, and says what is to be recorded.
+    async fn come_of(
+        &self,
+        session: &Session,
+        now: Try,
+        model: Arc<dyn Model>,
+        others: u32,
+        fitted: Fitted,
+    ) -> SystemCommand {
+        let Try { turn, round, attempt } = now;
+        let failed = |failure, sent| SystemCommand::RecordModelFailure {
+            turn,
+            round,
+            attempt,
+            failure,
+            others,
+            sent,
+        };
+        let (request, sent) = match fitted {
+            Fitted::Not(failure) => return failed(failure, None),
+            Fitted::Nothing => {
+                return SystemCommand::RecordCompaction { turn, round, attempt, summed: None };
+            }
+            Fitted::Send(request, sent) => (request, sent),
+            Fitted::Sum(cut, view, fits) => match (self.sum_up(&model, &cut, &view).await, fits) {
+                (Ok(summed), _) => {
+                    let summed = Some(summed);
+                    return SystemCommand::RecordCompaction { turn, round, attempt, summed };
+                }
+                (Err(failure), Some(fits)) => {
+                    let why = failure.message;
+                    tracing::warn!(session_identity = %session.identity, why, event = "not_summed_up");
+                    fits
+                }
+                (Err(failure), None) => {
+                    let message = format!(
+                        "what was said no longer fits and could not be summed up, so nothing was dropped: {}",
+                        failure.message
+                    );
+                    return failed(ModelFailure { message, ..failure }, None);
+                }
+            },
+        };
+        match self.ask(&session.identity, now, &*model, &request).await {
+            Ok(answer) => {
+                let answer = self.known_calls(session, answer, &request, model.price(), sent);
+                SystemCommand::RecordAnswer { turn, round, attempt, answer, others }
+            }
+            Err(failure) => failed(failure, Some(sent)),
+        }
+    }
+
+    /// The model that is asked, and how many others could be. A step's profile names its own, and no other.
+    fn model_of(
+        &self,
+        session: &Session,
+        turn: &Turn,
+        profile: Option<&AgentProfile>,
+    ) -> (Arc<dyn Model>, u32) {
+        if let Some(profile) = profile {
+            return (profile.model.clone(), 0);
+        }
+        let roles = &self.ports.roles;
+        let others = u32::try_from(roles.fallbacks.len()).unwrap_or(u32::MAX);
+        let fallback = (turn.asking.model as usize).checked_sub(1);
+        if let Some(fallback) = fallback.and_then(|at| roles.fallbacks.get(at)) {
+            return (fallback.clone(), others);
+        }
+        let named = match Role::of(session, turn) {
+            Role::Talk => None,
+            Role::Plan => roles.plan.as_ref(),
+            Role::Execute => roles.execute.as_ref(),
+            Role::SumUp => roles.summary.as_ref(),
+        };
+        (named.unwrap_or(&self.ports.model).clone(), others)
+    }
+
+    /// The request, made to fit the window of this model.
+    async fn fitted(
+        &self,
+        session: &Session,
+        turn: &Turn,
+        profile: Option<&AgentProfile>,
+        model: &dyn Model,
+    ) -> Result<Fitted, JournalError> {
+        let identity = &session.identity;
+        let view = history::view(&*self.ports.journal, &self.histories, identity, session).await?;
+        let measure = session.measures.get(&model.id()).copied().unwrap_or_default();
+        let Asking { halved, .. } = turn.asking;
+        let room = Room::of(model.window_tokens(), self.settings.answer_tokens, halved, measure);
+        if turn.work == Work::Compacts {
+            let cut = self.cut(&view, room, KEPT_WHEN_ASKED, model);
+            return Ok(cut.map_or(Fitted::Nothing, |cut| Fitted::Sum(cut, view, None)));
+        }
+        let sized = |request: ModelRequest, bytes, shortened: Option<&Shortened>| {
+            let bytes = Bytes::of(&request, bytes);
+            let estimate = measure.expect(bytes.all());
+            let sent = fitting::sent(&request, model.id(), bytes, estimate, shortened);
+            (request, Box::new(sent))
+        };
+        let request = self.request(session, &view, profile);
+        let (request, sent) = sized(request, view.bytes, None);
+        if sent.estimate <= room.soft() {
+            return Ok(Fitted::Send(request, sent));
+        }
+        let short = fitting::shortened(&view);
+        let mut request = ModelRequest { messages: short.messages.clone(), ..request };
+        if short.upto.is_some() {
+            request.tools.push(read_result());
+        }
+        let (request, sent) = sized(request, short.bytes, Some(&short));
+        if sent.estimate <= room.soft() {
+            return Ok(Fitted::Send(request, sent));
+        }
+        let (needed, fits) = (sent.estimate, sent.estimate <= room.tokens);
+        let whole = fits.then_some((request, sent));
+        Ok(match (self.cut(&view, room, KEPT_OF_ROOM, model), whole) {
+            (Some(cut), whole) => Fitted::Sum(cut, view, whole),
+            (None, Some((request, sent))) => Fitted::Send(request, sent),
+            (None, None) => Fitted::Not(ModelFailure::new(
+                FailureKind::TooLarge,
+                format!(
+                    "this needs about {needed} tokens and {} takes {}; say less at once, use fewer tools, or send /reset to start a new view (plans and history stay recorded)",
+                    model.name(),
+                    room.tokens
+                ),
+            )),
+        })
+    }
+
+    /// Where what was said is cut, given what the one who sums it up can take in.
+    fn cut(&self, view: &View, room: Room, kept: u64, model: &dyn Model) -> Option<Cut> {
+        let window = self.ports.roles.summary.as_ref().map(|model| model.window_tokens());
+        let window = window.unwrap_or_else(|| model.window_tokens());
+        let taken = Room::of(window, self.settings.answer_tokens, 0, room.measure).bytes(80);
+        fitting::cut(view, room.bytes(kept), taken)
+    }
+
+    async fn sum_up(
+        &self,
+        model: &Arc<dyn Model>,
+        cut: &Cut,
+        view: &View,
+    ) -> Result<Summed, ModelFailure> {
+        let model = self.ports.roles.summary.as_ref().unwrap_or(model);
+        let transcript = cut.transcript(view);
+        let words = (transcript.len() / 60).clamp(60, 800);
+        let request = ModelRequest {
+            system: prompt::summary_prompt(words),
+            messages: Arc::new(vec![Message::User(transcript.clone())]),
+            tools: Vec::new(),
+        };
+        let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
+        let asked = timeout(limit, model.answer(&request, &|_| {})).await;
+        let answer = asked.unwrap_or_else(|_| Err(too_late(&**model, limit)))?;
+        let summary = answer.text.trim();
+        if summary.is_empty() {
+            let words = format!("{} summed nothing up", model.name());
+            return Err(ModelFailure::new(FailureKind::Empty, words));
+        }
+        if summary.len() >= transcript.len().min(limits::SUMMARY_VIEW_BYTES_MAX) {
+            let words = format!("{} summed up with more words than there were", model.name());
+            return Err(ModelFailure::new(FailureKind::Malformed, words));
+        }
+        let usage = priced(answer.usage.unwrap_or_default(), model.price());
+        let messages = u32::try_from(cut.messages).unwrap_or(u32::MAX);
+        let (upto, summary, by) = (cut.upto, summary.to_owned(), model.id());
+        Ok(Summed { upto, messages, summary, usage, by })
+    }
+
+    async fn ask(
+        &self,
+        identity: &SessionIdentity,
+        now: Try,
+        model: &dyn Model,
+        request: &ModelRequest,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let Try { turn, round, attempt } = now;
+        let offset = AtomicUsize::new(0);
+        let preview = |text: &str| {
+            failpoint::hit("model.mid_stream");
+            let offset = offset.fetch_add(text.len(), Ordering::Relaxed);
+            let piece = Preview { turn, round, attempt, offset, text: text.to_owned() };
+            self.ports.broadcast.publish(identity, Signal::Preview(piece));
+        };
+        let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
+        let asked = timeout(limit, model.answer(request, &preview)).await;
+        asked.unwrap_or_else(|_| Err(too_late(model, limit)))
+    }
+
+    /// Ends when the model call is no longer wanted: the turn was stopped, or is over.
+    async fn closed(&self, identity: &SessionIdentity, now: Try) {
+        let mut ear = self.ports.broadcast.subscribe(identity);
+        loop {
+            match self.ports.journal.session(identity).await {
+                Ok(session) if !now.is_open(&session) => return,
+                Ok(_) | Err(_) => {}
+            }
+            while let Some(Signal::Preview(_)) = ear.next().await {}
+        }
+    }
+
+    /// What the model is told, and what it may call.
+    pub(crate) fn request(
+        &self,
+        session: &Session,
+        view: &View,
+        profile: Option<&AgentProfile>,
+    ) -> ModelRequest {
+        let mut paragraphs = vec![self.settings.system_prompt.clone()];
+        paragraphs.extend(prompt::memory_paragraph(&view.recalled));
+        paragraphs.extend(
+            profile.filter(|profile| !profile.prompt.is_empty()).map(|named| named.prompt.clone()),
+        );
+        let mut tools: Vec<_> =
+            self.ports.toolbox.tools().iter().map(|tool| tool.spec.clone()).collect();
+        if let Some(turn) = &session.turn {
+            tools.retain(|tool| turn.may_use(&tool.name));
+            paragraphs.extend(prompt::plan_paragraph(session, turn));
+            paragraphs.extend(prompt::run_paragraph(session, turn));
+            tools.extend(own::of_run(session, turn).map(OwnTool::spec));
+            if self.has_notebook(session) {
+                let usable = NotebookTool::ALL.into_iter().filter(|tool| turn.may_use(tool.name()));
+                tools.extend(usable.map(NotebookTool::spec));
+                paragraphs.push(prompt::NOTEBOOK_PARAGRAPH.into());
+            }
+            if self.settings.memory.is_some() {
+                let usable = OwnTool::MEMORY.into_iter().filter(|tool| turn.may_use(tool.name()));
+                tools.extend(usable.map(OwnTool::spec));
+            }
+            let available = planwright_domain::tools::available(session, turn);
+            tools.extend(available.into_iter().map(|tool| tool.spec_for(session.plan())));
+        }
+        ModelRequest { system: paragraphs.join("\n\n"), messages: view.messages.clone(), tools }
+    }
+
+    /// The profile that the open turn works under, as it stands now.
+    pub(crate) fn profile(&self, session: &Session) -> Option<&AgentProfile> {
+        let facts = session.turn.as_ref()?.profile.as_ref()?;
+        self.ports.profiles.get(&facts.name).filter(|profile| profile.facts.digest == facts.digest)
+    }
+
+    /// Gives every call our id and says what kind of tool it names.
+    fn known_calls(
+        &self,
+        session: &Session,
+        answer: ModelAnswer,
+        request: &ModelRequest,
+        price: Option<Price>,
+        sent: Box<Sent>,
+    ) -> TurnAnswer {
+        let calls = answer.calls.into_iter().enumerate().map(|(at, call)| {
+            let kind = match self.tool(&call.tool) {
+                _ if planwright_domain::tools::is_answered_here(&call.tool) => CallKind::Plan,
+                Some(tool) => match self.check(session, &call.tool, &call.arguments) {
+                    Ok(()) => CallKind::Tool(tool.facts),
+                    Err(problem) => CallKind::Unusable { problem },
+                },
+                None => {
+                    let known: Vec<_> =
+                        request.tools.iter().map(|tool| tool.name.as_str()).collect();
+                    let problem =
+                        format!("there is no tool {:?}; there are {}", call.tool, known.join(", "));
+                    CallKind::Unusable { problem }
+                }
+            };
+            let wire_id = if call.wire_id.is_empty() { format!("call_{at}") } else { call.wire_id };
+            RequestedCall {
+                id: Uuid::now_v7().into(),
+                wire_id,
+                tool: call.tool,
+                arguments: call.arguments,
+                kind,
+            }
+        });
+        let usage = priced(answer.usage.unwrap_or_default(), price);
+        let (text, calls, kept) = (answer.text, calls.collect(), answer.kept);
+        TurnAnswer { text, calls, usage, kept, sent: Some(sent) }
+    }
+}
+
+fn priced(
+    usage: planwright_domain::turn::Usage,
+    price: Option<Price>,
+) -> planwright_domain::turn::Usage {
+    let cost_micros = price.map_or(0, |price| price.of(usage));
+    planwright_domain::turn::Usage { cost_micros, ..usage }
+}
+
+fn too_late(model: &dyn Model, limit: Duration) -> ModelFailure {
+    let words = format!("{} did not answer within {} s", model.name(), limit.as_secs());
+    ModelFailure::new(FailureKind::Transient, words)
+}
