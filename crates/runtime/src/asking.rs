@@ -32,7 +32,7 @@ use crate::{
     failpoint,
     fitting::{self, Bytes, Cut, Room, Shortened},
     history::{self, View},
-    notebook::read_result,
+    kit::read_result,
     ports::{
         journal::JournalError,
         model::{AgentProfile, Message, Model, ModelAnswer, ModelRequest, Price},

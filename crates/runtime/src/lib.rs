@@ -15,6 +15,7 @@ mod figures;
 mod fitting;
 pub mod history;
 pub mod inbound;
+mod kit;
 pub mod memories;
 pub mod notebook;
 mod output;

@@ -2,11 +2,7 @@
 //!
 //! A page is read, changed by a rule of the domain, and written only if nobody wrote in between.
 
-use std::sync::{Arc, LazyLock};
-
 use planwright_domain::{
-    digest::Digest,
-    effect::{Aim, Effect, Repeat},
     id::{CallId, Seq},
     identity::SessionIdentity,
     notebook::{
@@ -16,19 +12,19 @@ use planwright_domain::{
         with_line,
     },
     session::{Session, SessionEvent},
-    tools::ToolSpec,
-    turn::{CallResult, CallStatus, OpenCall, event::TurnEvent},
+    turn::{CallResult, CallStatus, OpenCall},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
+    kit::{Kit, ended},
     ports::{
         journal::{Answer, JournalError},
         notebook::{Kept, NotebookError, Put},
-        toolbox::{Ran, Tool, ToolRun},
+        toolbox::{Ran, ToolRun},
     },
-    runtime::{NotebookSettings, Ports, Runtime},
+    runtime::Runtime,
     view::of_plan,
 };
 
@@ -61,34 +57,6 @@ pub struct PageView {
     pub text: String,
 }
 
-/// The tool that reads what was shortened.
-const READ_RESULT: &str = "read_result";
-/// How many events are read at once.
-const PAGE: usize = 512;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReadResult {
-    digest: String,
-    first_line: Option<usize>,
-    lines: Option<usize>,
-}
-
-/// The tool that reads what was shortened, as the model is told of it: only where something was.
-pub(crate) fn read_result() -> Arc<ToolSpec> {
-    static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
-        Arc::new(ToolSpec {
-            name: READ_RESULT.into(),
-            description: "Read a shortened result.".into(),
-            parameters: json!({"type": "object", "required": ["digest"], "properties": {
-                "digest": {"type": "string"}, "first_line": {"type": "integer"},
-                "lines": {"type": "integer"}}}),
-            effect: Effect::Internal,
-        })
-    });
-    SPEC.clone()
-}
-
 /// Why a call came to nothing: for the model, or for the operator.
 enum Trouble {
     Refused(String),
@@ -113,13 +81,6 @@ impl From<JournalError> for Trouble {
     }
 }
 
-/// What runs tools: the toolbox, and the notebook over its pages.
-#[derive(Clone)]
-pub(crate) struct Kit {
-    ports: Ports,
-    settings: NotebookSettings,
-}
-
 impl Runtime {
     /// Whether the notebook is on in this session.
     #[must_use]
@@ -127,58 +88,9 @@ impl Runtime {
         session.notebook.is_on(self.settings.notebook.enabled)
     }
 
-    pub(crate) fn kit(&self) -> Kit {
-        Kit { ports: self.ports.clone(), settings: self.settings.notebook }
-    }
-
     /// Every so-manieth finding of this session is noted.
     pub(crate) fn note_every(&self, session: &Session) -> u64 {
         if self.has_notebook(session) { self.settings.notebook.note_every } else { 0 }
-    }
-
-    /// The tool of this name, of the notebook or of the toolbox.
-    pub(crate) fn tool(&self, name: &str) -> Option<Tool> {
-        if name == READ_RESULT {
-            return Some(Tool::new((*read_result()).clone(), Repeat::Harmless));
-        }
-        if let Some(tool) = NotebookTool::named(name) {
-            return Some(Tool { spec: tool.spec(), facts: tool.facts() });
-        }
-        self.ports.toolbox.tools().iter().find(|tool| tool.spec.name == name).cloned()
-    }
-
-    /// Whether a tool can take these arguments in this session; in words if not.
-    pub(crate) fn check(
-        &self,
-        session: &Session,
-        name: &str,
-        arguments: &str,
-    ) -> Result<(), String> {
-        if name == READ_RESULT {
-            return serde_json::from_str::<ReadResult>(arguments)
-                .map(drop)
-                .map_err(|error| format!("the arguments of {name} do not fit: {error}"));
-        }
-        match NotebookTool::named(name) {
-            Some(_) if !self.has_notebook(session) => Err(NotebookRefusal::Off.to_string()),
-            Some(tool) => tool.asked(arguments).map(drop).map_err(|refusal| refusal.to_string()),
-            None => self.ports.toolbox.check(name, arguments),
-        }
-    }
-
-    /// What a call is aimed at.
-    pub(crate) fn aim(&self, name: &str, arguments: &str) -> Aim {
-        if name == READ_RESULT {
-            return Aim::default();
-        }
-        match NotebookTool::named(name).map(|tool| tool.asked(arguments)) {
-            Some(Ok(NotebookCall::Export(page))) => {
-                let write = json!({"path": exported(page), "content": ""}).to_string();
-                self.ports.toolbox.aim("write_file", &write)
-            }
-            Some(_) => Aim::default(),
-            None => self.ports.toolbox.aim(name, arguments),
-        }
     }
 
     /// The notebook as a person looks at it: its pages, or one of them, or one of the archive.
@@ -211,73 +123,14 @@ impl Runtime {
 }
 
 impl Kit {
-    /// Makes a call, of the notebook or of the toolbox.
-    pub(crate) async fn run(&self, run: ToolRun) -> Ran {
-        if run.tool == READ_RESULT {
-            return self
-                .read_again(&run)
-                .await
-                .unwrap_or_else(|error| ended(CallStatus::Failed, error.to_string()));
-        }
-        let Some(tool) = NotebookTool::named(&run.tool) else {
-            return self.ports.toolbox.run(run).await;
-        };
-        match self.notebook_call(tool, &run).await {
+    /// Makes a call of a notebook tool.
+    pub(crate) async fn use_notebook(&self, tool: NotebookTool, run: &ToolRun) -> Ran {
+        match self.notebook_call(tool, run).await {
             Ok(ran) => ran,
             Err(Trouble::Refused(words)) => ended(CallStatus::Failed, words),
             Err(Trouble::Store(error)) => {
                 tracing::warn!(session_identity = %run.identity, %error, event = "notebook_failed");
                 ended(CallStatus::Failed, error.to_string())
-            }
-        }
-    }
-
-    /// A result that was shortened, whole or in part: found by the beginning of its digest.
-    async fn read_again(&self, run: &ToolRun) -> Result<Ran, JournalError> {
-        let failed = |words: String| Ok(ended(CallStatus::Failed, words));
-        let ReadResult { digest, first_line, lines } = match serde_json::from_str(&run.arguments) {
-            Ok(asked) => asked,
-            Err(error) => return failed(error.to_string()),
-        };
-        if digest.len() < 8 {
-            return failed("give at least eight digits of the digest".into());
-        }
-        let Some(text) = self.result_of(&run.identity, &digest).await? else {
-            return failed(format!("no result of this session has a digest that begins {digest}"));
-        };
-        let first = first_line.unwrap_or(1).max(1);
-        let part: Vec<_> = text.lines().skip(first - 1).take(lines.unwrap_or(usize::MAX)).collect();
-        Ok(ended(CallStatus::Done, part.join("\n")))
-    }
-
-    async fn result_of(
-        &self,
-        identity: &SessionIdentity,
-        digest: &str,
-    ) -> Result<Option<String>, JournalError> {
-        if let Some(whole) = Digest::parse(digest)
-            && let Some(kept) = self.ports.output(identity, whole).await?
-        {
-            return Ok(Some(kept));
-        }
-        let mut upto = Seq(0);
-        loop {
-            let page = self.ports.journal.events(identity, upto, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(None) };
-            upto = last.seq;
-            for recorded in page {
-                let SessionEvent::Turn(TurnEvent::CallFinished { result, .. }) = recorded.event
-                else {
-                    continue;
-                };
-                // As the model was given it.
-                let text = match result.status {
-                    CallStatus::Done => result.output,
-                    CallStatus::Failed => format!("failed: {}", result.output),
-                };
-                if Digest::of(text.as_bytes()).to_string().starts_with(digest) {
-                    return Ok(Some(text));
-                }
             }
         }
     }
@@ -517,10 +370,6 @@ fn archive_file(name: &str) -> String {
     format!("archive/{name}.md")
 }
 
-fn exported(page: Page) -> String {
+pub(crate) fn exported(page: Page) -> String {
     format!("{EXPORTED_TO}/{}", page.file())
-}
-
-fn ended(status: CallStatus, output: String) -> Ran {
-    Ran::Ended(CallResult { status, output, touched: Vec::new() })
 }
