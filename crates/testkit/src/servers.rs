@@ -13,11 +13,13 @@ use std::{
 };
 
 pub mod faults;
+pub mod llama;
 pub mod nats;
 pub mod postgres;
 pub mod restate;
 pub mod s3;
 
+pub use llama::Llama;
 pub use nats::Nats;
 pub use postgres::Postgres;
 pub use restate::Restate;
