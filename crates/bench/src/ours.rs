@@ -28,7 +28,7 @@ use planwright_runtime::{
         model::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall, default_profiles},
         signal::Broadcast,
     },
-    runtime::{Ports, Runtime, Settings, fresh_id},
+    runtime::{NotebookSettings, Ports, Runtime, Settings, fresh_id},
 };
 use planwright_testkit::scripted_model::worker::plan;
 use serde_json::json;
@@ -97,6 +97,7 @@ impl Ours {
         driven: Driven,
     ) -> anyhow::Result<Self> {
         let (lane, worker) = in_process();
+        let model_keeps = model.keeps;
         let ports = Ports {
             journal: journal.clone(),
             memory: journal,
@@ -115,7 +116,9 @@ impl Ours {
             ),
             roles: planwright_runtime::ports::model::Roles::default(),
         };
-        let runtime = Arc::new(Runtime::new(ports, Settings::default()));
+        let notebook = NotebookSettings { enabled: !model_keeps, note_every: 2 };
+        let settings = Settings { notebook, ..Settings::default() };
+        let runtime = Arc::new(Runtime::new(ports, settings));
         let stopping = watch::Sender::new(false);
         if driven == Driven::ByItsLane {
             tokio::spawn(worker.run(runtime.clone(), Scope::Everything, stopping.subscribe()));
@@ -182,6 +185,8 @@ impl AtOnce {
     }
 }
 
+/// How much it takes at once, where that is measured too.
+const WINDOW_TOKENS: usize = 32_000;
 /// How large its plans are.
 pub(crate) const PLAN_BYTES: usize = 4_096;
 
@@ -229,11 +234,20 @@ impl Model for AtOnce {
         } else {
             String::new()
         };
-        Ok(ModelAnswer { text, calls, usage: Some(Usage::tokens(100, 10)), kept: Vec::new() })
+        let size = |message: &Message| match message {
+            Message::User(text) | Message::Tool { text, .. } => text.len(),
+            Message::Assistant { text, calls, .. } => {
+                text.len() + calls.iter().map(|call| call.arguments.len()).sum::<usize>()
+            }
+        };
+        let read = request.system.len() + request.messages.iter().map(size).sum::<usize>();
+        let usage = Some(Usage::tokens(read as u64 / 4 + 500, 10));
+        Ok(ModelAnswer { text, calls, usage, kept: Vec::new() })
     }
 
     fn window_tokens(&self) -> usize {
-        100_000_000
+        // Those who look at requests want them whole; the others have what fits summed up, as people have.
+        if self.keeps { 100_000_000 } else { WINDOW_TOKENS }
     }
 
     fn name(&self) -> String {

@@ -205,14 +205,14 @@ impl Runtime {
             let cut = self.cut(&view, room, KEPT_WHEN_ASKED, model);
             return Ok(cut.map_or(Fitted::Nothing, |cut| Fitted::Sum(cut, view, None)));
         }
-        let sized = |request: ModelRequest, bytes, shortened: Option<&Shortened>| {
+        let sized = |request: ModelRequest, bytes, said, shortened: Option<&Shortened>| {
             let bytes = Bytes::of(&request, bytes);
             let estimate = measure.expect(bytes.all());
-            let sent = fitting::sent(&request, model.id(), bytes, estimate, shortened);
+            let sent = fitting::sent(&request, model.id(), bytes, estimate, said, shortened);
             (request, Box::new(sent))
         };
         let request = self.request(session, &view, profile);
-        let (request, sent) = sized(request, view.bytes, None);
+        let (request, sent) = sized(request, view.bytes, view.said, None);
         if sent.estimate <= room.soft() {
             return Ok(Fitted::Send(request, sent));
         }
@@ -221,7 +221,8 @@ impl Runtime {
         if short.upto.is_some() {
             request.tools.push(read_result());
         }
-        let (request, sent) = sized(request, short.bytes, Some(&short));
+        let said = fitting::chain(&short.messages);
+        let (request, sent) = sized(request, short.bytes, said, Some(&short));
         if sent.estimate <= room.soft() {
             return Ok(Fitted::Send(request, sent));
         }

@@ -205,6 +205,7 @@ pub(crate) fn sent(
     model: String,
     bytes: Bytes,
     estimate: u64,
+    said: Digest,
     shortened: Option<&Shortened>,
 ) -> Sent {
     Sent {
@@ -216,34 +217,42 @@ pub(crate) fn sent(
         messages: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
         shortened: shortened.and_then(|shortened| shortened.upto),
         spared_bytes: shortened.map_or(0, |shortened| shortened.spared as u64),
-        digest: digest(&request.system, &request.messages),
+        digest: digest(&request.system, said),
     }
 }
 
-/// The digest of what a model was told and what was said, each part with its length.
-pub(crate) fn digest(system: &str, messages: &[Message]) -> Digest {
-    let mut parts = Vec::new();
+/// The digest of what a model was told and what was said, given the chain of what was said.
+pub(crate) fn digest(system: &str, said: Digest) -> Digest {
+    Digest::of(format!("{said}\n{system}").as_bytes())
+}
+
+/// The chain of what was said, from the beginning.
+pub(crate) fn chain(messages: &[Message]) -> Digest {
+    messages.iter().fold(Digest::of(b""), link)
+}
+
+/// The chain with one message more: each part of it with its length. Kept as the conversation grows, so that a long one
+/// is not digested anew for every request.
+pub(crate) fn link(chain: Digest, message: &Message) -> Digest {
+    let mut parts = chain.0.to_vec();
     let mut part = |tag: u8, text: &str| {
         parts.push(tag);
         parts.extend_from_slice(&(text.len() as u64).to_be_bytes());
         parts.extend_from_slice(text.as_bytes());
     };
-    part(0, system);
-    for message in messages {
-        match message {
-            Message::User(text) => part(1, text),
-            Message::Assistant { text, calls, .. } => {
-                part(2, text);
-                for WireCall { wire_id, tool, arguments } in calls {
-                    part(3, wire_id);
-                    part(4, tool);
-                    part(5, arguments);
-                }
+    match message {
+        Message::User(text) => part(1, text),
+        Message::Assistant { text, calls, .. } => {
+            part(2, text);
+            for WireCall { wire_id, tool, arguments } in calls {
+                part(3, wire_id);
+                part(4, tool);
+                part(5, arguments);
             }
-            Message::Tool { wire_id, text, .. } => {
-                part(6, wire_id);
-                part(7, text);
-            }
+        }
+        Message::Tool { wire_id, text, .. } => {
+            part(6, wire_id);
+            part(7, text);
         }
     }
     Digest::of(&parts)
@@ -255,7 +264,7 @@ mod tests {
 
     use planwright_domain::{id::Seq, turn::Measure};
 
-    use super::{Room, cut, shortened};
+    use super::{Room, chain, cut, shortened};
     use crate::{
         history::{Place, View, bytes_of},
         ports::model::{Message, WireCall},
@@ -284,8 +293,10 @@ mod tests {
         };
         let places: Vec<_> = messages.iter().map(place).collect();
         let bytes = places.iter().map(|place| place.bytes).sum();
-        let messages = Arc::new(messages.into_iter().map(|(_, message)| message).collect());
-        View { messages, places, bytes, recalled: Vec::new() }
+        let messages: Arc<Vec<_>> =
+            Arc::new(messages.into_iter().map(|(_, message)| message).collect());
+        let said = chain(&messages);
+        View { messages, places, bytes, said, recalled: Vec::new() }
     }
 
     #[test]

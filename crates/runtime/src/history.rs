@@ -30,9 +30,12 @@ use planwright_domain::{
     },
 };
 
-use crate::ports::{
-    journal::{Journal, JournalError, Recorded},
-    model::{KeptBy, Message, WireCall},
+use crate::{
+    fitting::{chain, link},
+    ports::{
+        journal::{Journal, JournalError, Recorded},
+        model::{KeptBy, Message, WireCall},
+    },
 };
 
 /// How many conversations are kept warm.
@@ -83,6 +86,8 @@ struct Thread {
     places: Vec<Place>,
     /// The bytes in all messages.
     bytes: usize,
+    /// The chain of all messages; none before the first.
+    said: Option<Digest>,
     notes: Vec<String>,
     /// What opened the last turn: it is never summed up while the turn goes on.
     opened: BTreeSet<Seq>,
@@ -109,6 +114,8 @@ pub(crate) struct View {
     pub(crate) places: Vec<Place>,
     /// How many bytes that is.
     pub(crate) bytes: usize,
+    /// The chain of what was said.
+    pub(crate) said: Digest,
     /// What was remembered when the turn began.
     pub(crate) recalled: Vec<Ranked>,
 }
@@ -205,11 +212,12 @@ impl History {
 
     fn seen(&self) -> View {
         let thread = self.threads.get(&self.here).cloned().unwrap_or_default();
-        let Thread { messages, mut places, bytes, opened, comments, .. } = thread;
+        let Thread { messages, mut places, bytes, said, opened, comments, .. } = thread;
         for place in &mut places {
             place.stays = opened.contains(&place.seq) || comments == Some(place.seq);
         }
-        View { messages, places, bytes, recalled: self.recalled.clone() }
+        let said = said.unwrap_or_else(|| chain(&[]));
+        View { messages, places, bytes, said, recalled: self.recalled.clone() }
     }
 
     /// Everything up to here gives way to its summary, but for what must stay.
@@ -230,6 +238,7 @@ impl History {
             }
         }
         thread.bytes = places.iter().map(|place| place.bytes).sum();
+        thread.said = Some(chain(&messages));
         (thread.messages, thread.places) = (Arc::new(messages), places);
     }
 
@@ -535,6 +544,7 @@ impl History {
         let thread = self.threads.entry(self.here).or_default();
         let place = Place { seq, bytes: bytes_of(&message), stays: false };
         thread.bytes += place.bytes;
+        thread.said = Some(link(thread.said.unwrap_or_else(|| chain(&[])), &message));
         thread.places.push(place);
         Arc::make_mut(&mut thread.messages).push(message);
     }

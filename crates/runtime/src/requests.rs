@@ -10,7 +10,7 @@ use planwright_domain::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    fitting::{digest, shortened_upto},
+    fitting::{chain, digest, shortened_upto},
     history::view_at,
     ports::{
         journal::{JournalError, Recorded},
@@ -108,7 +108,7 @@ impl Runtime {
             view.messages = shortened_upto(&view, upto).messages;
         }
         let request = self.request(&asked, &view, self.profile(&asked));
-        let same = digest(&request.system, &request.messages) == sent.digest;
+        let same = digest(&request.system, chain(&request.messages)) == sent.digest;
         let messages = request.messages.iter().map(said).collect();
         Ok(Some(RequestView { system: request.system, messages, same, row }))
     }

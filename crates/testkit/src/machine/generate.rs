@@ -142,7 +142,7 @@ impl Generator {
         let (plan, strategy) = (fresh(rng).into(), self.strategy);
         let start_plan = PersonCommand::StartPlan { plan, strategy, reads };
         let leads_on = if rng.bool() { status(session) } else { "" };
-        let (name, command) = match (leads_on, rng.u8(0..88)) {
+        let (name, command) = match (leads_on, rng.u8(0..90)) {
             ("inactive", _) => ("on", start_plan),
             ("collecting" | "withdrawn", _) => {
                 ("say", PersonCommand::Say { text: "write it".into() })
@@ -178,7 +178,7 @@ impl Generator {
             (_, 62..=63 | 84..=85) => {
                 ("skip", PersonCommand::Decide(Decision::SkipStep { step: rng.u32(1..4) }))
             }
-            (_, 86) => ("compact", PersonCommand::Compact),
+            (_, 86 | 88..=89) => ("compact", PersonCommand::Compact),
             (_, 64..=65) => ("stop", PersonCommand::Stop),
             (_, 66..=68) => ("plan-stop", PersonCommand::PausePlan),
             (_, 69 | 80..=83) => {
