@@ -24,7 +24,7 @@ use crate::{
         notebook::{Kept, NotebookError, Put},
         toolbox::{Ran, ToolRun},
     },
-    runtime::Runtime,
+    runtime::{Ports, Runtime},
     view::of_plan,
 };
 
@@ -112,6 +112,8 @@ impl Runtime {
                 pages.push(PageView { name: bare(name).to_owned(), text: kept.text });
             }
         }
+        // As they are read: what is to be done, what was found out, what was done.
+        pages.sort_by_key(|page| Page::named(&page.name));
         let archive = names.iter().filter(|name| name.starts_with("archive/"));
         Ok(NotebookView {
             on: self.has_notebook(&session),
@@ -119,6 +121,21 @@ impl Runtime {
             archive: archive.map(|name| bare(name).to_owned()).collect(),
             plan_stands_in: session.plan().is_some(),
         })
+    }
+}
+
+impl Ports {
+    /// The pages of a session that is gone. What cannot be removed is logged: the session is gone all the same.
+    pub(crate) async fn forget_notebook(&self, identity: &SessionIdentity) {
+        let removed = async {
+            for name in self.notebook.list(identity).await? {
+                self.notebook.remove(identity, &name).await?;
+            }
+            Ok::<(), NotebookError>(())
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(session_identity = %identity, %error, event = "notebook_not_forgotten");
+        }
     }
 }
 

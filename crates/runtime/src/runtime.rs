@@ -234,6 +234,9 @@ impl Ports {
             if let Some(event) = told {
                 figures::line(identity, None, transport, event);
             }
+            if told == Some("session_deleted") {
+                self.forget_notebook(identity).await;
+            }
             failpoint::hit("dispatch.before_wake");
             let due = match since {
                 Some((due, happened)) => {

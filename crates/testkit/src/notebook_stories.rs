@@ -150,6 +150,8 @@ pub async fn a_complete_plan_is_archived_and_replaced_cleanly(
     let shown = house.says(&talk(), &format!("/notebook show {name}")).await;
     let Reply::Notebook(shown) = shown else { panic!("a page") };
     assert!(shown.pages[0].text.starts_with(&format!("<!-- task_plan.md -->\n{finished}")));
+    house.does(&talk(), "/delete yes").await;
+    assert_eq!(tree(&house.data().join("users")), BTreeMap::new(), "deleted, it keeps nothing");
 }
 
 /// The agent updates its pages without exposing them.

@@ -24,7 +24,7 @@ const fn mutant(file: &'static str, from: &'static str, to: &'static str) -> Mut
 }
 
 /// The mutants. The first of them run at quick size.
-const MUTANTS: [Mutant; 47] = [
+const MUTANTS: [Mutant; 57] = [
     mutant(
         "plan/decide.rs",
         "Standing::Speaks => Err(PlanRefusal::MayNotDecide),",
@@ -175,6 +175,56 @@ const MUTANTS: [Mutant; 47] = [
         "session/life.rs",
         "if theirs || reviews { Ok(()) }",
         "if theirs || reviews || true { Ok(()) }",
+    ),
+    mutant(
+        "turn/asking.rs",
+        "FailureKind::TooLarge | FailureKind::Limit | FailureKind::Withheld => Again::Never,",
+        "FailureKind::TooLarge | FailureKind::Limit | FailureKind::Withheld => another.unwrap_or(Again::Never),",
+    ),
+    mutant(
+        "turn/asking.rs",
+        "model: now.model + 1, tries: 0, ..tried",
+        "model: now.model, tries: 0, ..tried",
+    ),
+    mutant(
+        "turn/asking.rs",
+        "(until.0 - since.0 <= limits::SUSPENDED_MICROS_MAX)",
+        "(until.0 - since.0 >= 0)",
+    ),
+    mutant(
+        "turn/asking.rs",
+        "let mixed = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;",
+        "let mixed = mixed & 0;",
+    ),
+    mutant(
+        "turn/decide.rs",
+        "let takes_part = open.work != Work::Compacts;",
+        "let takes_part = true;",
+    ),
+    mutant(
+        "next.rs",
+        "turn.asking.is_suspended() && is_spoken_to(session)",
+        "turn.asking.is_suspended() && false",
+    ),
+    mutant(
+        "notebook/section.rs",
+        "if now == expected { Ok(result) } else { Err(SectionRefusal::Leaks) }",
+        "Ok(result)",
+    ),
+    mutant(
+        "notebook/section.rs",
+        "let ends = |next: &&Heading| own.is_empty() || next.level <= all[at].level;",
+        "let ends = |next: &&Heading| next.level <= all[at].level;",
+    ),
+    mutant(
+        "notebook/tool.rs",
+        "&& matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready)",
+        "&& !matches!(plan.status, PlanStatus::Failed(_))",
+    ),
+    mutant(
+        "notebook/completion.rs",
+        "!ranges.is_empty() && ranges.iter().all(done)",
+        "!ranges.is_empty() && ranges.iter().any(done)",
     ),
 ];
 
