@@ -14,13 +14,18 @@ use planwright_domain::{
     plan::{Reads, Strategy},
     time::Time,
 };
-use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
+use planwright_outbound::{
+    journal_postgres::PostgresJournal,
+    journal_sqlite::SqliteJournal,
+    notebook_object_store::{NoNotebooks, ObjectStoreNotebooks},
+};
 use planwright_runtime::{
     archive::{self, ArchiveError},
     dispatch::dispatch,
     ports::{
         journal::{Answer, Archive, Journal, JournalError},
         memory::Store,
+        notebook::Notebooks as _,
     },
 };
 use planwright_testkit::{journal_contract, journal_contract::Place, servers::Postgres};
@@ -153,15 +158,38 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
         SqliteJournal::open(&home.path().join("b.sqlite")).unwrap(),
     );
     let mut first = Vec::new();
-    let totals = archive::export(&local, &mut first).await.unwrap();
+    let home_pages: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
+    let pages_of =
+        |home: &tempfile::TempDir| ObjectStoreNotebooks::in_directory(home.path()).unwrap();
+    let noted = pages_of(&home_pages[0]);
+    for name in ["task_plan.md", "archive/plan-20260116-0220.md"] {
+        noted.write(&identity("talk-0002"), name, "# Noted\n", None).await.unwrap();
+    }
+    let totals = archive::export(&local, &pages_of(&home_pages[0]), &mut first).await.unwrap();
     assert_eq!((totals.sessions, totals.events), (2, 300));
-    archive::import(&there, &first[..], archive::verify(&first[..]).unwrap()).await.unwrap();
+    archive::import(
+        &there,
+        &pages_of(&home_pages[1]),
+        &first[..],
+        archive::verify(&first[..]).unwrap(),
+    )
+    .await
+    .unwrap();
     let mut second = Vec::new();
-    archive::export(&there, &mut second).await.unwrap();
-    archive::import(&back, &second[..], archive::verify(&second[..]).unwrap()).await.unwrap();
+    archive::export(&there, &pages_of(&home_pages[1]), &mut second).await.unwrap();
+    archive::import(
+        &back,
+        &pages_of(&home_pages[2]),
+        &second[..],
+        archive::verify(&second[..]).unwrap(),
+    )
+    .await
+    .unwrap();
     let mut third = Vec::new();
-    archive::export(&back, &mut third).await.unwrap();
+    archive::export(&back, &pages_of(&home_pages[2]), &mut third).await.unwrap();
     assert!(first == second && second == third, "byte for byte");
+    let noted = pages_of(&home_pages[2]).list(&identity("talk-0002")).await.unwrap();
+    assert_eq!(noted, ["archive/plan-20260116-0220.md", "task_plan.md"]);
 
     // What was asked before the move has the same answer after it, and what was due still is.
     let again = ask(&there, "talk-0001", 7, say("something else")).await;
@@ -172,7 +200,7 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     let warm = back.session(&identity("talk-0001")).await.unwrap();
     assert_eq!(*warm, *there.session(&identity("talk-0001")).await.unwrap());
 
-    let twice = archive::import(&there, &first[..], totals).await;
+    let twice = archive::import(&there, &NoNotebooks, &first[..], totals).await;
     assert!(matches!(twice, Err(ArchiveError::Exists(_))), "{twice:?}");
     let text = String::from_utf8(first).unwrap();
     let damaged = text.replacen("talk-0001 says 7\"", "talk-0001 says 8\"", 1);
@@ -182,7 +210,7 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     let _: &dyn Archive = &there;
     let connection = rusqlite::Connection::open(home.path().join("b.sqlite")).unwrap();
     connection.execute("UPDATE outputs SET body = x'00226122'", []).unwrap();
-    let lost = archive::export(&back, &mut Vec::new()).await;
+    let lost = archive::export(&back, &NoNotebooks, &mut Vec::new()).await;
     assert!(matches!(lost, Err(ArchiveError::Output(_, named)) if named == digest), "{lost:?}");
 }
 
@@ -200,8 +228,8 @@ async fn a_backup_that_is_restored_elsewhere_holds_the_same_to_the_byte() {
     elsewhere.restore(&file);
     let restored = PostgresJournal::open(&elsewhere.address()).await.unwrap();
     let (mut before, mut after) = (Vec::new(), Vec::new());
-    archive::export(&journal, &mut before).await.unwrap();
-    archive::export(&restored, &mut after).await.unwrap();
+    archive::export(&journal, &NoNotebooks, &mut before).await.unwrap();
+    archive::export(&restored, &NoNotebooks, &mut after).await.unwrap();
     assert!(!before.is_empty() && before == after);
     let again = ask(&restored, "talk-0001", 1, say("something else")).await;
     assert_eq!(again, ask(&journal, "talk-0001", 1, say("something else")).await);

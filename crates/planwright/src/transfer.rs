@@ -16,7 +16,7 @@ use planwright_outbound::{
 use planwright_runtime::{
     archive::{self, Totals},
     audit::{self, Summary},
-    ports::journal::Archive,
+    ports::{journal::Archive, notebook::Notebooks},
 };
 use serde_json::json;
 
@@ -31,21 +31,26 @@ use crate::{
 /// A journal, and the data directory that it may need to itself.
 struct Opened {
     journal: Arc<dyn Archive>,
+    notebooks: Arc<dyn Notebooks>,
     _directory: Option<DataDirectory>,
 }
 
 /// The cluster that the arguments name, else the data directory.
 async fn open(args: &Args, database: Option<&str>) -> anyhow::Result<Opened> {
     let data = data_path(args)?;
+    let config = Config::load(args.config.as_deref(), &data)?;
     let Some(database) = database else {
         let directory = DataDirectory::own(&data, "planwright export or import")?;
         let journal = SqliteJournal::open(&directory.path().join("journal.sqlite"))?;
-        return Ok(Opened { journal: Arc::new(journal), _directory: Some(directory) });
+        let notebooks = config.notebook.local(directory.path())?;
+        let journal = Arc::new(journal);
+        return Ok(Opened { journal, notebooks, _directory: Some(directory) });
     };
     let said = ClusterArgs { database: Some(database.to_owned()), ..ClusterArgs::default() };
-    Config::load(args.config.as_deref(), &data)?.cluster.with(&said).check()?;
+    config.cluster.with(&said).check()?;
     let journal = PostgresJournal::open(database).await?;
-    Ok(Opened { journal: Arc::new(journal), _directory: None })
+    let notebooks = config.notebook.shared()?;
+    Ok(Opened { journal: Arc::new(journal), notebooks, _directory: None })
 }
 
 /// Writes everything out.
@@ -57,7 +62,7 @@ pub async fn export(
 ) -> anyhow::Result<Exit> {
     let opened = open(args, database).await?;
     let mut out = BufWriter::new(make(file)?);
-    let totals = archive::export(&*opened.journal, &mut out).await?;
+    let totals = archive::export(&*opened.journal, &*opened.notebooks, &mut out).await?;
     out.flush()?;
     out.get_ref().sync_all()?;
     say(terminal, "written", &totals);
@@ -78,7 +83,7 @@ pub async fn import(
     };
     let totals = archive::verify(read()?)?;
     let opened = open(args, database).await?;
-    archive::import(&*opened.journal, read()?, totals).await?;
+    archive::import(&*opened.journal, &*opened.notebooks, read()?, totals).await?;
     say(terminal, "brought in, and written out again with the same digest", &totals);
     Ok(Exit::Fine)
 }

@@ -1,4 +1,4 @@
-//! A whole journal as lines of JSON, and back: how an installation moves to another engine.
+//! A whole journal with its notebooks as lines of JSON, and back: how an installation moves to another engine.
 //!
 //! Every line is chained into a digest, and the last line names it. The same journal gives the same
 //! lines on every engine, so that what was brought in can be written out again and compared.
@@ -19,8 +19,9 @@ use planwright_domain::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::ports::journal::{
-    Answer, Append, Archive, JournalError, OwnerRecorded, Recorded, Stream,
+use crate::ports::{
+    journal::{Answer, Append, Archive, JournalError, OwnerRecorded, Recorded, Stream},
+    notebook::{NotebookError, Notebooks, Put},
 };
 
 /// The form of the lines.
@@ -49,6 +50,11 @@ enum Line {
         refusal: Option<Refusal>,
     },
     Output(String),
+    Page {
+        identity: SessionIdentity,
+        name: String,
+        text: String,
+    },
     Owner {
         owner: PersonId,
         #[serde(flatten)]
@@ -77,6 +83,9 @@ pub enum ArchiveError {
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The store of notebooks failed.
+    #[error(transparent)]
+    Notebook(#[from] NotebookError),
     /// A line is not what it should be.
     #[error("line {line} of the archive cannot be used: {what}; nothing was brought in")]
     Line {
@@ -118,6 +127,7 @@ pub enum ArchiveError {
 /// Writes a whole journal out.
 pub async fn export(
     journal: &dyn Archive,
+    notebooks: &dyn Notebooks,
     out: &mut (dyn Write + Send),
 ) -> Result<Totals, ArchiveError> {
     let mut writer = Writer { out, digest: Digest([0; 32]), sessions: 0, events: 0 };
@@ -128,7 +138,7 @@ pub async fn export(
         let Some(last) = page.last() else { break };
         after = Some(last.clone());
         for identity in page {
-            writer.session(journal, identity).await?;
+            writer.session(journal, notebooks, identity).await?;
         }
     }
     for owner in journal.owners().await? {
@@ -159,6 +169,7 @@ impl Writer<'_> {
     async fn session(
         &mut self,
         journal: &dyn Archive,
+        notebooks: &dyn Notebooks,
         identity: SessionIdentity,
     ) -> Result<(), ArchiveError> {
         let events = journal.events(&identity, Seq(0), usize::MAX).await?;
@@ -192,6 +203,12 @@ impl Writer<'_> {
             let text = whole.ok_or_else(|| ArchiveError::Output(identity.clone(), digest))?;
             self.line(&Line::Output(text))?;
         }
+        for name in notebooks.list(&identity).await? {
+            if let Some(kept) = notebooks.read(&identity, &name).await? {
+                let (identity, text) = (identity.clone(), kept.text);
+                self.line(&Line::Page { identity, name, text })?;
+            }
+        }
         Ok(())
     }
 }
@@ -215,6 +232,7 @@ pub fn verify(lines: impl BufRead) -> Result<Totals, ArchiveError> {
             | Line::Event(_)
             | Line::Answer { .. }
             | Line::Output(_)
+            | Line::Page { .. }
             | Line::Owner { .. } => digest = chained(digest, &text),
         }
     }
@@ -224,6 +242,7 @@ pub fn verify(lines: impl BufRead) -> Result<Totals, ArchiveError> {
 /// Brings a verified archive in, then writes it out again to nowhere and compares the digests.
 pub async fn import(
     journal: &dyn Archive,
+    notebooks: &dyn Notebooks,
     lines: impl BufRead,
     verified: Totals,
 ) -> Result<(), ArchiveError> {
@@ -259,6 +278,11 @@ pub async fn import(
                     stream.outputs.insert(Digest::of(text.as_bytes()), text);
                 }
             }
+            Line::Page { identity, name, text } => {
+                if notebooks.write(&identity, &name, &text, None).await? == Put::Changed {
+                    return Err(ArchiveError::Exists(identity));
+                }
+            }
             Line::Owner { owner, recorded: OwnerRecorded { at, event } } => {
                 let as_it_was = move |_: &_| Ok(vec![event.clone()]);
                 let stored = journal.append_owner(&owner, at, Box::new(as_it_was)).await?;
@@ -279,7 +303,7 @@ pub async fn import(
             restore(journal, stream).await?;
         }
     }
-    let found = export(journal, &mut io::sink()).await?.digest;
+    let found = export(journal, notebooks, &mut io::sink()).await?.digest;
     if found == verified.digest {
         Ok(())
     } else {
