@@ -19,3 +19,11 @@ async fn a_decision_asked_twice_is_answered_the_same() {
     stories::a_decision_asked_twice_is_answered_the_same(House::cluster(worker(300, 1)).await)
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_said_is_summed_up_and_the_plan_stays() {
+    stories::what_was_said_is_summed_up_and_the_plan_stays(
+        House::cluster_with_window(stories::talkative(), 6_000).await,
+    )
+    .await;
+}

@@ -184,7 +184,9 @@ impl Runtime {
         let profiles = self.ports.profiles.iter();
         Terms {
             schemas: self.schemas(),
+            // An amount can be leased only if every model that may be asked has a price.
             priced: self.ports.model.price().is_some()
+                && self.ports.roles.all().all(|model| model.price().is_some())
                 && profiles.clone().all(|(_, profile)| profile.model.price().is_some()),
             profiles: profiles
                 .map(|(name, profile)| (name.clone(), profile.facts.digest))

@@ -663,3 +663,59 @@ pub async fn a_long_output_is_shortened_for_the_model_and_kept_whole(
     let kept = house.runtime.ports.output(&talk(), digest).await.expect("an answer");
     assert_eq!(kept.as_deref(), Some(long.as_str()));
 }
+
+/// A model that sums up when it is asked to, plans once, and else talks at length. It counts a token for four bytes.
+#[must_use]
+pub fn talkative() -> Conduct {
+    Arc::new(|told: &Told| {
+        let system = told.body["messages"][0]["content"].as_str().unwrap_or_default();
+        let planning = told.tools.iter().any(|tool| tool == "plan_set_content");
+        let said = if system.starts_with("You keep the memory") {
+            Said::text("They talked about the garden.")
+        } else if planning && told.rounds == 0 && told.last_said == "plan it" {
+            plan("# The garden\n\n1. Dig.\n")
+        } else {
+            Said::text(&"A long answer about the garden. ".repeat(30))
+        };
+        Said { read: Some(told.body.to_string().len() / 4), ..said }
+    })
+}
+
+/// What no longer fits is summed up, by itself and when a person asks; the plan, the last words and the facts stay.
+pub async fn what_was_said_is_summed_up_and_the_plan_stays(mut house: House) {
+    house.does(&talk(), "/plan on").await;
+    house.does(&talk(), "plan it").await;
+    for turn in 0..14 {
+        house
+            .does(&talk(), &format!("turn {turn}: {}", "and what about the roses? ".repeat(40)))
+            .await;
+    }
+    let compacted =
+        house.kinds(&talk()).await.iter().filter(|kind| **kind == "view_compacted").count();
+    assert!(compacted >= 1, "nothing was summed up");
+    house.dies_and_starts_again().await;
+    house.does(&talk(), "the last words").await;
+    let requests = house.model.requests();
+    let summed = |request: &&Value| request.to_string().contains("You keep the memory");
+    for request in requests.iter().filter(|request| !summed(request)) {
+        assert!(request["messages"][0].to_string().contains("Plan work is active"), "{request}");
+        assert!(request.to_string().len() / 4 < 6_000, "it does not fit");
+    }
+    let last = requests.last().expect("a request").to_string();
+    assert!(last.contains("They talked about the garden.") && last.contains("the last words"));
+    let shown = house.says(&talk(), "/plan show").await;
+    assert!(
+        matches!(shown, Reply::Revision(view) if view.revision.markdown == "# The garden\n\n1. Dig.\n")
+    );
+    house.does(&talk(), "/compact").await;
+    let ended = house.events(&talk()).await.into_iter().rev().find_map(|event| match event {
+        SessionEvent::Turn(TurnEvent::TurnFinished { end, .. }) => Some(end),
+        _ => None,
+    });
+    assert!(matches!(ended, Some(TurnEnd::Compacted { messages: 1.. })), "{ended:?}");
+    let rows = house.runtime.requests(&talk()).await.expect("the log");
+    let sent = rows.iter().rev().find(|row| row.sent.is_some()).expect("a request");
+    let view =
+        house.runtime.request_at(&talk(), sent.seq).await.expect("the log").expect("a request");
+    assert!(view.same, "what was sent is rebuilt from the facts");
+}

@@ -20,16 +20,19 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
+    inbound::{Reply, Spoken},
     ports::{
-        model::{Model, default_profiles},
+        model::{Model, Price, default_profiles},
         signal::Lane,
     },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
 use planwright_testkit::{
     clock::ManualClock,
+    house::ada,
     scripted_model::{Said, ScriptedModel, Shape},
 };
+use serde_json::json;
 use uuid::Uuid;
 
 /// A lane that nobody drives: the test does.
@@ -161,4 +164,84 @@ async fn an_effect_of_another_process_is_orphaned_at_once() {
     bench.runtime.dispatch(&talk(), fresh_id(), SessionCommand::System(start)).await.unwrap();
     assert_eq!(bench.advance().await, Due::Now);
     assert!(matches!(bench.next().await, Next::CallModel { attempt: 2, .. }));
+}
+
+/// Whoever may stand in may cost: without a price of theirs, no amount can be leased.
+#[tokio::test]
+async fn an_amount_can_be_leased_only_if_every_model_that_may_be_asked_has_a_price() {
+    let mut bench = Bench::new(vec![]).await;
+    let model = |price| -> Arc<dyn Model> {
+        let settings = HttpSettings {
+            price,
+            ..HttpSettings::new(Wire::Chat, "http://127.0.0.1:9/v1", "other")
+        };
+        Arc::new(HttpModel::new(settings).unwrap())
+    };
+    let price = Price { input_micros: 1, output_micros: 1, cached_micros: 1 };
+    let priced = model(Some(price));
+    bench.runtime.ports.profiles = default_profiles(&priced);
+    bench.runtime.ports.model = priced.clone();
+    assert!(bench.runtime.terms().priced);
+    bench.runtime.ports.roles.fallbacks = vec![priced];
+    assert!(bench.runtime.terms().priced);
+    bench.runtime.ports.roles.execute = Some(model(None));
+    assert!(!bench.runtime.terms().priced);
+}
+
+fn at(server: &ScriptedModel) -> Arc<dyn Model> {
+    let settings = HttpSettings::new(Wire::Chat, &server.base_url(), "m");
+    Arc::new(HttpModel::new(settings).unwrap())
+}
+
+impl Bench {
+    /// Ada says a line; everything that is due is done, however long it has to be waited for.
+    async fn does(&self, line: &str) {
+        let spoken = Spoken {
+            identity: talk(),
+            transport: None,
+            person: ada(),
+            id: fresh_id(),
+            line: line.into(),
+        };
+        let reply = self.runtime.hear(spoken).await.unwrap();
+        if let Reply::Revision(view) = &reply {
+            self.runtime.shown(&talk(), &ada(), view.digest).await.unwrap();
+        }
+        while !self.next().await.is_rest() {
+            if let Due::At(time) = self.advance().await {
+                self.clock.pass_micros(time.0 - self.runtime.ports.clock.now().0);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_model_talks_another_plans_and_a_third_executes() {
+    let plan = Said::call("plan_set_content", &json!({"plan_markdown": "# P\n\n1. a\n"}));
+    let report = Said::call("plan_report", &json!({"status": "done", "summary": "done"}));
+    let planner = ScriptedModel::saying(vec![plan, Said::text("written")]).await.unwrap();
+    let worker = ScriptedModel::saying(vec![report, Said::text("done")]).await.unwrap();
+    let mut bench = Bench::new(vec![Said::text("hello"), Said::text("and again")]).await;
+    bench.runtime.ports.roles.plan = Some(at(&planner));
+    bench.runtime.ports.roles.execute = Some(at(&worker));
+    for line in ["hi", "/plan on", "plan it", "/plan show", "/plan approve", "thanks"] {
+        bench.does(line).await;
+    }
+    let asked = [&bench.model, &planner, &worker].map(|server| server.requests().len());
+    assert_eq!(asked, [2, 2, 2]);
+}
+
+#[tokio::test]
+async fn another_model_stands_in_for_one_that_stays_busy_and_the_next_turn_begins_with_the_first() {
+    let busy = || Said::text("").shaped(Shape::ServerError);
+    let other = ScriptedModel::saying(vec![Said::text("I stand in")]).await.unwrap();
+    let mut bench = Bench::new(vec![busy(), busy(), Said::text("I am back")]).await;
+    bench.runtime.ports.roles.fallbacks = vec![at(&other)];
+    bench.does("hello").await;
+    assert_eq!((bench.model.requests().len(), other.requests().len()), (2, 1));
+    bench.does("hello again").await;
+    assert_eq!((bench.model.requests().len(), other.requests().len()), (3, 1));
+    let rows = bench.runtime.requests(&talk()).await.unwrap();
+    let came: Vec<_> = rows.iter().map(|row| row.came.split(':').next().unwrap()).collect();
+    assert_eq!(came, ["failed", "failed", "answered", "answered"]);
 }

@@ -146,6 +146,13 @@ pub struct Roles {
     pub fallbacks: Vec<Arc<dyn Model>>,
 }
 
+impl Roles {
+    /// All models that are named.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Model>> {
+        [&self.plan, &self.execute, &self.summary].into_iter().flatten().chain(&self.fallbacks)
+    }
+}
+
 /// An agent profile: who does a step of a plan.
 #[derive(Clone)]
 pub struct AgentProfile {
