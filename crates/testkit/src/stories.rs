@@ -685,6 +685,8 @@ pub fn talkative() -> Conduct {
 pub async fn what_was_said_is_summed_up_and_the_plan_stays(mut house: House) {
     house.does(&talk(), "/plan on").await;
     house.does(&talk(), "plan it").await;
+    house.does(&talk(), "/plan show").await;
+    house.does(&talk(), "/plan changes keep the old roses").await;
     for turn in 0..14 {
         house
             .does(&talk(), &format!("turn {turn}: {}", "and what about the roses? ".repeat(40)))
@@ -703,6 +705,7 @@ pub async fn what_was_said_is_summed_up_and_the_plan_stays(mut house: House) {
     }
     let last = requests.last().expect("a request").to_string();
     assert!(last.contains("They talked about the garden.") && last.contains("the last words"));
+    assert!(last.contains("keep the old roses"), "a comment that nobody replied to stays");
     let shown = house.says(&talk(), "/plan show").await;
     assert!(
         matches!(shown, Reply::Revision(view) if view.revision.markdown == "# The garden\n\n1. Dig.\n")
