@@ -11,7 +11,7 @@ export function surfaces({ house, model, browser }) {
 
   suite.test("29 axe finds nothing on any route, light and dark, 390 and 1280 wide, and nothing overflows", async () => {
     await house.ready(id, "# Move the photos\n\n1. Read `compose.yml`.\n2. Stop the service.\n", { say: "I wrote **a plan**." });
-    for (const line of ["/goal add tidy", "/task add g1 sweep", "/memory save The backups live in the cellar.", "/schedule add 0 7 * * * UTC water the plants"]) {
+    for (const line of ["/notebook on", "/goal add tidy", "/task add g1 sweep", "/memory save The backups live in the cellar.", "/schedule add 0 7 * * * UTC water the plants"]) {
       await house.ask("POST", `/api/sessions/${id}/lines`, { line });
     }
     let looked = 0;
@@ -20,7 +20,7 @@ export function surfaces({ house, model, browser }) {
         const page = await openPage(browser, house.base, { width, height: width === 390 ? 844 : 800, theme });
         await page.goto(`${house.base}/login`);
         const at = encodeURIComponent(id);
-        for (const path of ["/login", "/welcome", `/s/${at}`, `/s/${at}/plan`, `/s/${at}/work`, `/s/${at}/memory`, "/approvals", "/sessions", "/settings"]) {
+        for (const path of ["/login", "/welcome", `/s/${at}`, `/s/${at}/plan`, `/s/${at}/work`, `/s/${at}/memory`, `/s/${at}/notebook`, "/approvals", "/sessions", "/settings"]) {
           if (path === "/welcome") await logIn(page, house);
           await page.goto(`${house.base}${path}`);
           await page.locator("h1, h2").first().waitFor();
