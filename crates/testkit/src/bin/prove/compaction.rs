@@ -82,7 +82,7 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
     loop {
         let mut child = life(home.path(), &server.base_url(), turns)?;
         lives += 1;
-        let until = Instant::now() + Duration::from_millis(rng.u64(80..700));
+        let until = Instant::now() + Duration::from_millis(rng.u64(80..900));
         while child.try_wait()?.is_none() && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -220,7 +220,12 @@ pub(crate) async fn live(home: PathBuf, url: String, turns: u64) -> anyhow::Resu
         runtime.shown(&talk()?, &ada(), shown.digest).await?;
         says(&runtime, 3, "/plan approve hold").await?;
     }
-    for turn in 0..turns {
+    // What earlier lives said is not said again, but for the last: it may have been cut off.
+    let events =
+        runtime.ports.journal.events(&talk()?, planwright_domain::id::Seq(0), usize::MAX).await?;
+    let is_said = |event: &SessionEvent| matches!(event, SessionEvent::MessageQueued { .. });
+    let said = events.iter().filter(|recorded| is_said(&recorded.event)).count() as u64;
+    for turn in said.saturating_sub(2)..turns {
         let words = match turn % 10 {
             9 => ASKS_PLAN.to_owned(),
             4 => format!("look at the notes, for the {turn}th time"),
