@@ -464,13 +464,15 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
     assert.equal((await house.status(id)).waiting, "decision");
     await page.evaluate(() => {
       const kept = JSON.parse(localStorage.snoozed);
-      for (const what of Object.keys(kept)) kept[what] = Date.now() + 2_000;
+      for (const what of Object.keys(kept)) kept[what] = Date.now() + 6_000;
       localStorage.snoozed = JSON.stringify(kept);
     });
+    // What it waits for is told late: meanwhile it must not flash up.
+    await page.route(new RegExp(`/api/sessions/${encodeURIComponent(id)}$`), (route) => sleep(800).then(() => route.continue()).catch(() => {}));
     await page.reload();
     await page.getByRole("heading", { name: "Waiting for you" }).waitFor();
     assert.equal(await card.count(), 0);
-    await card.waitFor({ timeout: 4_000 });
+    await card.waitFor({ timeout: 12_000 });
     assert.equal((await house.status(id)).waiting, "decision");
     await done(page);
   });

@@ -4,13 +4,15 @@
 //! parallel tool calls. Each format has a file that writes a request and puts an answer together, free of any network;
 //! here is what they share: sending, reading the stream, and who can mend a refusal.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use eventsource_stream::{EventStreamError, Eventsource as _};
 use futures_util::StreamExt as _;
-use planwright_domain::turn::{FailureKind, ModelFailure};
-use planwright_runtime::ports::model::{Model, ModelAnswer, ModelRequest, OnPreview, Price};
+use planwright_domain::turn::{FailureKind, Kept, ModelFailure};
+use planwright_runtime::ports::model::{
+    KeptBy, Model, ModelAnswer, ModelRequest, OnPreview, Price,
+};
 use reqwest::{Client, RequestBuilder, Response, header::CONTENT_TYPE};
 use serde_json::Value;
 
@@ -163,6 +165,11 @@ impl HttpSettings {
             price: None,
             silence: SILENCE_MAX,
         }
+    }
+
+    /// How it is spoken to, and its name.
+    fn id(&self) -> String {
+        format!("{}:{}", self.wire.name(), self.model)
     }
 }
 
@@ -330,7 +337,7 @@ impl Model for HttpModel {
     }
 
     fn id(&self) -> String {
-        format!("{}:{}", self.settings.wire.name(), self.settings.model)
+        self.settings.id()
     }
 }
 
@@ -350,6 +357,17 @@ fn broke_off(error: &reqwest::Error) -> ModelFailure {
 /// A failure whose answer was of no use.
 fn malformed(words: impl Into<String>) -> ModelFailure {
     ModelFailure::new(FailureKind::Malformed, words)
+}
+
+/// What was kept of an answer that this model gave; nothing of what another one gave.
+fn own<'a>(kept: &'a Option<Arc<KeptBy>>, by: &str) -> &'a [Kept] {
+    kept.as_ref().filter(|kept| kept.by == by).map(|kept| kept.items.as_slice()).unwrap_or_default()
+}
+
+/// Of these, the items that stood here, as they were.
+fn back(kept: &[Kept], at: usize) -> impl Iterator<Item = Value> {
+    let here = kept.iter().filter(move |kept| kept.at as usize == at);
+    here.filter_map(|kept| serde_json::from_str(&kept.item).ok())
 }
 
 /// A piece of the stream, read.

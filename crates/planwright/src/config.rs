@@ -244,6 +244,9 @@ impl Default for EffectsConfig {
     }
 }
 
+/// How many tokens an answer may have, and how many are left free for it.
+pub const ANSWER_TOKENS: u32 = 8_192;
+
 /// The engine discards calls that take longer than it was told effects may take.
 const EFFECT_SECONDS_MAX: u32 = 1_200;
 
@@ -265,6 +268,7 @@ impl Config {
                 .enabled
                 .then_some(MemorySettings { budget_tokens: self.memory.budget_tokens }),
             notebook: self.notebook.settings(),
+            answer_tokens: self.model.answer_tokens.unwrap_or(ANSWER_TOKENS) as usize,
             collect_reads: match self.collect.reads {
                 CollectReads::Record => Reads::Record,
                 CollectReads::Run => Reads::Run,

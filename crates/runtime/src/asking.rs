@@ -22,7 +22,7 @@ use planwright_domain::{
     tools::own::{self, OwnTool},
     turn::{
         Answer as TurnAnswer, CallKind, FailureKind, ModelFailure, RequestedCall, Sent, Step, Turn,
-        Work, asking::Asking, role::Role,
+        Usage, Work, asking::Asking, role::Role,
     },
 };
 use tokio::time::{Instant, timeout};
@@ -393,12 +393,9 @@ impl Runtime {
     }
 }
 
-fn priced(
-    usage: planwright_domain::turn::Usage,
-    price: Option<Price>,
-) -> planwright_domain::turn::Usage {
+fn priced(usage: Usage, price: Option<Price>) -> Usage {
     let cost_micros = price.map_or(0, |price| price.of(usage));
-    planwright_domain::turn::Usage { cost_micros, ..usage }
+    Usage { cost_micros, ..usage }
 }
 
 fn too_late(model: &dyn Model, limit: Duration) -> ModelFailure {

@@ -13,6 +13,7 @@ use planwright_domain::{
 
 use crate::{
     history::{Place, View, bytes_of},
+    output::until,
     ports::model::{Message, ModelRequest, WireCall},
 };
 
@@ -123,15 +124,6 @@ fn short(text: &str) -> String {
     let digest = Digest::of(text.as_bytes()).to_string();
     let head = until(text, SHORTENED_TO);
     format!("{head}\n[{} bytes in all; read_result {} reads them]", text.len(), &digest[..16])
-}
-
-/// The text up to so many bytes, and no half letter.
-pub(crate) fn until(text: &str, bytes: usize) -> &str {
-    let mut end = bytes.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// Where what was said is cut, so that about so many bytes stay: everything up to the place is summed up. None, if

@@ -56,7 +56,7 @@ fn ends(output: &str, kept: &str) -> String {
 }
 
 /// The text up to so many bytes, and no half letter.
-fn until(text: &str, bytes: usize) -> &str {
+pub(crate) fn until(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;

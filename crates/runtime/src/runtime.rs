@@ -228,6 +228,7 @@ impl Ports {
         transport: Option<&Transport>,
     ) -> Result<Answer, JournalError> {
         let told = told(&command);
+        let deletes = is_deletion(&command);
         let asked = Asked::new(id, self.clock.now(), command).under(self.policy.clone());
         let Decided { answer, since } = decided(&*self.journal, identity, asked).await?;
         if let Answer::Accepted { before, version } = answer
@@ -236,7 +237,7 @@ impl Ports {
             if let Some(event) = told {
                 figures::line(identity, None, transport, event);
             }
-            if told == Some("session_deleted") {
+            if deletes {
                 self.forget_notebook(identity).await;
             }
             failpoint::hit("dispatch.before_wake");
@@ -255,6 +256,10 @@ impl Ports {
         }
         Ok(answer)
     }
+}
+
+fn is_deletion(command: &SessionCommand) -> bool {
+    matches!(command, SessionCommand::Person(_, PersonCommand::Life(LifeCommand::Delete)))
 }
 
 /// What the log says of a command; reports of the runtime and plain words are not logged.

@@ -11,14 +11,17 @@ import { ago, clock, t, visible } from "../t";
 /** What a thing that waits is called while it is hidden: another revision, or another call, is another thing. */
 const waitKey = (row: Waiting, session: Session | undefined) => `${row.sessionId}/${row.waiting}/${session?.ask?.digest ?? session?.plan?.digest ?? ""}`;
 
-/** The ones that ask to be seen now, and how many are hidden. What they wait for is only looked at where one was hidden. */
+/** The ones that ask to be seen now, and how many are hidden. What they wait for is only looked at where one was hidden,
+ * and until that is known nothing flashes up. */
 export function useWaiting(): { shown: Waiting[]; hidden: number } {
   const { data = [] } = useQuery(approvalsQuery);
   const isSnoozed = useSnoozed();
   const perhaps = data.filter((row) => isSnoozed.some(`${row.sessionId}/${row.waiting}/`));
   const sessions = useQueries({ queries: perhaps.map((row) => controlQuery(row.sessionId)) });
-  const hidden = new Set(perhaps.filter((row, at) => isSnoozed.exactly(waitKey(row, sessions[at]?.data))).map((row) => row.sessionId));
-  return { shown: data.filter((row) => !hidden.has(row.sessionId)), hidden: hidden.size };
+  const hidden = perhaps.filter((row, at) => isSnoozed.exactly(waitKey(row, sessions[at]?.data)));
+  const unknown = perhaps.filter((_, at) => sessions[at]?.isPending);
+  const kept = new Set([...hidden, ...unknown]);
+  return { shown: data.filter((row) => !kept.has(row)), hidden: hidden.length };
 }
 
 /** Everything that waits for a person, in every session. */

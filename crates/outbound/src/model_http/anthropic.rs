@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Assemble, CUT_OFF, CUT_OFF_IN_CALL, HttpSettings, NO_STOP, malformed,
+    Assemble, CUT_OFF, CUT_OFF_IN_CALL, HttpSettings, NO_STOP, back, malformed,
     names::Names,
-    object, piece, place,
+    object, own, piece, place,
     refused::{in_stream, withheld},
 };
 
 pub(super) fn body(settings: &HttpSettings, request: &ModelRequest) -> Value {
-    let by = format!("{}:{}", settings.wire.name(), settings.model);
+    let by = settings.id();
     let mut names = Names::of(64);
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     let mut say = |role, mut blocks: Vec<Value>| match messages.last_mut() {
@@ -32,18 +32,13 @@ pub(super) fn body(settings: &HttpSettings, request: &ModelRequest) -> Value {
                 );
             }
             Message::Assistant { text, calls, kept } => {
-                let kept = kept.as_ref().filter(|kept| kept.by == by);
-                let kept = kept.map(|kept| kept.items.as_slice()).unwrap_or_default();
-                let back = |at: usize| {
-                    let here = kept.iter().filter(move |kept| kept.at as usize == at);
-                    here.filter_map(|kept| serde_json::from_str(&kept.item).ok())
-                };
-                let mut blocks: Vec<Value> = back(0).collect();
+                let kept = own(kept, &by);
+                let mut blocks: Vec<Value> = back(kept, 0).collect();
                 if !text.trim().is_empty() {
                     blocks.push(json!({"type": "text", "text": text}));
                 }
                 for (at, (id, call)) in names.calls(calls).into_iter().enumerate() {
-                    blocks.extend(back(at + 1));
+                    blocks.extend(back(kept, at + 1));
                     let input = object(&call.arguments);
                     blocks.push(
                         json!({"type": "tool_use", "id": id, "name": call.tool, "input": input}),

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use super::{
     Assemble, CUT_OFF, CUT_OFF_IN_CALL, HttpSettings, NO_STOP, malformed,
     names::Names,
-    object, piece,
+    object, own, piece,
     refused::{in_stream, withheld},
 };
 
 pub(super) fn body(settings: &HttpSettings, request: &ModelRequest) -> Value {
-    let by = format!("{}:{}", settings.wire.name(), settings.model);
+    let by = settings.id();
     let mut names = Names::of(40);
     let mut messages = vec![json!({"role": "system", "content": request.system})];
     messages.extend(request.messages.iter().map(|said| message(said, &by, &mut names)));
@@ -59,7 +59,7 @@ fn message(message: &Message, by: &str, names: &mut Names) -> Value {
                 said["tool_calls"] = calls.into();
             }
             // Some servers want their thoughts back; each under the name that it gave them.
-            for kept in kept.iter().filter(|kept| kept.by == by).flat_map(|kept| &kept.items) {
+            for kept in own(kept, by) {
                 if let Ok(Value::Object(fields)) = serde_json::from_str(&kept.item) {
                     fields.into_iter().for_each(|(name, value)| said[name] = value);
                 }

@@ -13,7 +13,7 @@ use super::{
 const FOREIGN: &str = "skip_thought_signature_validator";
 
 pub(super) fn body(settings: &HttpSettings, request: &ModelRequest) -> Value {
-    let by = format!("{}:{}", settings.wire.name(), settings.model);
+    let by = settings.id();
     let signs = settings.model.contains("gemini-3");
     let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
     let mut say = |role, mut parts: Vec<Value>| match contents.last_mut() {

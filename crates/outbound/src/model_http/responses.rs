@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Assemble, CUT_OFF, CUT_OFF_IN_CALL, HttpSettings, NO_STOP, malformed,
+    Assemble, CUT_OFF, CUT_OFF_IN_CALL, HttpSettings, NO_STOP, back, malformed,
     names::Names,
-    object, piece, place,
+    object, own, piece, place,
     refused::{in_stream, withheld},
 };
 
 pub(super) fn body(settings: &HttpSettings, request: &ModelRequest) -> Value {
-    let by = format!("{}:{}", settings.wire.name(), settings.model);
+    let by = settings.id();
     let mut names = Names::of(64);
     let mut input: Vec<Value> = Vec::new();
     for message in request.messages.iter() {
@@ -25,19 +25,14 @@ pub(super) fn body(settings: &HttpSettings, request: &ModelRequest) -> Value {
                 input.push(json!({"type": "function_call_output", "call_id": id, "output": text}));
             }
             Message::Assistant { text, calls, kept } => {
-                let kept = kept.as_ref().filter(|kept| kept.by == by);
-                let kept = kept.map(|kept| kept.items.as_slice()).unwrap_or_default();
-                let back = |at: usize| {
-                    let here = kept.iter().filter(move |kept| kept.at as usize == at);
-                    here.filter_map(|kept| serde_json::from_str::<Value>(&kept.item).ok())
-                };
-                input.extend(back(0));
+                let kept = own(kept, &by);
+                input.extend(back(kept, 0));
                 if !text.is_empty() {
                     input.push(json!({"type": "message", "role": "assistant",
                         "content": [{"type": "output_text", "text": text}]}));
                 }
                 for (at, (id, call)) in names.calls(calls).into_iter().enumerate() {
-                    input.extend(back(at + 1));
+                    input.extend(back(kept, at + 1));
                     let arguments = object(&call.arguments).to_string();
                     input.push(json!({"type": "function_call", "call_id": id, "name": call.tool,
                         "arguments": arguments}));

@@ -50,7 +50,7 @@ const PLAN: &str = "# Move the photos ðŸ“·\n\n1. Stop the service.\n2. Copy `~/Ã
 const PARAGRAPH: &str = "Plan work is active; the plan is Approved";
 /// What every request says of the notebook.
 const HINT: &str = "You keep a notebook.";
-/// The words with which the last result of a fact is asked for.
+/// The words by which a person asks for the plan.
 const ASKS_PLAN: &str = "what is the plan";
 
 /// What the model's server saw.

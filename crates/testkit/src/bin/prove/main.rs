@@ -150,9 +150,6 @@ enum Proof {
     },
     /// What providers really do wrong, each against each: a person sees an outcome, and nothing is lost or done twice.
     Providers {
-        /// The seed, which changes nothing: every case is played.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
         /// The same: it is short.
         #[arg(long)]
         quick: bool,
@@ -236,7 +233,7 @@ fn main() -> ExitCode {
         Proof::Sections { seed, quick } => {
             sections::prove(seed, if quick { 50_000 } else { 1_000_000 })
         }
-        Proof::Providers { seed, .. } => providers::prove(seed),
+        Proof::Providers { .. } => providers::prove(),
         Proof::Compaction { seed, quick } => compaction::prove(seed, quick),
         Proof::Talk { home, url, turns } => {
             let life = compaction::live(home, url, turns);

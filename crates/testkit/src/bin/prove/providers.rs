@@ -62,7 +62,7 @@ struct Case {
 }
 
 /// Proves it.
-pub(crate) fn prove(_: u64) -> ExitCode {
+pub(crate) fn prove() -> ExitCode {
     on_threads("providers", 2, all())
 }
 
