@@ -116,6 +116,7 @@ fn said(event: &SessionEvent) -> usize {
         | SessionEvent::Life(_)
         | SessionEvent::ViewReset { .. }
         | SessionEvent::CompactionAsked { .. }
+        | SessionEvent::AgentCalled { .. }
         | SessionEvent::Logged { .. } => 0,
     }
 }

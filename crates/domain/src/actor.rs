@@ -60,6 +60,8 @@ pub enum Actor {
     Person(Person),
     /// The model, inside one turn.
     Model(TurnId),
+    /// A foreign agent, as it names itself.
+    Agent(String),
     /// The runtime itself, reporting what happened.
     System,
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::{Actor, Person},
+    agent::AgentCall,
     autonomy::{TaskEnd, budget::Budget, schedule::Rhythm},
     digest::Digest,
     effect::{Aim, Bracket, Declared, ToolFacts},
@@ -56,6 +57,8 @@ pub enum SessionCommand {
     Person(Person, PersonCommand),
     /// Asked by the model, inside one turn.
     Model(TurnId, ModelCommand),
+    /// Asked by a foreign agent.
+    Agent(Box<AgentCall>),
     /// Reported by the runtime.
     System(SystemCommand),
 }
@@ -67,6 +70,7 @@ impl SessionCommand {
         match self {
             Self::Person(person, _) => Actor::Person(person.clone()),
             Self::Model(turn, _) => Actor::Model(*turn),
+            Self::Agent(call) => Actor::Agent(call.agent.clone()),
             Self::System(_) => Actor::System,
         }
     }

@@ -18,6 +18,7 @@
 //! ```
 
 pub mod actor;
+pub mod agent;
 pub mod autonomy;
 pub mod chat;
 pub mod command;

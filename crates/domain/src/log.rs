@@ -116,11 +116,15 @@ impl Entry {
                 | PlanEvent::RevisionAdded { .. }
                 | PlanEvent::DecisionReminded { .. }
                 | PlanEvent::StepQueued { .. }
+                | PlanEvent::StepBegun { .. }
                 | PlanEvent::StepEnded { .. }
                 | PlanEvent::ExecutionPaused { .. }
                 | PlanEvent::PlanFailed { .. }
                 | PlanEvent::PlanEnded { .. } => None,
             },
+            SessionEvent::AgentCalled { agent, tool, told: Told::Refused { kind, .. }, .. } => {
+                by(None, tool.clone(), format!("refused to {agent}: {kind}"))
+            }
             SessionEvent::Turn(event) => match event {
                 TurnEvent::PermissionAsked { digest, why, .. } => {
                     by(None, digest.to_string(), why.clone())
@@ -175,6 +179,7 @@ impl Entry {
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
             | SessionEvent::CompactionAsked { .. }
+            | SessionEvent::AgentCalled { .. }
             | SessionEvent::Logged { .. } => None,
         }
     }

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    agent::is_foreign,
     digest::Digest,
     effect::Envelope,
     id::PlanId,
-    plan::{Plan, PlanStatus, Progress, Review, step::StepHead},
+    plan::{Begun, Plan, PlanStatus, Progress, Review, step::StepHead},
     session::Session,
     turn::{FailureKind, event::TurnEnd},
 };
@@ -190,9 +191,11 @@ impl PlanCard {
                         }
                     })
                 }
-                PlanStatus::Collecting
-                | PlanStatus::Ready
-                | PlanStatus::Executing(_, Progress::Running) => None,
+                PlanStatus::Executing(_, Progress::Running) => plan.begun.as_ref().map(|begun| {
+                    let Begun { step, title, by } = begun;
+                    format!("{by} was given step {step} ({title}) and has not reported it yet")
+                }),
+                PlanStatus::Collecting | PlanStatus::Ready => None,
             };
             return Some(Self {
                 plan_id: plan.id,
@@ -200,7 +203,7 @@ impl PlanCard {
                 status: plan.status.word().into(),
                 revision: head.map(|head| head.number),
                 digest: head.map(|head| head.digest),
-                allows: envelope.in_words(),
+                allows: allows(session, envelope),
                 waits,
                 word: None,
                 done: done(&plan.touched, plan.touched_more),
@@ -222,6 +225,14 @@ impl PlanCard {
             drafted: None,
         })
     }
+}
+
+/// What approving allows, or has allowed, in words.
+#[must_use]
+pub fn allows(session: &Session, envelope: &Envelope) -> Vec<String> {
+    let agent = "let the agent work with its own tools, which Planwright neither sees nor limits";
+    let foreign = is_foreign(session).then(|| agent.to_owned());
+    foreign.into_iter().chain(envelope.in_words()).collect()
 }
 
 /// The steps of the current revision, and how each came out.

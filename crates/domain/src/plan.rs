@@ -37,6 +37,7 @@ pub mod front_matter;
 pub mod refusal;
 pub mod review;
 pub mod step;
+pub mod written;
 
 /// How a plan is authored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -139,6 +140,20 @@ pub struct Plan {
     pub seen: BTreeMap<PersonId, Seen>,
     /// What happens while the current revision waits for a decision.
     pub waits: Option<Waits>,
+    /// The step that was handed to a foreign agent, which has not reported it.
+    pub begun: Option<Begun>,
+}
+
+/// A step that was handed to a foreign agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Begun {
+    /// Its number.
+    pub step: u32,
+    /// In a few words.
+    pub title: String,
+    /// To whom, as it names itself.
+    pub by: String,
 }
 
 /// The revisions that a person saw or decided on last, by number.

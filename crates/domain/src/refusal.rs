@@ -72,6 +72,25 @@ pub enum Refusal {
         /// The identity that was named.
         identity: String,
     },
+    /// A foreign agent works in it, and hears nothing that is said here.
+    #[error(
+        "a foreign agent works in {identity}: speak to it where it runs, or request changes to its plan here"
+    )]
+    AgentElsewhere {
+        /// The session.
+        identity: String,
+    },
+    /// Its calls do not pass through here.
+    #[error(
+        "a foreign agent's own calls do not pass through Planwright, so there is nothing to collect; use document or build"
+    )]
+    NothingToCollect,
+    /// No foreign agent works in it.
+    #[error("{identity} is not a session of a foreign agent")]
+    NotAnAgents {
+        /// The session.
+        identity: String,
+    },
     /// The session is someone else's.
     #[error("{identity} is not yours; start a conversation of your own with /new")]
     NotYours {
@@ -178,6 +197,9 @@ impl Refusal {
             Self::LegacyKeyIsNotNew { .. } => "legacy_key_is_not_new",
             Self::SessionDeleted { .. } => "session_deleted",
             Self::NotYours { .. } => "not_yours",
+            Self::AgentElsewhere { .. } => "agent_elsewhere",
+            Self::NothingToCollect => "nothing_to_collect",
+            Self::NotAnAgents { .. } => "not_an_agents",
             Self::RunsGoOn { .. } => "runs_go_on",
             Self::NotThere { .. } => "not_there",
             Self::NoRuns => "no_runs",

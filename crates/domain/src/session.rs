@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::{Person, PersonId},
+    agent,
     autonomy::{self, Autonomy, event::AutoEvent},
     command::{Asked, Decision, Given, PersonCommand, SessionCommand, Verdict},
     digest::Digest,
@@ -33,8 +34,9 @@ use crate::{
         step::StepEnd,
     },
     refusal::Refusal,
+    tools::PlanTool,
     turn::{
-        self, Cause, Doubt, Measure, OpenCall, Queued, Turn, Usage, Work,
+        self, Cause, Doubt, Measure, OpenCall, Queued, Told, Turn, Usage, Work,
         decide::moved_on,
         event::{TurnEnd, TurnEvent},
         permission::Ask,
@@ -46,7 +48,7 @@ pub mod life;
 use life::{Life, LifeEvent};
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 4;
+pub const FOLD_VERSION: u32 = 5;
 
 /// The highest level of events that this version knows. A new kind of event begins a new level, and is
 /// written only after every node of a cluster knows it.
@@ -91,6 +93,8 @@ pub struct Session {
     pub measures: BTreeMap<String, Measure>,
     /// What the model cost, all in all.
     pub usage: Usage,
+    /// Where a foreign agent last looked at the plan.
+    pub agent_looked: Seq,
     /// Where the view that the model is given begins.
     pub view_from: Seq,
     /// The head of the decision log.
@@ -153,6 +157,21 @@ pub enum SessionEvent {
         /// Who.
         by: Person,
     },
+    /// A foreign agent called a tool, and was answered.
+    AgentCalled {
+        /// The call.
+        call: CallId,
+        /// Whose agent it is.
+        of: PersonId,
+        /// Who called, as it names itself.
+        agent: String,
+        /// The tool.
+        tool: String,
+        /// The arguments, cut for display.
+        arguments: String,
+        /// What it was told.
+        told: Told,
+    },
     /// A new view begins: the model is given nothing older.
     ViewReset {
         /// Who asked.
@@ -205,6 +224,7 @@ impl Session {
             notebook: Notebook::default(),
             measures: BTreeMap::new(),
             usage: Usage::default(),
+            agent_looked: Seq(0),
             view_from: Seq(0),
         }
     }
@@ -257,6 +277,12 @@ impl Session {
             SessionEvent::CompactionAsked { .. } => {
                 self.queue.push(Queued { seq, cause: Cause::Compaction });
             }
+            SessionEvent::AgentCalled { tool, told, .. } => {
+                let looks = [PlanTool::Get.name(), PlanTool::Report.name(), agent::PLAN_ASK];
+                if looks.contains(&tool.as_str()) && !matches!(told, Told::Refused { .. }) {
+                    self.agent_looked = seq;
+                }
+            }
             SessionEvent::ViewReset { .. } => self.view_from = seq,
             SessionEvent::Logged { head } if *head == self.log => {}
             SessionEvent::Logged { .. } => {
@@ -272,13 +298,25 @@ impl Session {
     fn evolve_plan(&mut self, seq: Seq, event: &PlanEvent) -> Result<(), CorruptJournal> {
         let plan = self.plan().map(|plan| plan.id);
         match (event, plan) {
+            // A foreign agent has no turns here: it asks for what is due.
+            (
+                PlanEvent::ChangesRequested { .. }
+                | PlanEvent::ExecutionStarted { .. }
+                | PlanEvent::StepQueued { .. },
+                _,
+            ) if agent::is_foreign(self) => {}
             (PlanEvent::ChangesRequested { .. }, Some(plan)) => {
                 self.queue.push(Queued { seq, cause: Cause::ChangesRequested { plan } });
             }
             (PlanEvent::ExecutionStarted { plan, .. } | PlanEvent::StepQueued { plan, .. }, _) => {
                 self.queue.push(Queued { seq, cause: Cause::Execution { plan: *plan } });
             }
-            (PlanEvent::RevisionAdded { revision, .. }, _) => self.planned(revision.plan),
+            (PlanEvent::RevisionAdded { revision, .. }, _) => {
+                if agent::is_foreign(self) && self.title.is_empty() {
+                    self.title = first_words(&revision.title);
+                }
+                self.planned(revision.plan);
+            }
             (PlanEvent::DraftChanged { .. }, Some(plan)) => self.planned(plan),
             (PlanEvent::StepEnded { step, .. }, Some(plan)) => {
                 if let Some(turn) = &mut self.turn
@@ -333,6 +371,7 @@ pub fn decide(
         SessionCommand::Model(turn, command) => {
             turn::decide::decide_model(session, asked.at, *turn, command)
         }
+        SessionCommand::Agent(call) => agent::decide(session, asked.at, call),
         SessionCommand::System(command) => turn::decide::decide_system(session, asked.at, command),
     }?;
     for event in &mut events {
@@ -356,6 +395,9 @@ fn decide_person(
         return Err(Refusal::LegacyKeyIsNotNew { identity: session.identity.to_string() });
     }
     life::may_ask(session, person, command)?;
+    if agent::is_foreign(session) {
+        agent::may_be_told(session, command)?;
+    }
     match command {
         PersonCommand::Say { text } => say(session, person, text),
         PersonCommand::Auto(command) => {
@@ -415,6 +457,8 @@ fn decide_person(
         }
         PersonCommand::Decide(decision) => {
             let doubts = session.doubts.len();
+            let foreign = agent::deciding(session, decision);
+            let decision = foreign.as_ref().unwrap_or(decision);
             let decided = plan::decide::decision(
                 &session.work,
                 doubts,
@@ -602,6 +646,7 @@ impl SessionEvent {
             Self::MessageQueued { by, .. }
             | Self::ViewReset { by }
             | Self::CompactionAsked { by } => Some(&by.id),
+            Self::AgentCalled { of, .. } => Some(of),
             Self::Plan(PlanEvent::PlanStarted { by, .. }) => by.as_ref().map(|by| &by.id),
             Self::Memory(MemoryEvent::Saved { item }) => match &item.provenance {
                 Provenance::Person { by } => Some(by),
@@ -646,6 +691,7 @@ impl SessionEvent {
                 PlanEvent::PlanApproved { .. } => "plan_approved",
                 PlanEvent::ExecutionStarted { .. } => "execution_started",
                 PlanEvent::StepQueued { .. } => "step_queued",
+                PlanEvent::StepBegun { .. } => "step_begun",
                 PlanEvent::StepEnded { .. } => "step_ended",
                 PlanEvent::ExecutionPaused { .. } => "execution_paused",
                 PlanEvent::PlanFailed { .. } => "plan_failed",
@@ -680,6 +726,7 @@ impl SessionEvent {
             },
             Self::MessageQueued { .. } => "message_queued",
             Self::CauseWithdrawn { .. } => "cause_withdrawn",
+            Self::AgentCalled { .. } => "agent_called",
             Self::ViewReset { .. } => "view_reset",
             Self::CompactionAsked { .. } => "compaction_asked",
             Self::Logged { .. } => "logged",

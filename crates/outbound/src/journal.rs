@@ -37,6 +37,7 @@ pub(crate) fn is_progress(events: &[SessionEvent]) -> bool {
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::ViewReset { .. }
         | SessionEvent::CompactionAsked { .. }
+        | SessionEvent::AgentCalled { .. }
         | SessionEvent::Logged { .. } => false,
     })
 }

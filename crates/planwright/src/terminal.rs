@@ -210,6 +210,15 @@ impl Terminal {
             SessionEvent::Notebook(NotebookEvent::NoteDue { page, .. }) => {
                 self.raw(&format!("{DIM}· noted in {}{DIM:#}\n", page.name()));
             }
+            SessionEvent::AgentCalled {
+                agent, tool, told: Told::Refused { words, .. }, ..
+            } => {
+                let (agent, tool, words) = (visible(agent), visible(tool), visible(words));
+                self.raw(&format!("{DIM}⚙ {agent}: {tool}{DIM:#} {BAD}✗{BAD:#} {words}\n"));
+            }
+            SessionEvent::AgentCalled { agent, tool, .. } => {
+                self.raw(&format!("{DIM}⚙ {}: {}{DIM:#}\n", visible(agent), visible(tool)));
+            }
             SessionEvent::Plan(_)
             | SessionEvent::Notebook(NotebookEvent::Switched { .. })
             | SessionEvent::Life(_)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use planwright_domain::{
+    autonomy::AutoExecutionContext,
     command::{Claim, Given, ModelCommand, SessionCommand, StartingCall, SystemCommand},
     effect::{Bracket, Repeat},
     id::{CallId, CommandId, Incarnation, ScheduleId, Seq},
@@ -18,7 +19,7 @@ use planwright_domain::{
     next::{Due, DueCall, Next, StartedCall, next},
     notebook::tool::{Bound, bound},
     session::Session,
-    turn::{CallResult, CallState, OpenCall, Turn, decide::profile_of},
+    turn::{CallResult, CallState, OpenCall, RequestedCall, Turn, decide::profile_of},
 };
 use tokio::{
     task::JoinHandle,
@@ -82,8 +83,13 @@ impl Runtime {
             Next::UsePlanTool { turn, call } => {
                 failpoint::hit("advance.before_plan_tool");
                 let profiles = self.ports.profiles.keys().cloned().collect();
-                let memory = self.looked_up(&session, call).await?;
-                let markdown = self.planned(&session, call).await?;
+                let turn_open = session.turn.as_ref();
+                let context = turn_open.and_then(|turn| session.auto.context(turn));
+                let calls = turn_open.map(Turn::calls).unwrap_or_default();
+                let asked = calls.iter().find(|asked| asked.requested.id == call);
+                let asked = asked.map(|asked| &asked.requested);
+                let memory = self.looked_up(&session, context, asked).await?;
+                let markdown = self.planned(&session, asked).await?;
                 let given = Given { fresh: Uuid::now_v7().into(), profiles, memory, markdown };
                 let command = ModelCommand::UsePlanTool { call, given };
                 let id = report_id(call.0, "plan-tool", 0, 0);
@@ -138,17 +144,14 @@ impl Runtime {
     }
 
     /// What a call of a memory tool needs, from the scopes of its own turn; none if memory is off.
-    async fn looked_up(
+    pub(crate) async fn looked_up(
         &self,
         session: &Session,
-        call: CallId,
+        context: Option<&AutoExecutionContext>,
+        asked: Option<&RequestedCall>,
     ) -> Result<Option<Vec<Item>>, JournalError> {
-        let (Some(memory), Some(turn)) = (self.settings.memory, &session.turn) else {
-            return Ok(None);
-        };
-        let asked = turn.calls().iter().find(|asked| asked.requested.id == call);
-        let context = session.auto.context(turn);
-        let found = match asked.and_then(|asked| wants(&asked.requested)) {
+        let Some(memory) = self.settings.memory else { return Ok(None) };
+        let found = match asked.and_then(wants) {
             None => Vec::new(),
             Some(Wants::Search(text)) => {
                 let found = self.recall(session, context, &text, memory.budget_tokens).await?;
@@ -167,11 +170,9 @@ impl Runtime {
     async fn planned(
         &self,
         session: &Session,
-        call: CallId,
+        asked: Option<&RequestedCall>,
     ) -> Result<Option<String>, JournalError> {
-        let calls = session.turn.as_ref().map(Turn::calls).unwrap_or_default();
-        let asked = calls.iter().find(|asked| asked.requested.id == call);
-        let updates = asked.and_then(|asked| bound(&asked.requested));
+        let updates = asked.and_then(bound);
         if !matches!(updates, Some(Bound::Update { .. })) || session.plan().is_none() {
             return Ok(None);
         }

@@ -63,6 +63,7 @@ impl Happened {
                 | SessionEvent::CauseWithdrawn { .. }
                 | SessionEvent::ViewReset { .. }
                 | SessionEvent::CompactionAsked { .. }
+                | SessionEvent::AgentCalled { .. }
                 | SessionEvent::Logged { .. } => None,
             };
             happened.runs.extend(of_run.map(|(context, end)| (context, kind, end)));

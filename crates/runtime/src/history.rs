@@ -257,6 +257,8 @@ impl History {
                 self.waiting.remove(&queued);
             }
             SessionEvent::ViewReset { .. }
+            // A foreign agent keeps its own conversation.
+            | SessionEvent::AgentCalled { .. }
             | SessionEvent::Logged { .. }
             | SessionEvent::Memory(_)
             | SessionEvent::Notebook(_)
@@ -378,6 +380,7 @@ impl History {
                 self.note(format!("[The execution of the approved plan failed: {summary}]"));
             }
             PlanEvent::DraftChanged { .. }
+            | PlanEvent::StepBegun { .. }
             | PlanEvent::DecisionReminded { .. }
             | PlanEvent::DecisionExpired { .. }
             | PlanEvent::RevisionShown { .. }

@@ -4,6 +4,7 @@
 //! it, and at [`ports`] for what the runtime needs from the outside. No technology is named here.
 
 pub mod advance;
+pub mod agents;
 pub mod archive;
 mod asking;
 pub mod audit;

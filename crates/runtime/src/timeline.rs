@@ -10,7 +10,7 @@ use planwright_domain::{
     session::SessionEvent,
     time::Time,
     turn::{
-        CallStatus,
+        CallStatus, Told,
         event::{TurnEnd, TurnEvent},
     },
 };
@@ -189,6 +189,17 @@ impl Fold {
             SessionEvent::ViewReset { .. } => {
                 self.mark(at, BarKind::Mark, "a new view began", BarState::Done);
             }
+            SessionEvent::AgentCalled { agent, tool, arguments, told, .. } => {
+                let state = match told {
+                    Told::Refused { .. } => BarState::Failed,
+                    Told::Text { .. }
+                    | Told::Revision { .. }
+                    | Told::Plans
+                    | Told::Planned
+                    | Told::LeftRunning => BarState::Done,
+                };
+                self.mark(at, BarKind::Tool, &format!("{agent}: {tool} {arguments}"), state);
+            }
             SessionEvent::Memory(_)
             | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Notebook(_)
@@ -225,6 +236,10 @@ impl Fold {
             PlanEvent::ExecutionStarted { number, .. } => {
                 self.end(at, &Open::Execution, BarState::Done, "it goes on");
                 let words = format!("execution {number} starts");
+                self.mark(at, BarKind::Mark, &words, BarState::Done);
+            }
+            PlanEvent::StepBegun { step, title, by } => {
+                let words = format!("step {step} given to {by}: {title}");
                 self.mark(at, BarKind::Mark, &words, BarState::Done);
             }
             PlanEvent::StepEnded { step, end, summary } => {

@@ -2,13 +2,14 @@
 
 use planwright_domain::{
     actor::PersonId,
+    agent::{declared, is_foreign},
     diff::{self, DiffRow, Part},
     digest::Digest,
     effect::Envelope,
     id::{CallId, PlanId, Seq},
     identity::SessionIdentity,
     next::{Waiting, next, waiting},
-    outcome::{PlanCard, quick_commands},
+    outcome::{PlanCard, allows, quick_commands},
     plan::{Ended, Plan, Revision, event::PlanEvent, review::Comment},
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
@@ -216,13 +217,17 @@ impl Runtime {
     /// The card of the session's plan, or of the one that ended last.
     #[must_use]
     pub fn card(&self, session: &Session) -> Option<PlanCard> {
-        let envelope = session.plan().map(|plan| self.would_lease(plan));
+        let envelope = session.plan().map(|plan| self.would_lease(session, plan));
         PlanCard::of(session, &envelope.unwrap_or_default())
     }
 
     /// What an approval of this plan would lease now.
-    fn would_lease(&self, plan: &Plan) -> Envelope {
-        plan.envelope(&schemas(&*self.ports.toolbox), self.ports.clock.now())
+    fn would_lease(&self, session: &Session, plan: &Plan) -> Envelope {
+        let now = self.ports.clock.now();
+        if is_foreign(session) {
+            return plan.envelope(&declared(plan), now);
+        }
+        plan.envelope(&schemas(&*self.ports.toolbox), now)
     }
 
     /// A revision of the active plan, in full: the current one, or the one with this number; else the last one
@@ -247,7 +252,7 @@ impl Runtime {
         let found = of_plan(&*self.ports.journal, identity, plan, number).await?;
         Ok(found.map(|(revision, digest)| RevisionView {
             current: current == Some(number),
-            allows: self.would_lease(plan).in_words(),
+            allows: allows(&session, &self.would_lease(&session, plan)),
             revision,
             digest,
         }))
@@ -364,6 +369,7 @@ fn enter(rows: &mut Vec<CommentRow>, number: &mut u32, event: PlanEvent) {
         | PlanEvent::PlanApproved { .. }
         | PlanEvent::ExecutionStarted { .. }
         | PlanEvent::StepQueued { .. }
+        | PlanEvent::StepBegun { .. }
         | PlanEvent::StepEnded { .. }
         | PlanEvent::ExecutionPaused { .. }
         | PlanEvent::PlanFailed { .. }
@@ -389,6 +395,7 @@ fn list(rows: &mut Vec<PlanRow>, event: PlanEvent) {
         }
         PlanEvent::DraftChanged { .. }
         | PlanEvent::StepQueued { .. }
+        | PlanEvent::StepBegun { .. }
         | PlanEvent::StepEnded { .. }
         | PlanEvent::RevisionShown { .. }
         | PlanEvent::DecisionReminded { .. }
@@ -413,7 +420,7 @@ pub(crate) async fn of_plan(
 }
 
 /// The revision at this place in the stream, held against its digest.
-async fn revision_at(
+pub(crate) async fn revision_at(
     journal: &dyn Journal,
     identity: &SessionIdentity,
     seq: Seq,

@@ -4,6 +4,7 @@ import type { Envelope, Preview, Schemas } from "./client";
 type TurnEvent = Schemas["core.TurnEvent"];
 type PlanEvent = Schemas["core.PlanEvent"];
 type AutoEvent = Schemas["core.AutoEvent"];
+type Told = Schemas["core.Told"];
 type Cases<T> = T extends unknown ? { [K in keyof T]: { kind: K; body: T[K] } }[keyof T] : never;
 
 /** One thing in a conversation, as it is drawn. */
@@ -66,7 +67,11 @@ export function take(log: Log, envelope: Envelope): Log {
     mark(next, envelope, "plain", t("A new view begins: the model is given nothing older"), event.view_reset.by.id);
   } else if ("turn" in event) turn(next, envelope, at, event.turn);
   else if ("plan" in event) plan(next, envelope, at, event.plan);
-  else if ("auto" in event) auto(next, envelope, event.auto);
+  else if ("agent_called" in event) {
+    const { call, agent, tool, told, arguments: asked } = event.agent_called;
+    const [state, output] = answered(told);
+    put(next, { kind: "tool", key: call, at, tool: `${agent}: ${tool}`, arguments: asked, state, output, begun: at, ended: at });
+  } else if ("auto" in event) auto(next, envelope, event.auto);
   else if ("notebook" in event && "switched" in event.notebook) {
     const { on, by } = event.notebook.switched;
     mark(next, envelope, "plain", on ? t("The notebook is on") : t("The notebook is off; its pages stay"), by.id);
@@ -111,6 +116,16 @@ function previewed(log: Log, piece: Preview): Log {
   const next = { ...log };
   put(next, { kind: "answer", key, turn: piece.turn, at: "", text: text + piece.text, live: true, cost: 0, read: 0 });
   return next;
+}
+
+/** What a call was told, and whether that is a no. */
+function answered(told: Told): [ToolState, string] {
+  return told === "planned" ? ["done", t("recorded as a step of the plan; not made")]
+    : told === "plans" ? ["done", t("the plans of this view")]
+    : told === "left_running" ? ["failed", t("the turn ended while it was under way")]
+    : "text" in told ? ["done", told.text.text]
+    : "revision" in told ? ["done", told.revision.heading]
+    : ["refused", told.refused.words];
 }
 
 function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void {
@@ -167,14 +182,7 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
       change(log, body.call, "tool", (item) => ({ ...item, state: body.result.status === "done" ? "done" : "failed", output: body.result.output, ended: at }));
       return;
     case "call_answered": {
-      const told = body.told;
-      const [state, output]: [ToolState, string] =
-        told === "planned" ? ["done", t("recorded as a step of the plan; not made")]
-        : told === "plans" ? ["done", t("the plans of this view")]
-        : told === "left_running" ? ["failed", t("the turn ended while it was under way")]
-        : "text" in told ? ["done", told.text.text]
-        : "revision" in told ? ["done", told.revision.heading]
-        : ["refused", told.refused.words];
+      const [state, output] = answered(body.told);
       change(log, body.call, "tool", (item) => ({ ...item, state, output, ended: at }));
       return;
     }
@@ -229,6 +237,9 @@ function plan(log: Log, envelope: Envelope, at: string, event: PlanEvent): void 
     case "execution_started":
       mark(log, envelope, "plain", body.number > 1 ? t("The execution goes on ({n})", { n: body.number }) : t("The execution starts"));
       return;
+    case "step_begun":
+      mark(log, envelope, "plain", t("Step {n} given to {by}: {title}", { n: body.step, by: body.by, title: body.title }));
+      return;
     case "step_ended": {
       const end = typeof body.end === "string" ? body.end : (Object.keys(body.end)[0] ?? "ended");
       mark(log, envelope, end === "failed" ? "bad" : "plain", `${t("Step {n}: {end}", { n: body.step, end: t(end) })}${body.summary ? ` · ${body.summary}` : ""}`);
@@ -241,7 +252,7 @@ function plan(log: Log, envelope: Envelope, at: string, event: PlanEvent): void 
       mark(log, envelope, "bad", t("The model reports failure: {summary}", { summary: body.summary }));
       return;
     case "plan_ended": {
-      const said = "model" in body.word ? body.word.model.summary : "person" in body.word ? (body.word.person.said ?? "") : "";
+      const said = "model" in body.word ? body.word.model.summary : "agent" in body.word ? t("{agent} reports: {summary}", { agent: body.word.agent.agent, summary: body.word.agent.summary }) : "person" in body.word ? (body.word.person.said ?? "") : "";
       mark(log, envelope, body.ended === "completed" ? "good" : "plain", `${t("Plan {ended}", { ended: t(body.ended) })}${said ? `: ${said}` : ""}`, "person" in body.word ? body.word.person.by.id : undefined);
       return;
     }

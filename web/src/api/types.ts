@@ -2521,6 +2521,18 @@ export interface components {
                 step: number;
             };
         } | {
+            step_begun: {
+                /** @description To whom, as it names itself. */
+                by: string;
+                /**
+                 * Format: uint32
+                 * @description Which step.
+                 */
+                step: number;
+                /** @description In a few words. */
+                title: string;
+            };
+        } | {
             step_ended: {
                 /** @description How. */
                 end: components["schemas"]["core.StepEnd"];
@@ -2911,6 +2923,21 @@ export interface components {
                 by: components["schemas"]["core.Person"];
             };
         } | {
+            agent_called: {
+                /** @description Who called, as it names itself. */
+                agent: string;
+                /** @description The arguments, cut for display. */
+                arguments: string;
+                /** @description The call. */
+                call: components["schemas"]["core.CallId"];
+                /** @description Whose agent it is. */
+                of: components["schemas"]["core.PersonId"];
+                /** @description What it was told. */
+                told: components["schemas"]["core.Told"];
+                /** @description The tool. */
+                tool: string;
+            };
+        } | {
             view_reset: {
                 /** @description Who asked. */
                 by: components["schemas"]["core.Person"];
@@ -2939,6 +2966,13 @@ export interface components {
         "core.Start": "at_once" | "hold";
         /** @description How a step came out. */
         "core.StepEnd": "done" | {
+            reported: {
+                /** @description Who, as it names itself. */
+                by: string;
+                /** @description How it can be seen, as it says. */
+                evidence?: string | null;
+            };
+        } | {
             failed: {
                 /** @description In words. */
                 why: string;
@@ -3394,6 +3428,15 @@ export interface components {
             };
         } | {
             model: {
+                /** @description How it can be seen. */
+                evidence?: string | null;
+                /** @description What was done. */
+                summary: string;
+            };
+        } | {
+            agent: {
+                /** @description Who, as it names itself. */
+                agent: string;
                 /** @description How it can be seen. */
                 evidence?: string | null;
                 /** @description What was done. */

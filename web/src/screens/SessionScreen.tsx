@@ -53,7 +53,9 @@ function OneSession({ id }: { id: string }) {
       <div className={`flex min-h-0 min-w-0 flex-1 flex-col ${tab === "plan" ? "max-md:hidden" : ""}`}>
         <Head id={id} onPanel={() => setPanel(!panel)} panel={panel} />
         <Chat id={id} onReview={review} empty={<Begin id={id} />} />
-        <Composer id={id} running={session ? session.turnOpen : false} planning={session?.active ?? false} />
+        {id.startsWith("mcp:")
+          ? <p className="border-t border-line p-4 text-sm text-soft" data-testid="elsewhere">{t("A foreign agent works here. Speak to it where it runs; its plan is reviewed and decided here.")}</p>
+          : <Composer id={id} running={session ? session.turnOpen : false} planning={session?.active ?? false} />}
       </div>
       {(panel || tab === "plan") && (
         <aside aria-label={t("Plan panel")} className={`min-h-0 border-line bg-raised md:w-[26rem] md:border-l lg:w-[30rem] ${tab === "plan" ? "flex-1 md:flex-none" : "max-md:hidden"} ${panel ? "" : "md:hidden"}`}>

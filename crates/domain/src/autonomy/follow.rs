@@ -65,6 +65,7 @@ fn end_of<'a>(turn: &Turn, news: &'a [SessionEvent]) -> Option<&'a TurnEnd> {
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::ViewReset { .. }
         | SessionEvent::CompactionAsked { .. }
+        | SessionEvent::AgentCalled { .. }
         | SessionEvent::Logged { .. } => None,
     })
 }
@@ -214,6 +215,7 @@ fn plan_moved(
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
             | SessionEvent::CompactionAsked { .. }
+            | SessionEvent::AgentCalled { .. }
             | SessionEvent::Logged { .. } => {}
         }
     }

@@ -312,7 +312,10 @@ fn added(
 fn done(plan: &Plan) -> Vec<Digest> {
     let ends: &BTreeMap<u32, StepEnd> = &plan.outcomes;
     let is_done = |step: &&StepHead| {
-        matches!(ends.get(&step.number), Some(StepEnd::Done | StepEnd::Carried { .. }))
+        matches!(
+            ends.get(&step.number),
+            Some(StepEnd::Done | StepEnd::Reported { .. } | StepEnd::Carried { .. })
+        )
     };
     plan.steps().iter().filter(is_done).map(|step| step.key).collect()
 }

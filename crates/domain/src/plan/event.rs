@@ -115,6 +115,15 @@ pub enum PlanEvent {
         /// The step.
         step: u32,
     },
+    /// A step was handed to a foreign agent.
+    StepBegun {
+        /// Which step.
+        step: u32,
+        /// In a few words.
+        title: String,
+        /// To whom, as it names itself.
+        by: String,
+    },
     /// A step came out.
     StepEnded {
         /// Which step.
@@ -208,6 +217,16 @@ pub enum Word {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<String>,
     },
+    /// A foreign agent's, which did it with tools that are not ours.
+    Agent {
+        /// Who, as it names itself.
+        agent: String,
+        /// What was done.
+        summary: String,
+        /// How it can be seen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<String>,
+    },
     /// The record's: every step that was approved came out.
     Steps {
         /// How many were run or done before.
@@ -232,6 +251,11 @@ impl Word {
             Self::Model { summary, evidence: None } => format!("the model reports: {summary}"),
             Self::Model { summary, evidence: Some(evidence) } => {
                 format!("the model reports: {summary} (see {evidence})")
+            }
+            Self::Agent { agent, summary, evidence } => {
+                let seen = evidence.as_ref().map(|evidence| format!(" (see {evidence})"));
+                let seen = seen.unwrap_or_default();
+                format!("{agent} reports: {summary}{seen}; Planwright saw none of it done")
             }
             Self::Steps { done, skipped: 0 } => format!("all {done} steps are done"),
             Self::Steps { done, skipped } => format!("{done} steps are done, {skipped} skipped"),

@@ -9,7 +9,7 @@ use crate::{
     id::Seq,
     limits,
     plan::{
-        Plan, PlanStatus, PlanWork, Progress, Review, RevisionHead, Seen, Strategy,
+        Begun, Plan, PlanStatus, PlanWork, Progress, Review, RevisionHead, Seen, Strategy,
         draft::Draft,
         event::{DraftChange, PlanEvent},
         step::{PlanStep, StepHead},
@@ -56,6 +56,7 @@ pub(crate) fn evolve(
                 comments_open: BTreeSet::new(),
                 seen: BTreeMap::new(),
                 waits: None,
+                begun: None,
             }
         }
         PlanEvent::DraftChanged { change } => {
@@ -136,9 +137,14 @@ pub(crate) fn evolve(
             Plan { status, executions: *number, spent_micros: 0, ..plan }
         }
         PlanEvent::StepQueued { .. } => active(work, seq)?,
+        PlanEvent::StepBegun { step, title, by } => {
+            let begun = Begun { step: *step, title: title.clone(), by: by.clone() };
+            Plan { begun: Some(begun), ..active(work, seq)? }
+        }
         PlanEvent::StepEnded { step, end, .. } => {
             let mut plan = active(work, seq)?;
             plan.outcomes.insert(*step, end.clone());
+            plan.begun = plan.begun.filter(|begun| begun.step != *step);
             plan
         }
         PlanEvent::ExecutionPaused { reason } => {

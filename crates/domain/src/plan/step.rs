@@ -155,6 +155,14 @@ impl StepHead {
 pub enum StepEnd {
     /// It is done.
     Done,
+    /// A foreign agent says that it is done; nobody here saw it.
+    Reported {
+        /// Who, as it names itself.
+        by: String,
+        /// How it can be seen, as it says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<String>,
+    },
     /// It failed; resuming tries it again.
     Failed {
         /// In words.
@@ -177,7 +185,9 @@ impl StepEnd {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         match self {
-            Self::Done | Self::Skipped { .. } | Self::Carried { .. } => true,
+            Self::Done | Self::Reported { .. } | Self::Skipped { .. } | Self::Carried { .. } => {
+                true
+            }
             Self::Failed { .. } => false,
         }
     }
@@ -187,6 +197,7 @@ impl StepEnd {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Done => "done",
+            Self::Reported { .. } => "reported",
             Self::Failed { .. } => "failed",
             Self::Skipped { .. } => "skipped",
             Self::Carried { .. } => "done before",

@@ -102,12 +102,7 @@ pub(crate) fn use_plan_tool(
             Ok((events, text(format!("Step {step} was removed; the others keep their numbers."))))
         }
         PlanTool::Report => {
-            let ReportArguments { status, summary, evidence, step } = parse(name, arguments)?;
-            let report = match status {
-                ReportStatus::Done => Report::Done { summary, evidence },
-                ReportStatus::Failed => Report::Failed { summary },
-                ReportStatus::Blocked => Report::Blocked { summary },
-            };
+            let (step, report) = report(name, arguments)?;
             reported(plan, turn, step, report)
         }
     }
@@ -144,6 +139,17 @@ fn stands_in(
     Ok(saved(authoring::set_content(plan, writing, &markdown, None, Vec::new())?))
 }
 
+/// A report as it was written, and the step that it names.
+pub(crate) fn report(name: &str, arguments: &str) -> Result<(Option<u32>, Report), PlanRefusal> {
+    let ReportArguments { status, summary, evidence, step } = parse(name, arguments)?;
+    let report = match status {
+        ReportStatus::Done => Report::Done { summary, evidence },
+        ReportStatus::Failed => Report::Failed { summary },
+        ReportStatus::Blocked => Report::Blocked { summary },
+    };
+    Ok((step, report))
+}
+
 /// What the model reports, of the whole execution or of the step that its turn does.
 fn reported(
     plan: &Plan,
@@ -175,7 +181,7 @@ fn reported(
     Ok((vec![ended, then], words(&format!("Step {step} has ended"))))
 }
 
-fn get(plan: &Plan) -> Told {
+pub(crate) fn get(plan: &Plan) -> Told {
     let draft = |draft: &Draft| match plan.strategy {
         Strategy::Collect => draft.steps.iter().fold(String::new(), |text, step| {
             format!("{text}{}. {}\n", step.number, step.head().in_words())
@@ -222,7 +228,7 @@ fn text(text: String) -> Told {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NoArguments {}
+pub(crate) struct NoArguments {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -304,7 +310,10 @@ enum ReportStatus {
     Blocked,
 }
 
-fn parse<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a str) -> Result<T, PlanRefusal> {
+pub(crate) fn parse<'a, T: Deserialize<'a>>(
+    tool: &str,
+    arguments: &'a str,
+) -> Result<T, PlanRefusal> {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     serde_json::from_str(arguments).map_err(|error| PlanRefusal::BadArguments {
         tool: tool.into(),

@@ -70,7 +70,10 @@ fn failures(plan: &Plan, turn: &Turn, step: u32, why: Option<&str>) -> Vec<Strin
     let earlier = plan.outcomes.iter().filter(|(number, _)| **number != step && of_turn(number));
     let earlier = earlier.filter_map(|(number, end)| match end {
         StepEnd::Failed { why } => Some(format!("step {number} failed: {why}")),
-        StepEnd::Done | StepEnd::Skipped { .. } | StepEnd::Carried { .. } => None,
+        StepEnd::Done
+        | StepEnd::Reported { .. }
+        | StepEnd::Skipped { .. }
+        | StepEnd::Carried { .. } => None,
     });
     earlier.chain(why.map(str::to_owned)).collect()
 }

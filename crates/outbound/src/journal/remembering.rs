@@ -42,6 +42,7 @@ pub(crate) fn of_session(events: &[SessionEvent]) -> Vec<Change<'_>> {
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
             | SessionEvent::CompactionAsked { .. }
+            | SessionEvent::AgentCalled { .. }
             | SessionEvent::Logged { .. } => None,
         })
         .collect()

@@ -84,6 +84,7 @@ fn subject(event: &SessionEvent) -> Option<String> {
             PlanEvent::RevisionAdded { revision, .. } => Some(revision.plan.to_string()),
             PlanEvent::PlanApproved { approval, .. } => Some(approval.plan.to_string()),
             PlanEvent::DraftChanged { .. }
+            | PlanEvent::StepBegun { .. }
             | PlanEvent::StepEnded { .. }
             | PlanEvent::DecisionReminded { .. }
             | PlanEvent::DecisionExpired { .. }
@@ -135,6 +136,7 @@ fn subject(event: &SessionEvent) -> Option<String> {
             MemoryEvent::Changed { id, .. } | MemoryEvent::Forgotten { id } => Some(id.to_string()),
         },
         SessionEvent::Notebook(NotebookEvent::NoteDue { call, .. }) => Some(call.to_string()),
+        SessionEvent::AgentCalled { call, .. } => Some(call.to_string()),
         SessionEvent::Notebook(NotebookEvent::Switched { .. })
         | SessionEvent::Life(_)
         | SessionEvent::MessageQueued { .. }

@@ -135,6 +135,9 @@ impl From<Refusal> for Problem {
             | Refusal::RunWaitsForPlan { .. }
             | Refusal::RunWaitsForDoubt { .. }
             | Refusal::TooMany { .. }
+            | Refusal::AgentElsewhere { .. }
+            | Refusal::NothingToCollect
+            | Refusal::NotAnAgents { .. }
             | Refusal::AlreadyGlobal => StatusCode::CONFLICT,
             Refusal::NothingRunning
             | Refusal::NothingToCompact

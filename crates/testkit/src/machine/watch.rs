@@ -62,6 +62,7 @@ impl Watcher {
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
             | SessionEvent::CompactionAsked { .. }
+            | SessionEvent::AgentCalled { .. }
             | SessionEvent::Logged { .. } => false,
         };
         match command {
@@ -87,7 +88,10 @@ impl Watcher {
                     }
                 }
             }
-            SessionCommand::Person(..) | SessionCommand::Model(..) | SessionCommand::System(_) => {
+            SessionCommand::Person(..)
+            | SessionCommand::Model(..)
+            | SessionCommand::Agent(_)
+            | SessionCommand::System(_) => {
                 if news.iter().any(decides) {
                     return Err(
                         "model-never-approves: a decision without a person's decision".into()
@@ -113,6 +117,7 @@ impl Watcher {
                 | SessionEvent::CauseWithdrawn { .. }
                 | SessionEvent::ViewReset { .. }
                 | SessionEvent::CompactionAsked { .. }
+                | SessionEvent::AgentCalled { .. }
                 | SessionEvent::Logged { .. } => {}
             }
         }
@@ -146,7 +151,9 @@ impl Watcher {
                     | PersonCommand::Reset
                     | PersonCommand::Decide(Decision::Reject { .. })
             ),
-            SessionCommand::Model(..) | SessionCommand::System(_) => false,
+            SessionCommand::Model(..) | SessionCommand::Agent(_) | SessionCommand::System(_) => {
+                false
+            }
         };
         if ends
             && (session.plan().is_some()
@@ -294,6 +301,7 @@ impl Watcher {
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
             | SessionEvent::CompactionAsked { .. }
+            | SessionEvent::AgentCalled { .. }
             | SessionEvent::Logged { .. } => {}
         }
         Ok(())

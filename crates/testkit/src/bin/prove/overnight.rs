@@ -165,6 +165,7 @@ async fn show(runtime: &Runtime, talk: &SessionIdentity) -> anyhow::Result<()> {
             | SessionEvent::CauseWithdrawn { .. }
             | SessionEvent::ViewReset { .. }
             | SessionEvent::CompactionAsked { .. }
+            | SessionEvent::AgentCalled { .. }
             | SessionEvent::Logged { .. } => continue,
         };
         println!("  {}  {words}", &at.to_string()[11..16]);

@@ -482,6 +482,7 @@ impl Seen {
             | SessionEvent::Memory(_)
             | SessionEvent::Notebook(_)
             | SessionEvent::CompactionAsked { .. }
+            | SessionEvent::AgentCalled { .. }
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
@@ -518,6 +519,7 @@ impl Seen {
             | PlanEvent::RevisionShown { .. }
             | PlanEvent::ChangesRequested { .. }
             | PlanEvent::StepQueued { .. }
+            | PlanEvent::StepBegun { .. }
             | PlanEvent::StepEnded { .. } => {}
         }
         Ok(())

@@ -447,6 +447,7 @@ impl<'w> World<'w> {
                 | SessionEvent::CauseWithdrawn { .. }
                 | SessionEvent::ViewReset { .. }
                 | SessionEvent::CompactionAsked { .. }
+                | SessionEvent::AgentCalled { .. }
                 | SessionEvent::Logged { .. } => {}
             }
         }
@@ -811,6 +812,7 @@ fn texts(event: &SessionEvent) -> Vec<String> {
         | SessionEvent::CauseWithdrawn { .. }
         | SessionEvent::ViewReset { .. }
         | SessionEvent::CompactionAsked { .. }
+        | SessionEvent::AgentCalled { .. }
         | SessionEvent::Logged { .. } => Vec::new(),
     }
 }

@@ -1,0 +1,341 @@
+//! A foreign agent works under a plan: it writes, a person decides, it reports, and its word stays its word.
+
+use planwright_domain::{
+    agent::{self, AgentCall, PROFILE},
+    command::{Decision, Given, LifeCommand, PersonCommand, SessionCommand, Start},
+    identity::SessionIdentity,
+    next::{Next, Waiting, next},
+    outcome::PlanCard,
+    plan::{
+        Strategy,
+        event::{PlanEvent, Word},
+        review::Comment,
+        step::StepEnd,
+        written,
+    },
+    refusal::Refusal,
+    session::{Session, SessionEvent},
+    turn::{CallKind, RequestedCall, Told},
+};
+use serde_json::{Value, json};
+
+use crate::given::*;
+
+fn a_foreign_session() -> World {
+    let identity = SessionIdentity::parse("mcp:window-0001").unwrap();
+    World { session: Session::new(identity), ..a_session() }
+}
+
+impl World {
+    /// The agent calls a tool, with what the journal holds beside it.
+    fn agent(&mut self, tool: &str, arguments: Value) -> Result<Vec<SessionEvent>, Refusal> {
+        let revision = self.events.iter().rev().find_map(|event| match event {
+            SessionEvent::Plan(PlanEvent::RevisionAdded { revision, .. }) => {
+                Some((**revision).clone())
+            }
+            _ => None,
+        });
+        let open = self.session.plan().map(|plan| plan.comments_open.clone()).unwrap_or_default();
+        let comments = self.events.iter().filter_map(|event| match event {
+            SessionEvent::Plan(PlanEvent::ChangesRequested { comments, .. }) => Some(comments),
+            _ => None,
+        });
+        let comments: Vec<Comment> = comments.flatten().cloned().collect();
+        let comments =
+            comments.into_iter().filter(|comment| open.contains(&comment.number)).collect();
+        let call = RequestedCall {
+            id: self.fresh().into(),
+            wire_id: String::new(),
+            tool: tool.into(),
+            arguments: arguments.to_string(),
+            kind: CallKind::Plan,
+        };
+        let given = Given { profiles: [PROFILE.to_owned()].into(), ..self.given() };
+        let (of, agent) = (ada().id, "claude-code".to_owned());
+        let call = AgentCall { of, agent, call, given, revision, comments, ran: None };
+        self.ask(SessionCommand::Agent(Box::new(call)))
+    }
+
+    /// The same, and what it is told; every call is recorded with its answer.
+    fn agent_told(&mut self, tool: &str, arguments: Value) -> String {
+        let events = self.agent(tool, arguments).unwrap();
+        let told = events.iter().find_map(|event| match event {
+            SessionEvent::AgentCalled { told, .. } => Some(told.clone()),
+            _ => None,
+        });
+        match told.expect("every call is answered") {
+            Told::Text { text } => text,
+            Told::Refused { kind, words } => format!("{kind}: {words}"),
+            Told::Revision { heading, .. } => heading,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn agent_saves(mut self, markdown: &str) -> Self {
+        self.agent_told("plan_set_content", json!({"plan_markdown": markdown}));
+        self
+    }
+
+    fn agent_reports(&mut self, status: &str, step: Option<u32>) -> String {
+        self.agent_told(
+            "plan_report",
+            json!({"status": status, "summary": "as asked", "evidence": "git log", "step": step}),
+        )
+    }
+}
+
+fn tools(world: &World) -> Vec<String> {
+    agent::specs(&world.session).iter().map(|spec| spec.name.clone()).collect()
+}
+
+#[test]
+fn an_agent_writes_a_plan_is_asked_for_changes_revises_and_reports_step_by_step() {
+    let mut world = a_foreign_session().plan_on();
+    assert_eq!(tools(&world), ["plan_get", "plan_set_content"]);
+    world = world.agent_saves(FIRST);
+    assert_eq!(tools(&world), ["plan_get", "plan_set_content", "plan_ask"]);
+    assert_eq!(next(&world.session), Next::WaitForPerson(Waiting::Decision));
+    assert_eq!(
+        world.agent_told("plan_ask", json!({})),
+        "Revision 1 waits for a person's decision. Only a person can give it; do not begin before."
+    );
+
+    let changes = world.changes_command(world.digest());
+    world = world.shown().does(changes);
+    assert_eq!(next(&world.session), Next::Nothing, "nobody here takes a turn for it");
+    let told = world.agent_told("plan_get", json!({}));
+    assert!(told.contains("- comment 1, on line 3: back up first"), "{told}");
+    let refused = world.agent_told("plan_set_content", json!({"plan_markdown": SECOND}));
+    assert!(refused.starts_with("comments_unanswered"), "{refused}");
+    let saved = world.agent_told(
+        "plan_set_content",
+        json!({"plan_markdown": SECOND, "replies": [{"comment": 1}]}),
+    );
+    assert!(saved.starts_with("Saved as revision 2"), "{saved}");
+
+    world = world.approved();
+    assert_eq!(world.status(), "executing");
+    assert_eq!(next(&world.session), Next::Nothing, "the agent is not ours to run");
+    assert_eq!(tools(&world), ["plan_get", "plan_set_content", "plan_report"]);
+    let told = world.agent_told("plan_get", json!({}));
+    assert_eq!(
+        told,
+        "Running, revision 2: Move the photos\nApproved by ada.\n\nDo step 1 of 3 now, and no other: Back up\nThen call plan_report."
+    );
+    assert_eq!(
+        world.agent_reports("done", None),
+        "Step 1 is recorded, as your word. Do step 2 of 3 now, and no other: Stop the service\nThen call plan_report."
+    );
+    assert_eq!(
+        world.agent_reports("done", Some(2)),
+        "Step 2 is recorded, as your word. Do step 3 of 3 now, and no other: Copy the files\nThen call plan_report."
+    );
+    let last = world.agent_reports("done", Some(3));
+    assert!(last.contains("the plan is Done"), "{last}");
+
+    let ends = world.events.iter().filter_map(|event| match event {
+        SessionEvent::Plan(PlanEvent::StepEnded { step, end, .. }) => Some((*step, end.clone())),
+        _ => None,
+    });
+    let reported = StepEnd::Reported { by: "claude-code".into(), evidence: Some("git log".into()) };
+    assert_eq!(ends.collect::<Vec<_>>(), [1, 2, 3].map(|step| (step, reported.clone())));
+    let ended = world.session.last_ended.as_ref().unwrap();
+    assert_eq!(world.status(), "done");
+    let word = Word::Agent {
+        agent: "claude-code".into(),
+        summary: "as asked".into(),
+        evidence: Some("git log".into()),
+    };
+    assert_eq!(ended.word, word);
+    assert_eq!(
+        word.in_words(),
+        "claude-code reports: as asked (see git log); Planwright saw none of it done"
+    );
+    assert_eq!(tools(&world), Vec::<String>::new());
+}
+
+/// Invariant: `inactive-is-inert`
+#[test]
+fn without_plan_work_every_plan_tool_is_refused_in_words_and_only_that_is_recorded() {
+    let mut world = a_foreign_session();
+    assert_eq!(tools(&world), Vec::<String>::new());
+    for tool in ["plan_get", "plan_set_content", "plan_report", "plan_ask", "plan_submit"] {
+        let before = world.session.clone();
+        let told = world.agent_told(tool, json!({}));
+        assert_eq!(
+            told,
+            format!(
+                "policy_denied: policy_denied: {tool} is not available while plan work is not active; a person sends /plan on"
+            )
+        );
+        let after = Session { version: before.version, log: before.log, ..world.session.clone() };
+        assert_eq!(after, Session { owner: Some(ada().id), ..before }, "{tool}");
+    }
+}
+
+/// Invariant: `model-never-approves`
+#[test]
+fn no_tool_and_no_argument_approves_and_the_attempt_stands_in_the_log() {
+    let mut world = a_foreign_session().plan_on().agent_saves(FIRST).shown();
+    for (tool, arguments) in [
+        ("plan_approve", json!({"digest": world.digest().to_string()})),
+        ("plan_ask", json!({"approve": true})),
+        ("plan_get", json!({"decision": "approve"})),
+        ("plan_report", json!({"status": "done", "summary": "approved"})),
+        ("plan_set_content", json!({"plan_markdown": SECOND, "approved_by": "ada"})),
+    ] {
+        let head = world.session.log;
+        let told = world.agent_told(tool, arguments);
+        assert!(told.starts_with("policy_denied") || told.starts_with("bad_arguments"), "{told}");
+        assert_ne!(world.session.log, head, "{tool} is in the log");
+        assert_eq!(world.status(), "ready");
+    }
+}
+
+#[test]
+fn what_was_approved_since_the_agent_looked_cannot_be_replaced_unseen() {
+    let mut world = a_foreign_session().plan_on().agent_saves(FIRST).approved();
+    let told = world.agent_told("plan_set_content", json!({"plan_markdown": SECOND}));
+    assert!(told.contains("the plan was approved since you last looked"), "{told}");
+    assert_eq!(world.status(), "executing");
+    world.agent_told("plan_get", json!({}));
+    let told = world.agent_told("plan_set_content", json!({"plan_markdown": SECOND}));
+    assert!(told.starts_with("Saved as revision 1"), "{told}");
+    assert_eq!(world.status(), "ready", "a new plan, which needs an approval of its own");
+}
+
+#[test]
+fn a_step_that_was_handed_out_and_not_reported_is_said_to_be_so() {
+    let mut world = a_foreign_session().plan_on().agent_saves(FIRST).approved();
+    let first = world.agent_told("plan_get", json!({}));
+    assert!(!first.contains("handed out before"), "{first}");
+    let again = world.agent_told("plan_get", json!({}));
+    assert!(again.contains("It was handed out before and not reported"), "{again}");
+    let card = PlanCard::of(&world.session, &Default::default()).unwrap();
+    assert_eq!(
+        card.waits.as_deref(),
+        Some("claude-code was given step 1 (Stop the service) and has not reported it yet")
+    );
+    assert_eq!(
+        card.allows,
+        ["let the agent work with its own tools, which Planwright neither sees nor limits"]
+    );
+}
+
+#[test]
+fn steps_are_reported_in_their_order_and_only_while_the_plan_runs() {
+    let mut world = a_foreign_session().plan_on().agent_saves(FIRST);
+    assert!(world.agent_reports("done", None).contains("the plan is Ready"));
+    world = world.approved();
+    let told = world.agent_reports("done", Some(2));
+    assert!(told.starts_with("not_this_step"), "{told}");
+    world = world.does(PersonCommand::PausePlan);
+    let told = world.agent_reports("done", Some(1));
+    assert!(told.contains("the plan is Paused"), "{told}");
+    let told = world.agent_told("plan_ask", json!({"wait_seconds": 5}));
+    assert!(told.starts_with("The execution is paused: you stopped it."), "{told}");
+    let resume = world.resume_command();
+    world = world.does(resume);
+    let told = world.agent_reports("blocked", None);
+    assert!(told.contains("waits for a person"), "{told}");
+    assert_eq!(world.status(), "executing_paused");
+    let resume = world.resume_command();
+    world = world.does(resume);
+    world.agent_reports("failed", None);
+    assert_eq!(world.status(), "failed");
+    let resume = world.resume_command();
+    world = world.does(resume);
+    let told = world.agent_told("plan_get", json!({}));
+    assert!(told.contains("Do step 1 of 2 now"), "a failed step is tried again: {told}");
+}
+
+#[test]
+fn an_agent_builds_steps_without_naming_profiles() {
+    let mut world = a_foreign_session().plan_on_with(Strategy::Build);
+    world.agent_told("plan_create", json!({"goal": "photos are safe"}));
+    world.agent_told(
+        "plan_set_metadata",
+        json!({"assumptions": ["a"], "risks": ["r"], "verification": ["v"], "files": ["f"]}),
+    );
+    let added =
+        world.agent_told("plan_add_step", json!({"title": "Copy", "instructions": "with rsync"}));
+    assert_eq!(added, "Step 1 was added.");
+    let submitted = world.agent_told("plan_submit", json!({}));
+    assert!(submitted.starts_with("Saved as revision 1"), "{submitted}");
+    world = world.approved();
+    let told = world.agent_told("plan_get", json!({}));
+    assert!(
+        told.ends_with(
+            "Do step 1 of 1 now, and no other: Copy\nwith rsync\nThen call plan_report."
+        ),
+        "{told}"
+    );
+    world.agent_reports("done", None);
+    assert_eq!(world.status(), "done");
+}
+
+#[test]
+fn a_person_speaks_to_a_foreign_agent_where_it_runs() {
+    let mut world = a_foreign_session().plan_on();
+    let elsewhere = Refusal::AgentElsewhere { identity: "mcp:window-0001".into() };
+    assert_eq!(world.person(PersonCommand::Say { text: "hello".into() }), Err(elsewhere));
+    let mut world = a_foreign_session();
+    let plan = world.fresh().into();
+    let collect = start_plan(plan, Strategy::Collect);
+    assert_eq!(world.person(collect), Err(Refusal::NothingToCollect));
+}
+
+#[test]
+fn agents_work_in_sessions_of_their_own_that_are_there_and_their_persons() {
+    let mut ours = a_session().plan_on();
+    let refused = Refusal::NotAnAgents { identity: "cli:talk-0001".into() };
+    assert_eq!(ours.agent("plan_get", json!({})), Err(refused));
+    let deleted = Refusal::SessionDeleted { identity: "mcp:window-0001".into() };
+    let mut world = a_foreign_session().plan_on().does(PersonCommand::Life(LifeCommand::Delete));
+    assert_eq!(world.agent("plan_get", json!({})), Err(deleted));
+    let mut world = a_foreign_session();
+    let plan = world.fresh().into();
+    world.ask(SessionCommand::Person(a_guest(), start_plan(plan, Strategy::Document))).unwrap();
+    let not_yours = Refusal::NotYours { identity: "mcp:window-0001".into() };
+    assert_eq!(world.agent("plan_get", json!({})), Err(not_yours));
+}
+
+#[test]
+fn what_an_agents_plan_declares_is_told_to_it_with_the_approval_and_its_notes() {
+    let declared =
+        "---\ntools: Bash\npaths: src/\n---\n# Tidy up\n\n- [ ] Sort imports\n- [ ] Run tests\n";
+    let world = a_foreign_session().plan_on().agent_saves(declared).shown();
+    let PersonCommand::Decide(Decision::Approve(approving)) =
+        world.approve_command(world.digest(), Start::AtOnce)
+    else {
+        panic!()
+    };
+    let notes = vec!["mind the tests".to_owned()];
+    let approve = PersonCommand::Decide(Decision::Approve(planwright_domain::command::Approving {
+        notes,
+        ..approving
+    }));
+    let mut world = world.does(approve);
+    let told = world.agent_told("plan_get", json!({}));
+    assert!(told.contains("Stay within what was approved: "), "{told}");
+    assert!(told.contains("src/") && told.contains("Bash"), "{told}");
+    assert!(told.contains("Note from the approver: mind the tests"), "{told}");
+    assert!(told.contains("Do step 1 of 2 now, and no other: Sort imports"), "{told}");
+}
+
+#[test]
+fn the_steps_of_a_document_are_its_first_numbered_list_else_its_boxes() {
+    for (markdown, steps) in [
+        (
+            "# A\n\n- note\n\n1. One `x`\n   - part\n2. Two\n   words\n\n## B\n\n1. Other\n",
+            vec!["One x", "Two words"],
+        ),
+        ("# A\n\n- [ ] One\n- [x] Two\n", vec!["One", "Two"]),
+        ("# A\n\n- plain\n- list\n", vec![]),
+        ("```\n1. code\n```\n", vec![]),
+        ("1. One\n\n   more of it\n\n2. Two\n", vec!["One", "Two"]),
+        ("", vec![]),
+    ] {
+        assert_eq!(written::steps(markdown), steps, "{markdown:?}");
+    }
+}

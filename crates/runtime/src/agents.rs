@@ -1,0 +1,346 @@
+//! Foreign agents: which tools one is told of, and what comes of its calls.
+//!
+//! An agent's call is a command with an id of its own: asked again, after whatever happened to either side, it has
+//! one effect and one answer.
+
+use std::{sync::Arc, time::Duration};
+
+use planwright_domain::{
+    actor::Person,
+    agent::{self, AgentCall, AskWish, PLAN_ASK, PROFILE},
+    command::{Asked, Given, PersonCommand, SessionCommand},
+    digest::Digest,
+    id::{CallId, CommandId, Seq},
+    identity::SessionIdentity,
+    next::{Waiting, waiting},
+    notebook::tool::{NotebookTool, bound},
+    plan::{Revision, Strategy},
+    session::{Session, SessionEvent, decide},
+    tools::{ToolSpec, own::OwnTool},
+    turn::{CallKind, CallStatus, RequestedCall, Told},
+};
+use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
+
+use crate::{
+    failpoint,
+    ports::{
+        journal::{Answer, JournalError},
+        toolbox::{Ran, ToolRun},
+    },
+    runtime::Runtime,
+    view::{of_plan, revision_at},
+};
+
+/// The longest that a call waits for a person's decision: clients give up after a minute.
+pub const WAIT_SECONDS_MAX: u64 = 50;
+/// How many of the last events are looked through for a call that was answered before.
+const BEFORE: u64 = 64;
+
+/// Where a foreign agent sits.
+#[derive(Debug, Clone)]
+pub struct Seat {
+    /// In this session.
+    pub identity: SessionIdentity,
+    /// Whose agent it is.
+    pub person: Person,
+    /// As it names itself.
+    pub agent: String,
+    /// The plan work with which its session begins, as its person chose.
+    pub plan: Option<Strategy>,
+    /// Whether it may only look.
+    pub is_reader: bool,
+    /// Whether it is told of every tool of its plan work, whatever the state; what is not available is refused.
+    pub always: bool,
+}
+
+/// What a foreign agent asks.
+#[derive(Debug, Clone)]
+pub struct AgentAsks {
+    /// Asked again under the same id, it has one effect and one answer.
+    pub id: CommandId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, as JSON.
+    pub arguments: String,
+}
+
+/// What it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentTold {
+    /// The words.
+    pub text: String,
+    /// Whether they refuse.
+    pub is_refused: bool,
+    /// The revision that waits for a decision, if one does.
+    pub waits: Option<Digest>,
+}
+
+impl Runtime {
+    /// The tools that the agent in this seat is told of now.
+    pub async fn agent_tools(&self, seat: &Seat) -> Result<Vec<Arc<ToolSpec>>, JournalError> {
+        let session = self.seen_from(seat).await?;
+        let mut specs = match (session.plan(), seat.plan) {
+            (Some(plan), _) if seat.always => agent::all_specs(plan.strategy),
+            (None, Some(strategy)) if seat.always => agent::all_specs(strategy),
+            (Some(_) | None, Some(_) | None) => agent::specs(&session),
+        };
+        if self.settings.memory.is_some() {
+            specs.extend(OwnTool::MEMORY.map(OwnTool::spec));
+        }
+        if self.has_notebook(&session) {
+            specs.extend(offered().map(NotebookTool::spec));
+        }
+        specs.retain(|spec| !seat.is_reader || only_looks(&spec.name));
+        Ok(specs)
+    }
+
+    /// The session as its agent finds it: where nothing has happened yet, plan work is what its person chose.
+    pub async fn seen_from(&self, seat: &Seat) -> Result<Arc<Session>, JournalError> {
+        let session = self.session(&seat.identity).await?;
+        match self.opening(seat).filter(|_| session.version == Seq(0)) {
+            Some((id, command)) => {
+                let asked = Asked::new(id, self.ports.clock.now(), command);
+                let opened =
+                    decide(&session, &asked).ok().and_then(|events| session.fold(&events).ok());
+                Ok(opened.map_or(session, Arc::new))
+            }
+            None => Ok(session),
+        }
+    }
+
+    /// The command that begins its plan work: the same one, however often it is asked.
+    fn opening(&self, seat: &Seat) -> Option<(CommandId, SessionCommand)> {
+        let strategy = seat.plan?;
+        let named = |what: &str| {
+            Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{what} {}", seat.identity).as_bytes())
+        };
+        let reads = self.settings.collect_reads;
+        let command = PersonCommand::StartPlan { plan: named("plan").into(), strategy, reads };
+        let command = SessionCommand::Person(seat.person.clone(), command);
+        Some((named("plan on").into(), command))
+    }
+
+    /// Answers a call. The same id has one effect and one answer.
+    pub async fn agent_call(
+        &self,
+        seat: &Seat,
+        asks: AgentAsks,
+    ) -> Result<AgentTold, JournalError> {
+        if seat.is_reader && !only_looks(&asks.tool) {
+            let words = format!(
+                "policy_denied: this connection may only look; {} changes something",
+                asks.tool
+            );
+            return Ok(AgentTold { text: words, is_refused: true, waits: None });
+        }
+        let identity = &seat.identity;
+        if let Some((id, command)) = self.opening(seat)
+            && self.session(identity).await?.version == Seq(0)
+        {
+            self.dispatch(identity, id, command).await?;
+        }
+        failpoint::hit("agent.before_call");
+        if asks.tool == PLAN_ASK
+            && let Ok(AskWish { wait_seconds: Some(seconds) }) = AskWish::read(&asks.arguments)
+        {
+            self.until_decided(identity, Duration::from_secs(seconds.min(WAIT_SECONDS_MAX)))
+                .await?;
+        }
+        let call = RequestedCall {
+            id: CallId(asks.id.0),
+            wire_id: String::new(),
+            tool: asks.tool,
+            arguments: asks.arguments,
+            kind: CallKind::Plan,
+        };
+        let command = SessionCommand::Agent(Box::new(self.prepared(seat, call).await?));
+        failpoint::hit("agent.before_dispatch");
+        let answer = self.dispatch(identity, asks.id, command).await?;
+        failpoint::hit("agent.after_dispatch");
+        self.told(identity, asks.id, answer).await
+    }
+
+    /// What the decision on a call needs from outside; what is not the domain's to answer is answered here.
+    async fn prepared(&self, seat: &Seat, call: RequestedCall) -> Result<AgentCall, JournalError> {
+        let identity = &seat.identity;
+        let session = self.session(identity).await?;
+        let plan = session.plan();
+        let revision = match plan.and_then(|plan| plan.current.as_ref()) {
+            Some(_) => self.revision(identity, None).await?.map(|view| view.revision),
+            None => None,
+        };
+        let comments = if plan.is_some_and(|plan| !plan.comments_open.is_empty()) {
+            let rows = self.comments(identity).await?.into_iter();
+            rows.filter(|row| row.answered_in.is_none()).map(|row| row.comment).collect()
+        } else {
+            Vec::new()
+        };
+        let ran = match NotebookTool::named(&call.tool) {
+            Some(_) if plan.is_some() && bound(&call).is_some() && self.has_notebook(&session) => {
+                None
+            }
+            // The answer that it got is there; it is not done again.
+            Some(_) if self.answered_before(identity, call.id).await? => None,
+            Some(tool) => Some(self.notebook_answers(identity, &session, tool, &call).await),
+            None => None,
+        };
+        let given = Given {
+            fresh: Uuid::new_v5(&call.id.0, b"fresh").into(),
+            profiles: [PROFILE.to_owned()].into(),
+            memory: self.looked_up(&session, None, Some(&call)).await?,
+            markdown: revision.as_ref().map(|revision: &Revision| revision.markdown.clone()),
+        };
+        let (of, agent) = (seat.person.id.clone(), seat.agent.clone());
+        Ok(AgentCall { of, agent, call, given, revision, comments, ran })
+    }
+
+    async fn notebook_answers(
+        &self,
+        identity: &SessionIdentity,
+        session: &Session,
+        tool: NotebookTool,
+        call: &RequestedCall,
+    ) -> Told {
+        let refused = |words: String| Told::Refused { kind: "notebook".into(), words };
+        if tool == NotebookTool::Export {
+            return refused("policy_denied: files of the workspace are not written for a foreign agent; read the page and write it yourself".into());
+        }
+        if let Err(words) = self.check(session, &call.tool, &call.arguments) {
+            return refused(words);
+        }
+        let run = ToolRun {
+            identity: identity.clone(),
+            call: call.id,
+            attempt: 1,
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+            plan: None,
+            context: None,
+        };
+        match self.kit().run(run).await {
+            Ran::Ended(result) => match result.status {
+                CallStatus::Done => Told::Text { text: result.output },
+                CallStatus::Failed => refused(result.output),
+            },
+            Ran::Unknown { why } => refused(why),
+        }
+    }
+
+    /// Whether a call was answered not long ago.
+    async fn answered_before(
+        &self,
+        identity: &SessionIdentity,
+        call: CallId,
+    ) -> Result<bool, JournalError> {
+        let after = Seq(self.session(identity).await?.version.0.saturating_sub(BEFORE));
+        let last = self.ports.journal.events(identity, after, BEFORE as usize).await?;
+        Ok(last.iter().any(|recorded| answers(&recorded.event, call).is_some()))
+    }
+
+    /// Waits while a person is asked to decide, but not longer than this.
+    async fn until_decided(
+        &self,
+        identity: &SessionIdentity,
+        limit: Duration,
+    ) -> Result<(), JournalError> {
+        let until = Instant::now() + limit;
+        let mut ear = self.ports.broadcast.subscribe(identity);
+        loop {
+            let asks = matches!(
+                waiting(&*self.session(identity).await?),
+                Some(Waiting::Decision | Waiting::Resume)
+            );
+            if !asks || timeout_at(until, ear.next()).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The words of an answer, read from where it is recorded.
+    async fn told(
+        &self,
+        identity: &SessionIdentity,
+        id: CommandId,
+        answer: Answer,
+    ) -> Result<AgentTold, JournalError> {
+        let session = self.session(identity).await?;
+        let plan = session.plan().filter(|plan| plan.awaits_decision());
+        let waits = plan.and_then(|plan| plan.current.as_ref()).map(|head| head.digest);
+        let told = |text: String, is_refused: bool| AgentTold { text, is_refused, waits };
+        let (before, version) = match answer {
+            Answer::Accepted { before, version } => (before, version),
+            Answer::Refused(refusal) => return Ok(told(refusal.to_string(), true)),
+        };
+        let many = usize::try_from(version.0 - before.0).unwrap_or(usize::MAX);
+        let events = self.ports.journal.events(identity, before, many).await?;
+        let found = events.iter().find_map(|recorded| answers(&recorded.event, CallId(id.0)));
+        Ok(match found {
+            Some(Told::Text { text }) => told(text.clone(), false),
+            Some(Told::Refused { words, .. }) => told(words.clone(), true),
+            Some(Told::Revision { digest, heading }) => {
+                let revision = self.revision_of(&session, *digest).await?;
+                let markdown = revision.map(|revision| revision.markdown).unwrap_or_default();
+                told(format!("{heading}\n\n{markdown}"), false)
+            }
+            Some(Told::Plans) => {
+                let rows = self.plans(identity).await?.into_iter();
+                let lines =
+                    rows.map(|row| format!("{}: {}, {}\n", row.plan, row.status, row.title));
+                told(lines.collect(), false)
+            }
+            Some(Told::Planned | Told::LeftRunning) | None => {
+                told("the call was recorded, and nothing came of it".into(), true)
+            }
+        })
+    }
+
+    /// The revision of this digest, of the plan that is there or of the one that ended last.
+    async fn revision_of(
+        &self,
+        session: &Session,
+        digest: Digest,
+    ) -> Result<Option<Revision>, JournalError> {
+        let (journal, identity) = (&*self.ports.journal, &session.identity);
+        if let Some(plan) = session.plan() {
+            for number in (1..=plan.revisions.len() as u32).rev() {
+                let found = of_plan(journal, identity, plan, number).await?;
+                if let Some((revision, _)) = found.filter(|(_, found)| *found == digest) {
+                    return Ok(Some(revision));
+                }
+            }
+        }
+        let ended = session.last_ended.as_ref().and_then(|ended| ended.revision);
+        let Some(seq) = ended else { return Ok(None) };
+        let (revision, found) = revision_at(journal, identity, seq).await?;
+        Ok((found == digest).then_some(revision))
+    }
+}
+
+/// The tools of the notebook that a foreign agent gets: those that stay inside.
+fn offered() -> impl Iterator<Item = NotebookTool> {
+    NotebookTool::ALL.into_iter().filter(|tool| *tool != NotebookTool::Export)
+}
+
+/// Whether a tool of this name changes nothing.
+fn only_looks(name: &str) -> bool {
+    ["plan_get", "plan_list", "memory_search", "read_plan", "list_plans"].contains(&name)
+}
+
+fn answers(event: &SessionEvent, id: CallId) -> Option<&Told> {
+    match event {
+        SessionEvent::AgentCalled { call, told, .. } if *call == id => Some(told),
+        SessionEvent::AgentCalled { .. }
+        | SessionEvent::Plan(_)
+        | SessionEvent::Turn(_)
+        | SessionEvent::Auto(_)
+        | SessionEvent::Memory(_)
+        | SessionEvent::Notebook(_)
+        | SessionEvent::Life(_)
+        | SessionEvent::MessageQueued { .. }
+        | SessionEvent::CauseWithdrawn { .. }
+        | SessionEvent::CompactionAsked { .. }
+        | SessionEvent::ViewReset { .. }
+        | SessionEvent::Logged { .. } => None,
+    }
+}
