@@ -124,6 +124,7 @@ async fn ours_at(listener: TcpListener, port: u16, ours: Ours) -> anyhow::Result
         standing: Standing::Decides,
         created: Time(1),
         expires: None,
+        agent: None,
     };
     access.keep(grant, Digest::of(TOKEN.as_bytes())).await?;
     let settings = HttpSettings { requests_per_second: u32::MAX, ..HttpSettings::loopback(port) };

@@ -20,6 +20,7 @@ fn grant(id: u128, created: i64, expires: Option<i64>) -> Grant {
         standing: Standing::Decides,
         created: Time(created),
         expires: expires.map(Time),
+        agent: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use planwright_domain::{plan::Strategy, refusal::Refusal};
 
 /// A plan is durable, reviewable state and not chat text.
 #[derive(Debug, Parser)]
@@ -132,6 +133,15 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<ToolsCommand>,
     },
+    /// Serve an agent that you already have over MCP; on its own, on standard input and output.
+    Mcp {
+        /// How it is served.
+        #[command(flatten)]
+        mcp: McpArgs,
+        /// What to do; without it, serve.
+        #[command(subcommand)]
+        command: Option<McpCommand>,
+    },
     /// The decision log: who decided what, where, on which digest; hash-chained.
     Audit {
         /// What to do.
@@ -203,6 +213,78 @@ pub struct ClusterArgs {
     /// Where this node listens for the engine's calls.
     #[arg(long, env = "PLANWRIGHT_ENDPOINT", value_name = "ADDRESS")]
     pub endpoint: Option<SocketAddr>,
+}
+
+/// How a foreign agent is served.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct McpArgs {
+    /// Begin every new session with plan work: document or build. Without it, a person begins it with /plan on.
+    #[arg(long, value_name = "STRATEGY", global = true)]
+    pub plan: Option<String>,
+    /// The session, by its key; without it, the only one of this project with unfinished work and nobody there, else a
+    /// new one.
+    #[arg(long, value_name = "KEY", global = true, env = "PLANWRIGHT_MCP_KEY")]
+    pub key: Option<String>,
+    /// The agent may only look.
+    #[arg(long, global = true)]
+    pub read_only: bool,
+    /// When tools are told of: by-state, or always, for agents that never look again. What is not available is refused.
+    #[arg(long, value_name = "WHEN", global = true, default_value = "by-state", value_parser = ["by-state", "always"])]
+    pub advertise: String,
+    /// Never start a server; wait for the one that you run.
+    #[arg(long, global = true)]
+    pub no_start: bool,
+}
+
+impl McpArgs {
+    /// The plan work with which sessions begin.
+    pub fn strategy(&self) -> anyhow::Result<Option<Strategy>> {
+        match self.plan.as_deref() {
+            None => Ok(None),
+            Some("document") => Ok(Some(Strategy::Document)),
+            Some("build") => Ok(Some(Strategy::Build)),
+            Some("collect") => anyhow::bail!("{}", Refusal::NothingToCollect),
+            Some(other) => anyhow::bail!("plan work is document or build, not {other:?}"),
+        }
+    }
+
+    /// The same, as words of a command line.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let mut words = vec!["mcp".to_owned()];
+        let mut option = |name: &str, value: &Option<String>| {
+            words.extend(value.iter().flat_map(|value| [name.to_owned(), value.clone()]));
+        };
+        option("--plan", &self.plan);
+        option("--key", &self.key);
+        words.extend(self.read_only.then(|| "--read-only".to_owned()));
+        words.extend(self.no_start.then(|| "--no-start".to_owned()));
+        if self.advertise == "always" {
+            words.extend(["--advertise".to_owned(), "always".to_owned()]);
+        }
+        words
+    }
+}
+
+/// What to do for a foreign agent.
+#[derive(Debug, Subcommand)]
+pub enum McpCommand {
+    /// Add Planwright to an agent: shows what it will write, and asks.
+    Install {
+        /// The agent.
+        agent: crate::mcp::install::Agent,
+        /// Its configuration; without it, where that agent keeps it.
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Take it out again.
+        #[arg(long)]
+        undo: bool,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Take a place for an agent that speaks MCP over HTTP: prints the address and the token.
+    Token,
 }
 
 /// Running a cluster.

@@ -118,6 +118,7 @@ pub async fn serve(terminal: &mut Terminal, port: u16) -> anyhow::Result<Exit> {
             standing: Standing::Decides,
             created: now,
             expires: Some(now.plus_micros(DEMO_MICROS)),
+            agent: None,
         },
     );
     installation.access.keep(grant, Digest::of(secret.as_bytes())).await?;

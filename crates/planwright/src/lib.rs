@@ -14,6 +14,7 @@ pub mod demo;
 pub mod doctor;
 pub mod exit;
 pub mod installation;
+pub mod mcp;
 pub mod models;
 pub mod node;
 pub mod remote;
@@ -97,6 +98,9 @@ async fn act(
         Command::Models { command } => {
             let config = Config::load(args.config.as_deref(), &data)?;
             models::run(args, &config, command.as_ref(), terminal).await
+        }
+        Command::Mcp { mcp, command } => {
+            mcp::act(args, mcp, command.as_ref(), terminal, &data).await
         }
         Command::Tools { command } => {
             let config = Config::load(args.config.as_deref(), &data)?;
@@ -183,6 +187,7 @@ async fn talk(
         | Command::Open
         | Command::Status
         | Command::Models { .. }
+        | Command::Mcp { .. }
         | Command::Tools { .. }
         | Command::Up => Ok(Exit::Fine),
     }
@@ -201,7 +206,8 @@ async fn said(
 /// Logs to standard error: what went wrong, or what `PLANWRIGHT_LOG` asks for. A server logs JSON.
 fn log(args: &Args) {
     let is_server = matches!(args.command, Command::Up | Command::Node { .. });
-    let usual = if is_server { "info" } else { "error" };
+    // Each call of an agent is a connection of its own to the library, which says so.
+    let usual = if is_server { "info,rmcp=error" } else { "error" };
     let filter = tracing_subscriber::EnvFilter::try_from_env("PLANWRIGHT_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual));
     let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

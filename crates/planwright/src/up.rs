@@ -203,6 +203,7 @@ pub fn settings(config: &ServerConfig, port: u16) -> HttpSettings {
         requests_per_second: config.requests_per_second,
         logins_per_minute: config.logins_per_minute,
         secure_cookies: config.behind_proxy,
+        url: config.origins.first().cloned().unwrap_or(loopback.url),
     }
 }
 
@@ -245,6 +246,7 @@ pub async fn first_token(access: &dyn Access, now: Time, data: &Path) -> anyhow:
         standing: Standing::Speaks,
         created: now,
         expires: None,
+        agent: None,
     };
     Ok(access.keep(grant, secret).await?)
 }

@@ -14,8 +14,8 @@ use planwright_domain::{
     identity::SessionIdentity,
     next::{Waiting, waiting},
     notebook::tool::{NotebookTool, bound},
-    plan::{Revision, Strategy},
-    session::{Session, SessionEvent, decide},
+    plan::{Plan, Revision, Strategy},
+    session::{Session, SessionEvent, decide, life::Life},
     tools::{ToolSpec, own::OwnTool},
     turn::{CallKind, CallStatus, RequestedCall, Told},
 };
@@ -25,6 +25,7 @@ use uuid::Uuid;
 use crate::{
     failpoint,
     ports::{
+        access::AgentGrant,
         journal::{Answer, JournalError},
         toolbox::{Ran, ToolRun},
     },
@@ -74,6 +75,47 @@ pub struct AgentTold {
     pub is_refused: bool,
     /// The revision that waits for a decision, if one does.
     pub waits: Option<Digest>,
+}
+
+/// A place that was given out, as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The session.
+    pub session: SessionIdentity,
+    /// The project.
+    pub root: String,
+    /// Whether its plan is written and has not come to an end.
+    pub is_unfinished: bool,
+    /// Whether its agent is there.
+    pub is_there: bool,
+}
+
+impl Held {
+    /// A place in this session.
+    #[must_use]
+    pub fn new(session: &Session, place: &AgentGrant, is_there: bool) -> Self {
+        let written = |plan: &Plan| plan.current.is_some() || plan.draft.is_some();
+        Self {
+            session: place.session.clone(),
+            root: place.root.clone(),
+            is_unfinished: session.plan().is_some_and(written) && session.life != Life::Deleted,
+            is_there,
+        }
+    }
+}
+
+/// The session that an agent takes up without naming it: the only one of its project that has unfinished work and nobody
+/// there. Where there are more, nobody can know which was meant.
+pub fn reattached<'a>(
+    held: impl Iterator<Item = &'a Held>,
+    root: &str,
+) -> Option<&'a SessionIdentity> {
+    let is_left = |held: &&Held| held.root == root && held.is_unfinished && !held.is_there;
+    let mut left = held.filter(is_left);
+    match (left.next(), left.next()) {
+        (Some(only), None) => Some(&only.session),
+        (Some(_) | None, Some(_) | None) => None,
+    }
 }
 
 impl Runtime {

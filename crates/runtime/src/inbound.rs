@@ -157,7 +157,12 @@ impl Runtime {
             Answer::Accepted { version, .. } => {
                 Reply::Accepted { session: identity.clone(), version, words: words.into() }
             }
-            Answer::Refused(refusal) => Reply::Refused(refusal),
+            Answer::Refused(refusal) => {
+                let (who, surface) = (&spoken.person.id.0, &spoken.person.surface.0);
+                let kind = refusal.kind();
+                tracing::warn!(session_identity = %identity, who, surface, kind, event = "line_refused");
+                Reply::Refused(refusal)
+            }
         })
     }
 

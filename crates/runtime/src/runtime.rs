@@ -231,6 +231,10 @@ impl Ports {
         let deletes = is_deletion(&command);
         let asked = Asked::new(id, self.clock.now(), command).under(self.policy.clone());
         let Decided { answer, since } = decided(&*self.journal, identity, asked).await?;
+        if let (Answer::Refused(refusal), Some(asked)) = (&answer, told) {
+            let kind = refusal.kind();
+            tracing::warn!(session_identity = %identity, asked, kind, event = "command_refused");
+        }
         if let Answer::Accepted { before, version } = answer
             && before < version
         {

@@ -5,7 +5,13 @@
 
 use std::sync::Arc;
 
-use axum::{Router, extract::DefaultBodyLimit, middleware, serve::ListenerExt as _};
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    middleware,
+    routing::{any, get},
+    serve::ListenerExt as _,
+};
 use planwright_runtime::{
     ports::{access::Access, connection::Connection},
     runtime::Runtime,
@@ -13,6 +19,7 @@ use planwright_runtime::{
 use tokio::net::TcpListener;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub mod agents;
 pub mod body;
 pub mod dashboard;
 pub mod description;
@@ -51,6 +58,8 @@ pub struct HttpSettings {
     pub logins_per_minute: u32,
     /// Whether cookies are only sent over TLS.
     pub secure_cookies: bool,
+    /// Where people find the dashboard.
+    pub url: String,
 }
 
 impl HttpSettings {
@@ -68,6 +77,7 @@ impl HttpSettings {
             requests_per_second: 1_000,
             logins_per_minute: 10,
             secure_cookies: false,
+            url: format!("http://127.0.0.1:{port}"),
         }
     }
 }
@@ -82,6 +92,8 @@ pub struct App {
     pub settings: HttpSettings,
     /// How often each caller has asked.
     pub(crate) limits: Limits,
+    /// Which foreign agents are there.
+    pub(crate) agents: agents::Agents,
     /// The latest events, written out once for everyone who listens.
     pub(crate) frames: streams::Frames,
     /// Which model is asked, where that can be changed.
@@ -100,6 +112,7 @@ impl App {
             access,
             settings,
             limits,
+            agents: agents::Agents::default(),
             frames: streams::Frames::default(),
             connection: None,
             figures: None,
@@ -123,7 +136,13 @@ impl App {
 pub fn router(app: Arc<App>) -> Router {
     let (open, guarded) = (open_routes(), guarded_routes());
     let guarded = guarded.layer(middleware::from_fn_with_state(app.clone(), who::authenticate));
+    // What a foreign agent reaches with the token of its place, and nothing else.
+    let places = Router::new()
+        .route("/mcp", any(agents::serve))
+        .route("/mcp/live", get(agents::live))
+        .layer(middleware::from_fn_with_state(app.clone(), who::authenticate_agent));
     let (router, _) = open.merge(guarded).split_for_parts();
+    let router = router.merge(places);
     let guard = Guard::new(&app.settings);
     router
         .fallback(dashboard::serve)
@@ -172,6 +191,7 @@ pub(crate) fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(model::get_model, model::choose_model))
         .routes(routes!(model::try_model))
         .routes(routes!(model::found_models))
+        .routes(routes!(agents::take_place))
         .routes(routes!(looks::stream_hints))
         .routes(routes!(looks::list_decisions))
         .routes(routes!(looks::get_spend))

@@ -1,3 +1,4 @@
-//! What drives Planwright from outside: HTTP, WebSocket and server-sent events. No rule lives here.
+//! What drives Planwright from outside: HTTP, WebSocket, server-sent events and MCP. No rule lives here.
 
 pub mod http;
+pub mod mcp;

@@ -124,6 +124,7 @@ async fn keep(access: &FileAccess, secret: &str, person: &str, standing: Standin
         standing,
         created: Time(1),
         expires: None,
+        agent: None,
     };
     access.keep(grant, Digest::of(secret.as_bytes())).await.expect("a grant");
 }

@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+    "/api/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Gives a foreign agent a place: a session of its own, with a token of its own. */
+        post: operations["take_place"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/approvals": {
         parameters: {
             query?: never;
@@ -1432,6 +1449,40 @@ export interface components {
          * @enum {string}
          */
         PermitName: "once" | "until_plan_ends" | "deny" | "replan";
+        /** @description A place. */
+        Place: {
+            /**
+             * Format: uuid
+             * @description Its name in lists.
+             */
+            id: string;
+            /** @description The session, as channel:key. */
+            sessionId: string;
+            /** @description Whether work that was left unfinished is taken up. */
+            takenUp: boolean;
+            /** @description The token of this place; it opens `/mcp` and nothing else, and it never decides. */
+            token: string;
+            /** @description Where people find it. */
+            url: string;
+        };
+        /** @description A wish for a place. */
+        PlaceWish: {
+            /** @description What the agent is called in lists. */
+            agent?: string | null;
+            /** @description Whether every tool is told of, whatever the state, for clients that never look again. */
+            always?: boolean;
+            /**
+             * @description The session, by its key; without it, the only one of this project with unfinished work and nobody there, else a
+             *     new one.
+             */
+            key?: string | null;
+            /** @description The plan work with which a new session begins: document or build. It is the person who says so. */
+            plan?: string | null;
+            /** @description Whether it may only look. */
+            readOnly?: boolean;
+            /** @description The project that the agent works in: the path of its root. */
+            root: string;
+        };
         /** @description A plan as it is shown before anyone decides. */
         PlanDto: {
             /** @description What approving it allows, or has allowed. */
@@ -3484,6 +3535,75 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    take_place: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlaceWish"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Place"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     list_approvals: {
         parameters: {
             query?: never;

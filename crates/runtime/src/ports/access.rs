@@ -4,6 +4,8 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::{PersonId, Standing},
     digest::Digest,
+    identity::SessionIdentity,
+    plan::Strategy,
     time::Time,
 };
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,24 @@ pub struct Grant {
     pub created: Time,
     /// When it ends by itself.
     pub expires: Option<Time>,
+    /// The place of a foreign agent, if it is the token of one: it opens that place and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentGrant>,
+}
+
+/// The place of a foreign agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentGrant {
+    /// The session.
+    pub session: SessionIdentity,
+    /// The project that it works in.
+    pub root: String,
+    /// The plan work with which the session begins.
+    pub plan: Option<Strategy>,
+    /// Whether it may only look.
+    pub read_only: bool,
+    /// Whether it is told of every tool, whatever the state.
+    pub always: bool,
 }
 
 /// Why access could not be looked up or changed. The operator reads this.

@@ -90,7 +90,11 @@ pub(crate) async fn check(
 ) -> Response {
     match guard.judge(request.method(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+        Err(problem) => {
+            let path = request.uri().path();
+            tracing::warn!(kind = problem.kind, path, event = "request_refused");
+            problem.into_response()
+        }
     }
 }
 

@@ -305,6 +305,7 @@ async fn unlocked(
         standing,
         created: now,
         expires: micros.map(|micros| now.plus_micros(micros)),
+        agent: None,
     };
     keep(app, grant).await
 }

@@ -15,6 +15,7 @@ use planwright_domain::{
     id::CommandId,
     identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
 };
+use planwright_runtime::ports::access::AgentGrant;
 use uuid::Uuid;
 
 use super::{
@@ -76,6 +77,10 @@ pub struct Caller {
     pub asks: String,
     /// Whether they are a terminal that names itself.
     pub is_terminal: bool,
+    /// What the bearer of the token is called.
+    pub name: String,
+    /// The place of a foreign agent, if the token is one's.
+    pub agent: Option<AgentGrant>,
 }
 
 impl Caller {
@@ -129,14 +134,48 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Looks up who asks, before the body is read.
+/// Looks up who asks, before the body is read. The token of an agent's place opens nothing here.
 pub(crate) async fn authenticate(
     State(app): State<Arc<App>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
+    let admit = |caller: &Caller| match &caller.agent {
+        None => Ok(()),
+        Some(_) => {
+            let words = "the token of an agent's place opens /mcp and nothing else; a person decides in the dashboard";
+            Err(Problem::new(StatusCode::FORBIDDEN, "agents_use_mcp", words))
+        }
+    };
+    known(&app, request, next, admit).await
+}
+
+/// The same, for what foreign agents reach: only with the token of a place, which no page has.
+pub(crate) async fn authenticate_agent(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let admit = |caller: &Caller| match &caller.agent {
+        Some(_) if caller.channel == ChannelType::Api => Ok(()),
+        Some(_) | None => {
+            let words = "this needs the token of an agent's place; planwright mcp takes one, or POST /api/agents";
+            Err(Problem::new(StatusCode::FORBIDDEN, "no_place", words))
+        }
+    };
+    known(&app, request, next, admit).await
+}
+
+async fn known(
+    app: &App,
+    mut request: Request,
+    next: Next,
+    admit: impl Fn(&Caller) -> Result<(), Problem>,
+) -> Response {
     let asks = format!("{} {}", request.method(), request.uri().path());
-    match identify(&app, request.headers(), asks).await {
+    let caller = identify(app, request.headers(), asks.clone()).await;
+    let caller = caller.and_then(|caller| admit(&caller).map(|()| caller));
+    match caller {
         Ok(caller) => {
             if app.limits.callers.check_key(&caller.grant).is_err() {
                 let words = "you ask too often; wait a second";
@@ -146,7 +185,10 @@ pub(crate) async fn authenticate(
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(problem) => problem.into_response(),
+        Err(problem) => {
+            tracing::warn!(kind = problem.kind, asks, event = "caller_refused");
+            problem.into_response()
+        }
     }
 }
 
@@ -175,7 +217,8 @@ async fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller
     let surface = named.map_or_else(|| format!("{} {}", channel.name(), grant.id), str::to_owned);
     let surface = Surface(surface);
     let person = Person { id: grant.person, surface, standing: grant.standing };
-    Ok(Caller { person, channel, grant: grant.id, asks, is_terminal })
+    let (name, agent) = (grant.name, grant.agent);
+    Ok(Caller { person, channel, grant: grant.id, asks, is_terminal, name, agent })
 }
 
 /// The secret in our cookie.

@@ -1,0 +1,357 @@
+//! Foreign agents over HTTP: a place for each window, and the MCP server behind the token of that place.
+//!
+//! A place is a session, and has one token at a time. Whoever takes a place gets a new one, and the old one ends: so
+//! two windows never work on one plan, whatever either believes.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Json,
+    body::Body as HttpBody,
+    extract::{Request, State},
+    http::StatusCode,
+    response::{
+        IntoResponse as _, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures_util::stream;
+use planwright_domain::{
+    actor::Standing,
+    digest::Digest,
+    identity::{ChannelType, ConversationKey, SessionIdentity},
+    plan::Strategy,
+    tools::ToolSpec,
+};
+use planwright_runtime::{
+    agents::{Held, Seat, reattached},
+    ports::{
+        access::{AgentGrant, Grant},
+        signal::Subscription,
+    },
+    routing::new_key,
+};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    App, BODY_BYTES_MAX,
+    body::Body,
+    problem::{Problem, Problems},
+    tokens::new_secret,
+    who::Caller,
+};
+use crate::mcp::Planner;
+
+/// How long after a start, or after it took its place, an agent counts as there, though it was not heard of: those who
+/// were there before a restart come back within this time.
+const GRACE: Duration = Duration::from_secs(20);
+/// The longest name of a project's root.
+const ROOT_BYTES_MAX: usize = 4_096;
+/// How long the token of a place is kept in which nothing is left to do.
+const IDLE_MICROS: i64 = 3_600 * 1_000_000;
+
+/// Who is there.
+pub(crate) struct Agents {
+    live: Mutex<HashMap<Uuid, usize>>,
+    seated: Mutex<HashMap<Uuid, Instant>>,
+    since: Instant,
+    /// Places are given out one at a time.
+    giving: tokio::sync::Mutex<()>,
+}
+
+impl Default for Agents {
+    fn default() -> Self {
+        Self {
+            live: Mutex::default(),
+            seated: Mutex::default(),
+            since: Instant::now(),
+            giving: tokio::sync::Mutex::default(),
+        }
+    }
+}
+
+impl Agents {
+    fn is_there(&self, grant: Uuid) -> bool {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if live.get(&grant).is_some_and(|many| *many > 0) {
+            return true;
+        }
+        match self.seated.lock().unwrap_or_else(PoisonError::into_inner).get(&grant) {
+            // It was there and has gone, or has not come yet.
+            Some(since) => since.elapsed() < GRACE,
+            None => self.since.elapsed() < GRACE,
+        }
+    }
+
+    /// It is heard of from now on, until what is given back is dropped.
+    fn comes(app: &Arc<App>, grant: Uuid) -> Presence {
+        let agents = &app.agents;
+        *agents.live.lock().unwrap_or_else(PoisonError::into_inner).entry(grant).or_default() += 1;
+        Presence { app: app.clone(), grant }
+    }
+
+    fn seat(&self, grant: Uuid) {
+        let mut seated = self.seated.lock().unwrap_or_else(PoisonError::into_inner);
+        seated.insert(grant, Instant::now());
+    }
+
+    /// It has gone: its place is free at once.
+    fn leaves(&self, grant: Uuid) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(many) = live.get_mut(&grant) {
+            *many = many.saturating_sub(1);
+            if *many == 0 {
+                live.remove(&grant);
+                let gone = Instant::now().checked_sub(GRACE).unwrap_or_else(Instant::now);
+                let mut seated = self.seated.lock().unwrap_or_else(PoisonError::into_inner);
+                seated.insert(grant, gone);
+            }
+        }
+    }
+}
+
+/// That an agent is there.
+struct Presence {
+    app: Arc<App>,
+    grant: Uuid,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.app.agents.leaves(self.grant);
+    }
+}
+
+/// A wish for a place.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PlaceWish {
+    /// The project that the agent works in: the path of its root.
+    #[schema(max_length = 4096)]
+    pub root: String,
+    /// The session, by its key; without it, the only one of this project with unfinished work and nobody there, else a
+    /// new one.
+    #[serde(default)]
+    #[schema(pattern = "^[a-zA-Z0-9_-]{8,64}$")]
+    pub key: Option<String>,
+    /// The plan work with which a new session begins: document or build. It is the person who says so.
+    #[serde(default)]
+    pub plan: Option<String>,
+    /// Whether it may only look.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Whether every tool is told of, whatever the state, for clients that never look again.
+    #[serde(default)]
+    pub always: bool,
+    /// What the agent is called in lists.
+    #[serde(default)]
+    #[schema(max_length = 80)]
+    pub agent: Option<String>,
+}
+
+/// A place.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Place {
+    /// The session, as channel:key.
+    pub session_id: String,
+    /// The token of this place; it opens `/mcp` and nothing else, and it never decides.
+    pub token: String,
+    /// Its name in lists.
+    pub id: Uuid,
+    /// Whether work that was left unfinished is taken up.
+    pub taken_up: bool,
+    /// Where people find it.
+    pub url: String,
+}
+
+/// Gives a foreign agent a place: a session of its own, with a token of its own.
+#[utoipa::path(post, path = "/api/agents", request_body = PlaceWish, responses((status = 201, body = Place), Problems))]
+pub(crate) async fn take_place(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Body(wish): Body<PlaceWish>,
+) -> Result<(StatusCode, Json<Place>), Problem> {
+    let refused =
+        |kind: &str, words: &str| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, kind, words));
+    if wish.root.is_empty() || wish.root.len() > ROOT_BYTES_MAX {
+        return refused("bad_root", "say which project it works in: the path of its root");
+    }
+    let plan = match wish.plan.as_deref() {
+        None => None,
+        Some("document") => Some(Strategy::Document),
+        Some("build") => Some(Strategy::Build),
+        Some("collect") => {
+            let words = planwright_domain::refusal::Refusal::NothingToCollect.to_string();
+            return refused("nothing_to_collect", &words);
+        }
+        Some(_) => return refused("bad_strategy", "plan work is document or build"),
+    };
+    let _one_at_a_time = app.agents.giving.lock().await;
+    let now = app.runtime.ports.clock.now();
+    let mut held = Vec::new();
+    for grant in app.access.list().await? {
+        let Some(agent) = grant.agent.clone().filter(|_| grant.person == caller.person.id) else {
+            continue;
+        };
+        let session = app.runtime.session(&agent.session).await?;
+        let is_there = app.agents.is_there(grant.id);
+        let held_here = Held::new(&session, &agent, is_there);
+        if !is_there && !held_here.is_unfinished && grant.created.plus_micros(IDLE_MICROS) < now {
+            app.access.revoke(grant.id).await?;
+        } else {
+            held.push((grant.id, held_here));
+        }
+    }
+    let named = wish.key.as_deref().map(ConversationKey::new).transpose();
+    let named = named.map_err(|error| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_key", error.to_string())
+    })?;
+    let found = match named {
+        Some(key) => Some(SessionIdentity::new(ChannelType::Mcp, key)),
+        None => reattached(held.iter().map(|(_, held)| held), &wish.root).cloned(),
+    };
+    if let Some(identity) = &found
+        && held.iter().any(|(_, held)| held.session == *identity && held.is_there)
+    {
+        let words = format!("another window works in {identity}; close it, or choose another key");
+        return Err(Problem::new(StatusCode::CONFLICT, "place_taken", words));
+    }
+    let taken_up = match &found {
+        Some(identity) => {
+            held.iter().any(|(_, held)| held.session == *identity && held.is_unfinished)
+        }
+        None => false,
+    };
+    for (grant, held) in &held {
+        if Some(&held.session) == found.as_ref() {
+            app.access.revoke(*grant).await?;
+        }
+    }
+    let session = match found {
+        Some(identity) => identity,
+        None => {
+            let words = "no new key could be made";
+            let key = new_key()
+                .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no_key", words))?;
+            SessionIdentity::new(ChannelType::Mcp, key)
+        }
+    };
+    let name = wish.agent.unwrap_or_else(|| "an agent".into());
+    let agent = AgentGrant {
+        session: session.clone(),
+        root: wish.root,
+        plan,
+        read_only: wish.read_only,
+        always: wish.always,
+    };
+    let grant = Grant {
+        id: Uuid::now_v7(),
+        name: name.chars().take(80).collect(),
+        person: caller.person.id.clone(),
+        standing: Standing::Speaks,
+        created: now,
+        expires: None,
+        agent: Some(agent),
+    };
+    let (token, id) = (new_secret(), grant.id);
+    app.access.keep(grant, Digest::of(token.as_bytes())).await?;
+    app.agents.seat(id);
+    let url = app.settings.url.clone();
+    let place = Place { session_id: session.to_string(), token, id, taken_up, url };
+    Ok((StatusCode::CREATED, Json(place)))
+}
+
+/// The seat of whoever asks with the token of a place.
+fn seat(caller: &Caller, agent: &AgentGrant) -> Seat {
+    Seat {
+        identity: agent.session.clone(),
+        person: caller.person.clone(),
+        agent: caller.name.clone(),
+        plan: agent.plan,
+        is_reader: agent.read_only,
+        always: agent.always,
+    }
+}
+
+/// The MCP server, over streamable HTTP: the session is the token's.
+pub(crate) async fn serve(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Response {
+    let Some(agent) = &caller.agent else { return no_place().into_response() };
+    let planner = Planner::new(
+        app.runtime.clone(),
+        seat(&caller, agent),
+        caller.grant,
+        app.settings.url.clone(),
+    );
+    // Host and Origin were looked at before anything else, by lists that the operator wrote.
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .disable_allowed_hosts()
+        .with_max_request_body_bytes(BODY_BYTES_MAX);
+    let manager = Arc::new(NeverSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(planner.clone()), manager, config);
+    service.handle(request).await.map(HttpBody::new)
+}
+
+/// While this stream is open, its agent is there. It says when the tools are others.
+pub(crate) async fn live(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    let agent = caller.agent.clone().ok_or_else(no_place)?;
+    let seat = seat(&caller, &agent);
+    let presence = Agents::comes(&app, caller.grant);
+    let ear = app.runtime.ports.broadcast.subscribe(&seat.identity);
+    let tools = app.runtime.agent_tools(&seat).await?;
+    let watch = Watch { app, seat, presence, ear, tools, greeted: false };
+    let events = stream::unfold(watch, |mut watch| async move {
+        let event = watch.next().await?;
+        Some((Ok::<_, Infallible>(event), watch))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+}
+
+struct Watch {
+    app: Arc<App>,
+    seat: Seat,
+    #[expect(dead_code, reason = "it is held while the stream is open")]
+    presence: Presence,
+    ear: Box<dyn Subscription>,
+    tools: Vec<Arc<ToolSpec>>,
+    greeted: bool,
+}
+
+impl Watch {
+    async fn next(&mut self) -> Option<Event> {
+        if !self.greeted {
+            self.greeted = true;
+            return Some(Event::default().event("here").data("{}"));
+        }
+        loop {
+            self.ear.next().await?;
+            let now = self.app.runtime.agent_tools(&self.seat).await.ok()?;
+            if now != self.tools {
+                self.tools = now;
+                return Some(Event::default().event("tools").data("{}"));
+            }
+        }
+    }
+}
+
+fn no_place() -> Problem {
+    let words =
+        "this needs the token of an agent's place; planwright mcp takes one, or POST /api/agents";
+    Problem::new(StatusCode::FORBIDDEN, "no_place", words)
+}
