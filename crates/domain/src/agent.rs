@@ -100,7 +100,7 @@ pub fn may_ask(session: &Session) -> bool {
 pub fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
     let plan = session.plan();
     let mut specs: Vec<_> =
-        available(session).into_iter().map(|tool| described(tool, plan)).collect();
+        available(session).into_iter().map(|tool| described(tool, &tool.spec_for(plan))).collect();
     specs.extend(may_ask(session).then(ask_spec));
     specs
 }
@@ -123,21 +123,22 @@ pub fn all_specs(strategy: Strategy) -> Vec<Arc<ToolSpec>> {
             PlanTool::Report,
         ],
     };
-    tools.iter().map(|tool| described(*tool, None)).chain([ask_spec()]).collect()
+    // Who never looks again must know from the beginning how comments are replied to.
+    let replies = |tool: &PlanTool| described(*tool, &tool.spec_with_replies());
+    tools.iter().map(replies).chain([ask_spec()]).collect()
 }
 
 /// A plan tool in the words that fit an agent of its own: it reports steps, and has no profiles.
-fn described(tool: PlanTool, plan: Option<&Plan>) -> Arc<ToolSpec> {
-    let spec = tool.spec_for(plan);
+fn described(tool: PlanTool, spec: &Arc<ToolSpec>) -> Arc<ToolSpec> {
     match tool {
         PlanTool::Report => {
-            let mut spec = (*spec).clone();
+            let mut spec = (**spec).clone();
             spec.description = "Report a step.".into();
             spec.parameters["properties"]["step"] = json!({"type": "integer"});
             Arc::new(spec)
         }
         PlanTool::AddStep | PlanTool::UpdateStep => {
-            let mut spec = (*spec).clone();
+            let mut spec = (**spec).clone();
             if tool == PlanTool::AddStep {
                 spec.description = "Add a step.".into();
             }
@@ -156,7 +157,7 @@ fn described(tool: PlanTool, plan: Option<&Plan>) -> Arc<ToolSpec> {
         | PlanTool::SetMetadata
         | PlanTool::RemoveStep
         | PlanTool::Submit
-        | PlanTool::List => spec,
+        | PlanTool::List => spec.clone(),
     }
 }
 

@@ -228,9 +228,10 @@ pub struct McpArgs {
     /// The agent may only look.
     #[arg(long, global = true)]
     pub read_only: bool,
-    /// When tools are told of: by-state, or always, for agents that never look again. What is not available is refused.
-    #[arg(long, value_name = "WHEN", global = true, default_value = "by-state", value_parser = ["by-state", "always"])]
-    pub advertise: String,
+    /// When tools are told of: by-state, or always, for agents that never look again; install knows which do. What is
+    /// not available is refused either way.
+    #[arg(long, value_name = "WHEN", global = true, value_parser = ["by-state", "always"])]
+    pub advertise: Option<String>,
     /// Never start a server; wait for the one that you run.
     #[arg(long, global = true)]
     pub no_start: bool,
@@ -257,11 +258,9 @@ impl McpArgs {
         };
         option("--plan", &self.plan);
         option("--key", &self.key);
+        option("--advertise", &self.advertise);
         words.extend(self.read_only.then(|| "--read-only".to_owned()));
         words.extend(self.no_start.then(|| "--no-start".to_owned()));
-        if self.advertise == "always" {
-            words.extend(["--advertise".to_owned(), "always".to_owned()]);
-        }
         words
     }
 }

@@ -51,7 +51,8 @@ pub async fn act(
 ) -> anyhow::Result<Exit> {
     mcp.strategy()?;
     if let Some(McpCommand::Install { agent, file, undo, yes }) = command {
-        let mut arguments = mcp.words();
+        let advertise = mcp.advertise.clone().or_else(|| agent.advertise().map(str::to_owned));
+        let mut arguments = McpArgs { advertise, ..mcp.clone() }.words();
         arguments.extend(said(args));
         let (file, undo, yes) = (file.as_deref(), *undo, *yes);
         return install::run(
@@ -75,7 +76,7 @@ pub async fn act(
         key: mcp.key.clone(),
         plan: mcp.plan.clone(),
         read_only: mcp.read_only,
-        always: mcp.advertise == "always",
+        always: mcp.advertise.as_deref() == Some("always"),
         starts: !mcp.no_start,
     };
     let link = Arc::new(Link::new(&data, up, wish)?);

@@ -56,6 +56,15 @@ impl Agent {
         }
     }
 
+    /// When it must be told of tools, where that is known: some list them once and never look again.
+    #[must_use]
+    pub fn advertise(self) -> Option<&'static str> {
+        match self {
+            Self::ClaudeCode | Self::Vscode => None,
+            Self::Codex | Self::Goose | Self::Cursor | Self::Zed => Some("always"),
+        }
+    }
+
     fn form(self) -> Form {
         match self {
             Self::ClaudeCode | Self::Cursor => Form::Json("mcpServers"),
