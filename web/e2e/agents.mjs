@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import { openBrowser, openPage } from "./browser.mjs";
 import { House, logIn, program, stop } from "./house.mjs";
 import { assert, Suite, until } from "./kit.mjs";
+import { conformance } from "./conformance.mjs";
 import { tell } from "./story-model.mjs";
 
 const clients = resolve(import.meta.dirname, "../../tools/agents/node_modules");
@@ -132,7 +133,11 @@ for (const agent of Object.keys(AGENTS)) {
     if (picture) writeFileSync(join(picture, `${agent}.txt`), said);
   });
 }
-const { passed, failed } = await suite.run(only);
+const stories = await suite.run(only);
 await browser.close();
+const wire = conformance();
+const spoken = await wire.run(only);
+await wire.close();
+const [passed, failed] = [stories.passed + spoken.passed, stories.failed + spoken.failed];
 console.log(`agents: ${passed} passed, ${failed} failed, ${Math.round((Date.now() - begun) / 1000)} s`);
 process.exit(failed ? 1 : 0);
