@@ -81,6 +81,9 @@ pub struct ServerConfig {
     pub requests_per_second: u32,
     /// How many logins may be tried in a minute.
     pub logins_per_minute: u32,
+    /// How many seconds after a restart the session of a foreign agent is kept for it, before another window of the same
+    /// project may take it up.
+    pub agent_grace_seconds: u32,
 }
 
 impl Default for ServerConfig {
@@ -92,6 +95,7 @@ impl Default for ServerConfig {
             behind_proxy: false,
             requests_per_second: 1_000,
             logins_per_minute: 10,
+            agent_grace_seconds: 20,
         }
     }
 }

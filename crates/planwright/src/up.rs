@@ -203,6 +203,7 @@ pub fn settings(config: &ServerConfig, port: u16) -> HttpSettings {
         requests_per_second: config.requests_per_second,
         logins_per_minute: config.logins_per_minute,
         secure_cookies: config.behind_proxy,
+        agent_grace: Duration::from_secs(config.agent_grace_seconds.into()),
         url: config.origins.first().cloned().unwrap_or(loopback.url),
     }
 }

@@ -3,7 +3,7 @@
 //! A request passes, in this order: Host and Origin ([`guard`]), who is there ([`who`]), how often
 //! they ask, and only then is its body read. What is wrong is told as `application/problem+json`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -60,6 +60,9 @@ pub struct HttpSettings {
     pub secure_cookies: bool,
     /// Where people find the dashboard.
     pub url: String,
+    /// How long after a start, or after it took its place, a foreign agent counts as there, though it was not heard
+    /// of: those who were there before a restart come back within this time.
+    pub agent_grace: Duration,
 }
 
 impl HttpSettings {
@@ -78,6 +81,7 @@ impl HttpSettings {
             logins_per_minute: 10,
             secure_cookies: false,
             url: format!("http://127.0.0.1:{port}"),
+            agent_grace: Duration::from_secs(20),
         }
     }
 }
@@ -107,12 +111,13 @@ impl App {
     #[must_use]
     pub fn new(runtime: Arc<Runtime>, access: Arc<dyn Access>, settings: HttpSettings) -> Self {
         let limits = Limits::new(&settings);
+        let agents = agents::Agents::new(settings.agent_grace);
         Self {
             runtime,
             access,
             settings,
             limits,
-            agents: agents::Agents::default(),
+            agents,
             frames: streams::Frames::default(),
             connection: None,
             figures: None,

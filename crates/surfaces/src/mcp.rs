@@ -12,7 +12,7 @@ use planwright_runtime::{
     runtime::Runtime,
 };
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
+    ErrorData, RoleServer, ServerHandler, ServiceExt as _,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
         GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
@@ -24,6 +24,7 @@ use rmcp::{
     service::{RequestContext, SubscriptionContext},
 };
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use uuid::Uuid;
 
 pub mod asking;
@@ -134,6 +135,16 @@ impl Planner {
         let session = self.runtime.session(&self.seat.identity).await?;
         let many = session.plan().map_or(0, |plan| plan.revisions.len() as u32);
         Ok((1..=many).collect())
+    }
+}
+
+/// Serves one agent over a stream of lines until it ends.
+pub async fn over<S>(planner: Planner, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    if let Ok(running) = planner.serve(tokio::io::split(stream)).await {
+        let _ = running.waiting().await;
     }
 }
 

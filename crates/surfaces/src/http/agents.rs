@@ -52,9 +52,6 @@ use super::{
 };
 use crate::mcp::Planner;
 
-/// How long after a start, or after it took its place, an agent counts as there, though it was not heard of: those who
-/// were there before a restart come back within this time.
-const GRACE: Duration = Duration::from_secs(20);
 /// The longest name of a project's root.
 const ROOT_BYTES_MAX: usize = 4_096;
 /// How long the token of a place is kept in which nothing is left to do.
@@ -65,22 +62,23 @@ pub(crate) struct Agents {
     live: Mutex<HashMap<Uuid, usize>>,
     seated: Mutex<HashMap<Uuid, Instant>>,
     since: Instant,
+    /// How long it counts as there, though it was not heard of.
+    grace: Duration,
     /// Places are given out one at a time.
     giving: tokio::sync::Mutex<()>,
 }
 
-impl Default for Agents {
-    fn default() -> Self {
+impl Agents {
+    pub(crate) fn new(grace: Duration) -> Self {
         Self {
             live: Mutex::default(),
             seated: Mutex::default(),
             since: Instant::now(),
+            grace,
             giving: tokio::sync::Mutex::default(),
         }
     }
-}
 
-impl Agents {
     fn is_there(&self, grant: Uuid) -> bool {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.get(&grant).is_some_and(|many| *many > 0) {
@@ -88,8 +86,8 @@ impl Agents {
         }
         match self.seated.lock().unwrap_or_else(PoisonError::into_inner).get(&grant) {
             // It was there and has gone, or has not come yet.
-            Some(since) => since.elapsed() < GRACE,
-            None => self.since.elapsed() < GRACE,
+            Some(since) => since.elapsed() < self.grace,
+            None => self.since.elapsed() < self.grace,
         }
     }
 
@@ -112,7 +110,7 @@ impl Agents {
             *many = many.saturating_sub(1);
             if *many == 0 {
                 live.remove(&grant);
-                let gone = Instant::now().checked_sub(GRACE).unwrap_or_else(Instant::now);
+                let gone = Instant::now().checked_sub(self.grace).unwrap_or_else(Instant::now);
                 let mut seated = self.seated.lock().unwrap_or_else(PoisonError::into_inner);
                 seated.insert(grant, gone);
             }

@@ -18,10 +18,12 @@ mod overnight;
 mod providers;
 mod races;
 mod replay;
+mod rpc;
 mod sections;
 mod slots;
 mod staged;
 mod streams;
+mod windows;
 
 /// The long proofs.
 #[derive(Parser)]
@@ -148,6 +150,25 @@ enum Proof {
         #[arg(long)]
         quick: bool,
     },
+    /// Windows of foreign agents that come and go, a server that is killed in the middle of every tool call: one answer
+    /// each, and no plan crosses.
+    Windows {
+        /// The seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Fewer calls and moves.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Generated and broken JSON-RPC against the MCP server: no crash, no hang, nothing is decided.
+    Rpc {
+        /// The seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// 20 seconds of computing instead of 20 minutes.
+        #[arg(long)]
+        quick: bool,
+    },
     /// What providers really do wrong, each against each: a person sees an outcome, and nothing is lost or done twice.
     Providers {
         /// The same: it is short.
@@ -233,6 +254,8 @@ fn main() -> ExitCode {
         Proof::Sections { seed, quick } => {
             sections::prove(seed, if quick { 50_000 } else { 1_000_000 })
         }
+        Proof::Windows { seed, quick } => windows::prove(seed, quick),
+        Proof::Rpc { seed, quick } => rpc::prove(seed, if quick { 20 } else { 1_200 }),
         Proof::Providers { .. } => providers::prove(),
         Proof::Compaction { seed, quick } => compaction::prove(seed, quick),
         Proof::Talk { home, url, turns } => {
