@@ -55,6 +55,12 @@ pub async fn act(
         let mut arguments = McpArgs { advertise, ..mcp.clone() }.words();
         arguments.extend(said(args));
         let (file, undo, yes) = (file.as_deref(), *undo, *yes);
+        if !undo && !data.join("passphrase").exists() {
+            // Whoever can read the data directory chooses the first one, and the agent can.
+            anyhow::bail!(
+                "no passphrase was chosen yet, and an agent with a shell could choose it; run planwright chat once and choose it, then install"
+            );
+        }
         return install::run(
             terminal,
             &install::Asked { agent: *agent, file, arguments, undo, yes },

@@ -9,7 +9,7 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     middleware,
-    routing::{any, get},
+    routing::{any, get, post},
     serve::ListenerExt as _,
 };
 use planwright_runtime::{
@@ -29,6 +29,7 @@ pub mod guard;
 pub mod health;
 pub mod looks;
 pub mod model;
+pub mod openai;
 pub mod params;
 pub mod plans;
 pub mod problem;
@@ -141,13 +142,18 @@ impl App {
 pub fn router(app: Arc<App>) -> Router {
     let (open, guarded) = (open_routes(), guarded_routes());
     let guarded = guarded.layer(middleware::from_fn_with_state(app.clone(), who::authenticate));
+    let known = Router::new()
+        .route("/v1/models", get(openai::models))
+        .route("/v1/chat/completions", post(openai::complete))
+        .route("/v1/responses", post(openai::respond))
+        .layer(middleware::from_fn_with_state(app.clone(), who::authenticate));
     // What a foreign agent reaches with the token of its place, and nothing else.
     let places = Router::new()
         .route("/mcp", any(agents::serve))
         .route("/mcp/live", get(agents::live))
         .layer(middleware::from_fn_with_state(app.clone(), who::authenticate_agent));
     let (router, _) = open.merge(guarded).split_for_parts();
-    let router = router.merge(places);
+    let router = router.merge(known).merge(places);
     let guard = Guard::new(&app.settings);
     router
         .fallback(dashboard::serve)

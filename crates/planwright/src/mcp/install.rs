@@ -269,13 +269,13 @@ fn added(text: &str, object: &str, entry: &str) -> anyhow::Result<Option<String>
     Ok(Some(format!("{}\n    {entry}{comma}{}", &text[..at], &text[at..])))
 }
 
-/// The text without the line of our entry, if it stands there as it was written.
+/// The text without our entry, if it stands there as it was written.
 fn removed(text: &str) -> Option<String> {
-    let begin = text.find("\n    \"planwright\": {")?;
-    let end = begin + 1 + text[begin + 1..].find('\n').unwrap_or(text.len() - begin - 1);
-    let line = text[begin + 1..end].trim_end();
-    (line.ends_with('}') || line.ends_with("},"))
-        .then(|| format!("{}{}", &text[..begin], &text[end..]))
+    const BEGINS: &str = "\n    \"planwright\": ";
+    let begin = text.find(BEGINS)?;
+    let end = value(text.as_bytes(), begin + BEGINS.len())?;
+    let end = if text[end..].starts_with(',') { end + 1 } else { end };
+    Some(format!("{}{}", &text[..begin], &text[end..]))
 }
 
 /// An object in a text of JSON, which may have comments.

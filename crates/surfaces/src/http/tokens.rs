@@ -150,11 +150,11 @@ pub(crate) async fn choose_passphrase(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The grant of a token that has not ended.
+/// The grant of a token that has not ended and is not that of an agent's place.
 async fn granted(app: &App, token: &str) -> Result<Grant, Problem> {
     let grant = app.access.find(Digest::of(token.trim().as_bytes())).await?;
     let now = app.runtime.ports.clock.now();
-    let lasts = |grant: &Grant| grant.expires.is_none_or(|end| end > now);
+    let lasts = |grant: &Grant| grant.agent.is_none() && grant.expires.is_none_or(|end| end > now);
     grant.filter(lasts).ok_or_else(|| {
         let words = "this token is not one that was given out, or it has ended; look into the file named token in the data directory";
         Problem::new(StatusCode::UNAUTHORIZED, "wrong_token", words)
