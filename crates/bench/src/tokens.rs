@@ -2,8 +2,17 @@
 
 use std::path::PathBuf;
 
-use planwright_domain::{identity::SessionIdentity, tools::ToolSpec};
-use planwright_runtime::ports::model::ModelRequest;
+use planwright_domain::{
+    actor::{Person, Standing},
+    identity::SessionIdentity,
+    plan::Strategy,
+    tools::ToolSpec,
+};
+use planwright_runtime::{
+    agents::{AgentAsks, Seat},
+    ports::model::ModelRequest,
+};
+use planwright_surfaces::mcp;
 use serde_json::json;
 use tiktoken_rs::o200k_base;
 
@@ -20,6 +29,8 @@ const COLLECT_MAX: usize = 150;
 const BUILD_MAX: usize = 450;
 /// The most that the notebook may add while it is on.
 const NOTEBOOK_MAX: usize = 330;
+/// The most that a foreign agent may be told of, with everything on.
+const EVERYTHING_MAX: usize = 900;
 
 pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
     let tokenizer = o200k_base()?;
@@ -30,6 +41,7 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
     let collect = runtime.block_on(drafting("/plan on collect"))?;
     let build = runtime.block_on(drafting("/plan on build"))?;
     let notebook = runtime.block_on(drafting("/notebook on"))?;
+    let agent = runtime.block_on(advertised())?;
     let [before, drafting, executing, after] = &requests[..] else {
         anyhow::bail!("{} turns instead of four", requests.len());
     };
@@ -40,6 +52,11 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
         ("collect", count(&added(&collect[0], &collect[1]))),
         ("build", count(&added(&build[0], &build[1]))),
         ("notebook", count(&added(&notebook[0], &notebook[1]))),
+        ("agent, inactive", count(&agent[0])),
+        ("agent, document", agent[1..4].iter().map(|told| count(told)).max().unwrap_or(0)),
+        ("agent, document, told of always", count(&agent[6])),
+        ("agent, everything on with document", count(&agent[4])),
+        ("agent, everything on with build", count(&agent[5])),
     ];
     let text: String = figures.iter().map(|(what, tokens)| format!("{what}: {tokens}\n")).collect();
     print!("{text}");
@@ -67,18 +84,22 @@ pub(crate) fn run(bless: bool) -> anyhow::Result<Judged> {
         "tokens",
         &[("ours", document as f64), ("deepagents", of_peer)],
     )?;
-    let [inactive, _, _, collect, build, notebook] = figures.map(|(_, tokens)| tokens);
+    let [inactive, _, _, collect, build, notebook, idle, foreign, _, all, built] =
+        figures.map(|(_, tokens)| tokens);
+    let everything = all.max(built);
     let within = document <= DOCUMENT_MAX
         && collect <= COLLECT_MAX
         && build <= BUILD_MAX
-        && notebook <= NOTEBOOK_MAX;
-    let well = inactive == 0 && within && is_golden;
+        && notebook <= NOTEBOOK_MAX
+        && foreign <= DOCUMENT_MAX
+        && everything <= EVERYTHING_MAX;
+    let well = inactive == 0 && idle == 0 && within && is_golden;
     Ok(close(
         "tokens",
         &format!(
-            "inactive {inactive}, document {document}, collect {collect}, build {build}, notebook {notebook}"
+            "inactive {inactive}, document {document}, collect {collect}, build {build}, notebook {notebook}; over MCP inactive {idle}, document {foreign}, everything {everything}"
         ),
-        "inactive 0, document 150, collect 150, build 450, notebook 330",
+        "inactive 0, document 150, collect 150, build 450, notebook 330; over MCP 0, 150, 900",
         well,
     ))
 }
@@ -110,6 +131,55 @@ fn added(before: &ModelRequest, after: &ModelRequest) -> String {
     let prompt = after.system.strip_prefix(&before.system).unwrap_or(&after.system);
     let tools = after.tools.iter().filter(|tool| !before.tools.contains(tool));
     format!("{prompt}{}", tools.map(|tool| wire(tool)).collect::<String>())
+}
+
+/// Which tools are meant.
+type Fits = fn(&str) -> bool;
+
+/// What a foreign agent is told, as its client gets it: plan tools while inactive, drafting, waiting and executing; then
+/// everything that can be on, with the instructions, for either strategy.
+async fn advertised() -> anyhow::Result<Vec<String>> {
+    let (ours, _) = Ours::keeping()?;
+    let runtime = &ours.runtime;
+    let seat = |key: &str, plan, always| {
+        anyhow::Ok(Seat {
+            identity: SessionIdentity::parse(&format!("mcp:{key}"))?,
+            person: Person::new("ada", "mcp", Standing::Speaks),
+            agent: "an agent".into(),
+            plan,
+            is_reader: false,
+            always,
+        })
+    };
+    let told = async |seat: &Seat, fits: Fits| {
+        let tools = runtime.agent_tools(seat).await?;
+        let tools = tools.iter().filter(|tool| fits(&tool.name)).map(|spec| mcp::tool(spec));
+        anyhow::Ok(tools.map(|tool| serde_json::to_string(&tool)).collect::<Result<String, _>>()?)
+    };
+    let plan: Fits = |name| name.starts_with("plan_");
+    let any: Fits = |_| true;
+    let working = seat("tokens-0001", Some(Strategy::Document), false)?;
+    let mut all =
+        vec![told(&seat("tokens-0002", None, false)?, plan).await?, told(&working, plan).await?];
+    let saves = AgentAsks {
+        id: uuid::Uuid::from_u128(1).into(),
+        tool: "plan_set_content".into(),
+        arguments: json!({"plan_markdown": "# Plan\n\n1. One\n"}).to_string(),
+    };
+    runtime.agent_call(&working, saves).await?;
+    all.push(told(&working, plan).await?);
+    for line in ["/plan show", "/plan approve"] {
+        ours.does(&working.identity, line).await?;
+    }
+    all.push(told(&working, plan).await?);
+    for (key, strategy) in [("tokens-0003", Strategy::Document), ("tokens-0004", Strategy::Build)] {
+        let seat = seat(key, Some(strategy), true)?;
+        ours.does(&seat.identity, "/notebook on").await?;
+        let words = mcp::info(Some(strategy)).instructions.unwrap_or_default();
+        all.push(format!("{words}{}", told(&seat, any).await?));
+    }
+    all.push(told(&seat("tokens-0005", Some(Strategy::Document), true)?, plan).await?);
+    Ok(all)
 }
 
 fn wire(tool: &ToolSpec) -> String {
