@@ -123,9 +123,23 @@ pub fn all_specs(strategy: Strategy) -> Vec<Arc<ToolSpec>> {
             PlanTool::Report,
         ],
     };
-    // Who never looks again must know from the beginning how comments are replied to.
-    let replies = |tool: &PlanTool| described(*tool, &tool.spec_with_replies());
-    tools.iter().map(replies).chain([ask_spec()]).collect()
+    tools.iter().map(|tool| described(*tool, &lasting(*tool))).chain([ask_spec()]).collect()
+}
+
+/// A plan tool for someone who never looks again: it can be replied with from the beginning. How is said with the comments.
+fn lasting(tool: PlanTool) -> Arc<ToolSpec> {
+    let mut spec = (*tool.spec()).clone();
+    if matches!(tool, PlanTool::SetContent | PlanTool::Submit) {
+        spec.parameters["properties"]["replies"] =
+            json!({"type": "array", "items": {"type": "object"}});
+    }
+    // The title is the first heading.
+    if tool == PlanTool::SetContent
+        && let Some(fields) = spec.parameters["properties"].as_object_mut()
+    {
+        fields.remove("title");
+    }
+    Arc::new(spec)
 }
 
 /// A plan tool in the words that fit an agent of its own: it reports steps, and has no profiles.

@@ -138,18 +138,12 @@ impl PlanTool {
     /// The same, with the replies that open comments need.
     #[must_use]
     pub fn spec_for(self, plan: Option<&Plan>) -> Arc<ToolSpec> {
-        if plan.is_none_or(|plan| plan.comments_open.is_empty()) {
-            return self.spec();
+        let plain = self.spec();
+        let writes = matches!(self, Self::SetContent | Self::Finalize | Self::Submit);
+        if !writes || plan.is_none_or(|plan| plan.comments_open.is_empty()) {
+            return plain;
         }
-        self.spec_with_replies()
-    }
-
-    /// The same, with replies to comments, if it writes.
-    pub(crate) fn spec_with_replies(self) -> Arc<ToolSpec> {
-        if !matches!(self, Self::SetContent | Self::Finalize | Self::Submit) {
-            return self.spec();
-        }
-        let mut spec = (*self.spec()).clone();
+        let mut spec = (*plain).clone();
         spec.parameters["properties"]["replies"] = json!({"type": "array", "items": {
             "type": "object", "required": ["comment"], "properties": {
                 "comment": {"type": "integer"}, "declined": {"type": "string"}}}});

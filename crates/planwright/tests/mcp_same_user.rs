@@ -40,19 +40,20 @@ fn up(home: &Path) -> (Server, String) {
     fs::write(data.join("config.toml"), "[server]\nbind = \"127.0.0.1:0\"\n").unwrap();
     fs::set_permissions(data.join("config.toml"), fs::Permissions::from_mode(0o600)).unwrap();
     let log = fs::File::create(home.join("log")).unwrap();
-    let mut child = planwright(home)
+    let child = planwright(home)
         .args(["up", "--passphrase-stdin"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(b"the quiet kettle sings\n").unwrap();
+    let mut server = Server(child);
+    server.0.stdin.take().unwrap().write_all(b"the quiet kettle sings\n").unwrap();
     let until = Instant::now() + Duration::from_secs(20);
     loop {
         if let Ok(text) = fs::read_to_string(data.join("server.json")) {
             let file: Value = serde_json::from_str(&text).unwrap();
-            return (Server(child), file["url"].as_str().unwrap().to_owned());
+            return (server, file["url"].as_str().unwrap().to_owned());
         }
         assert!(Instant::now() < until, "{}", fs::read_to_string(home.join("log")).unwrap());
         sleep(Duration::from_millis(20));
