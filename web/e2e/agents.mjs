@@ -61,7 +61,7 @@ function installed(agent, home, house, folder) {
 
 async function story(agent, browser) {
   const { binary, prepare, env, args } = AGENTS[agent];
-  assert.ok(existsSync(binary()), `${agent} is not installed: npm ci --ignore-scripts --prefix tools/agents`);
+  assert.ok(existsSync(binary()), `${agent} is not installed: npm install --no-save --ignore-scripts --prefix tools/agents`);
   // Not below the system's temporary directory: one of them refuses to live there.
   const base = mkdtempSync(join(resolve(import.meta.dirname, "../../target"), "agent-"));
   const [home, folder] = [join(base, "home"), join(base, "project")];
