@@ -23,7 +23,7 @@ use crate::{
     installation::Installation,
     talk::{Lines, Watch, hear},
     terminal::Terminal,
-    up::Api,
+    up::{Api, Deployment},
 };
 
 /// How long the demo's link works.
@@ -133,7 +133,8 @@ pub async fn serve(terminal: &mut Terminal, port: u16) -> anyhow::Result<Exit> {
     );
     let (runtime, access) = (installation.runtime.clone(), installation.access.clone());
     let connection = installation.connection.clone();
-    let served = api.serve(runtime, access, connection, &ServerConfig::default()).await;
+    let config = ServerConfig::default();
+    let served = api.serve(runtime, access, connection, &config, Deployment::Local).await;
     installation.rest().await;
     terminal.line(
         "That was the demo; its files are gone now. Connect a model of your own: planwright up",

@@ -5,6 +5,7 @@
 
 use std::{
     borrow::Cow,
+    io::IsTerminal as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -99,7 +100,14 @@ pub async fn act(
             );
             Ok(Exit::Fine)
         }
-        Some(McpCommand::Install { .. }) | None => run(link, mcp).await,
+        Some(McpCommand::Install { .. }) | None => {
+            if std::io::stdin().is_terminal() {
+                terminal.error(&anyhow::anyhow!(
+                    "an agent speaks here, not a person; planwright mcp install adds this to one"
+                ));
+            }
+            run(link, mcp).await
+        }
     }
 }
 

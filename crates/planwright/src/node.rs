@@ -26,7 +26,7 @@ use crate::{
     remote::ServerFile,
     terminal::Terminal,
     tools::Tools,
-    up::{self, Api, told_to_stop},
+    up::{self, Api, Deployment, told_to_stop},
 };
 
 /// How often a node says that it runs, and looks what the others agreed on.
@@ -96,7 +96,8 @@ pub async fn run(
         told_to_stop().await;
         stopping.send_replace(true);
     };
-    let (served, ()) = tokio::join!(api.serve(runtime, access, None, &server), draining);
+    let (served, ()) =
+        tokio::join!(api.serve(runtime, access, None, &server, Deployment::Node), draining);
     let worked = working.await;
     beating.abort();
     let _ = nodes.leave(&name).await;

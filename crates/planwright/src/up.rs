@@ -59,12 +59,30 @@ pub async fn run(
         terminal.line("no passphrase was chosen yet, so nothing can be approved; stop, run planwright chat once, and start again");
     }
     let connection = installation.connection.clone();
-    let served = api.serve(runtime, access, connection, config).await;
+    let served = api.serve(runtime, access, connection, config, Deployment::Local).await;
     let _ = fs::remove_file(ServerFile::path(data));
     installation.rest().await;
     terminal.line("stopped; everything is kept");
     served?;
     Ok(Exit::Fine)
+}
+
+/// Whether this process is all there is, or one node of many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deployment {
+    /// All there is.
+    Local,
+    /// A node: whoever is not here may be at another.
+    Node,
+}
+
+impl Deployment {
+    fn agent_grace(self, config: &ServerConfig) -> Option<Duration> {
+        match self {
+            Self::Local => Some(Duration::from_secs(config.agent_grace_seconds.into())),
+            Self::Node => None,
+        }
+    }
 }
 
 /// The API at its address.
@@ -125,9 +143,10 @@ impl Api {
         access: Arc<dyn Access>,
         connection: Option<Arc<dyn Connection>>,
         config: &ServerConfig,
+        deployment: Deployment,
     ) -> anyhow::Result<()> {
         let figures = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().ok();
-        let app = App::new(runtime, access, settings(config, self.address.port()));
+        let app = App::new(runtime, access, settings(config, self.address.port(), deployment));
         let app = match figures {
             Some(figures) => app.with_figures(figures),
             None => app,
@@ -195,7 +214,7 @@ pub fn open(terminal: &mut Terminal, data: &Path) -> anyhow::Result<Exit> {
 
 /// The settings of the API for a server at this port.
 #[must_use]
-pub fn settings(config: &ServerConfig, port: u16) -> HttpSettings {
+pub fn settings(config: &ServerConfig, port: u16, deployment: Deployment) -> HttpSettings {
     let loopback = HttpSettings::loopback(port);
     HttpSettings {
         hosts: loopback.hosts.into_iter().chain(config.hosts.clone()).collect(),
@@ -203,7 +222,7 @@ pub fn settings(config: &ServerConfig, port: u16) -> HttpSettings {
         requests_per_second: config.requests_per_second,
         logins_per_minute: config.logins_per_minute,
         secure_cookies: config.behind_proxy,
-        agent_grace: Duration::from_secs(config.agent_grace_seconds.into()),
+        agent_grace: deployment.agent_grace(config),
         url: config.origins.first().cloned().unwrap_or(loopback.url),
     }
 }

@@ -62,8 +62,9 @@ pub struct HttpSettings {
     /// Where people find the dashboard.
     pub url: String,
     /// How long after a start, or after it took its place, a foreign agent counts as there, though it was not heard
-    /// of: those who were there before a restart come back within this time.
-    pub agent_grace: Duration,
+    /// of: those who were there before a restart come back within this time. None where an agent may be at another
+    /// server: then nobody takes up a session without naming it.
+    pub agent_grace: Option<Duration>,
 }
 
 impl HttpSettings {
@@ -82,7 +83,7 @@ impl HttpSettings {
             logins_per_minute: 10,
             secure_cookies: false,
             url: format!("http://127.0.0.1:{port}"),
-            agent_grace: Duration::from_secs(20),
+            agent_grace: Some(Duration::from_secs(20)),
         }
     }
 }

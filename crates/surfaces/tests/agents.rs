@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 async fn served() -> Served {
     Served::with(worker(300, 1), |settings| planwright_surfaces::http::HttpSettings {
-        agent_grace: Duration::from_millis(300),
+        agent_grace: Some(Duration::from_millis(300)),
         ..settings
     })
     .await
@@ -256,6 +256,50 @@ async fn collecting_is_refused_to_a_foreign_agent_in_words() {
         told(served.request(Method::POST, "/api/agents").json(&project(Some("collect")))).await;
     assert_eq!(status, 422);
     assert!(told["detail"].as_str().unwrap().contains("use document or build"), "{told}");
+}
+
+#[tokio::test]
+async fn a_client_that_shows_links_is_given_the_link_and_the_digest_and_what_it_answers_decides_nothing()
+ {
+    let served = served().await;
+    let (token, session) = place(&served, project(Some("document"))).await;
+    call(&served, &token, "plan_set_content", json!({"plan_markdown": PLAN})).await;
+    let ask = async |more: Value| {
+        let mut params = json!({"name": "plan_ask", "arguments": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "newest", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}}}});
+        if !more.is_null() {
+            params["inputResponses"] = more;
+        }
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let request = served
+            .bare(Method::POST, "/mcp")
+            .bearer_auth(&token)
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", "plan_ask")
+            .json(&request);
+        told(request).await
+    };
+    let (status, first) = ask(Value::Null).await;
+    assert_eq!(
+        (status, &first["result"]["resultType"]),
+        (200, &json!("input_required")),
+        "{first}"
+    );
+    let look = &first["result"]["inputRequests"]["look"]["params"];
+    let (_, state) = told(served.decide(Method::GET, &format!("/api/sessions/{session}"))).await;
+    assert_eq!(look["mode"], "url");
+    assert_eq!(look["url"], json!(format!("{}/s/{session}/plan", served.url)));
+    let words = look["message"].as_str().unwrap();
+    assert!(words.contains(state["plan"]["digest"].as_str().unwrap()), "{words}");
+    assert!(words.ends_with("answering here decides nothing."), "{words}");
+    let accepted = json!({"look": {"action": "accept", "content": {"approve": true}}});
+    let (_, second) = ask(accepted).await;
+    let text = second["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("Revision 1 waits for a person's decision."), "{text}");
 }
 
 async fn complete(served: &Served, messages: Value) -> String {

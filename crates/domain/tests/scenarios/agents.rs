@@ -17,6 +17,7 @@ use planwright_domain::{
     session::{Session, SessionEvent},
     turn::{CallKind, RequestedCall, Told},
 };
+use proptest::strategy::Strategy as Strategy_;
 use serde_json::{Value, json};
 
 use crate::given::*;
@@ -321,6 +322,68 @@ fn what_an_agents_plan_declares_is_told_to_it_with_the_approval_and_its_notes() 
     assert!(told.contains("src/") && told.contains("Bash"), "{told}");
     assert!(told.contains("Note from the approver: mind the tests"), "{told}");
     assert!(told.contains("Do step 1 of 2 now, and no other: Sort imports"), "{told}");
+}
+
+/// One thing that an agent or a person may do.
+fn anything() -> impl Strategy_<Value = (u8, u8, bool)> {
+    (0..24_u8, 0..4_u8, proptest::bool::ANY)
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(400))]
+
+    /// Invariant: `model-never-approves`
+    #[test]
+    fn whatever_an_agent_calls_only_a_person_approves_nothing_of_ours_runs_and_replay_is_state(
+        moves in proptest::collection::vec(anything(), 1..40), builds in proptest::bool::ANY
+    ) {
+        let strategy = if builds { Strategy::Build } else { Strategy::Document };
+        let mut world = a_foreign_session().plan_on_with(strategy);
+        for (what, variant, flag) in moves {
+            let approved = world.session.plan().is_some_and(|plan| plan.status.approval().is_some());
+            let is_agent = what < 16;
+            let text = ["# A\n\n1. One\n2. Two\n", "# B", "", "- [ ] x\n"][variant as usize];
+            let status = ["done", "failed", "blocked", "approved"][variant as usize];
+            let (tool, arguments) = match what {
+                0..3 => ("plan_set_content", json!({"plan_markdown": text})),
+                3 => ("plan_set_content", json!({"plan_markdown": text, "replies": [{"comment": variant}]})),
+                4 | 5 => ("plan_get", json!({})),
+                6..9 => ("plan_report", json!({"status": status, "summary": "s", "step": flag.then_some(variant)})),
+                9 => ("plan_ask", json!({"approve": flag})),
+                10 => ("plan_approve", json!({})),
+                11 => ("plan_create", json!({"goal": text})),
+                12 => ("plan_add_step", json!({"title": "t", "instructions": "i"})),
+                13 => ("plan_set_metadata", json!({"assumptions": ["a"], "risks": ["r"], "verification": ["v"], "files": ["f"]})),
+                14 => ("plan_submit", json!({})),
+                _ => ("memory_save", json!({"text": "m"})),
+            };
+            if is_agent {
+                world.agent(tool, arguments).unwrap();
+            } else {
+                let digest = world.session.plan().and_then(|plan| plan.current.as_ref()).map(|head| head.digest);
+                let command = match (what, digest) {
+                    (16 | 17, Some(digest)) => {
+                        let _ = world.person(PersonCommand::RecordShown { digest });
+                        world.approve_command(digest, if flag { Start::Hold } else { Start::AtOnce })
+                    }
+                    (18, Some(digest)) => world.changes_command(digest),
+                    (19, Some(digest)) if flag => world.reject_command(digest),
+                    (20, _) => PersonCommand::PausePlan,
+                    (21, _) => world.resume_command(),
+                    (22, _) if flag => PersonCommand::Reset,
+                    (23, _) => start_plan(world.fresh().into(), strategy),
+                    (_, _) => PersonCommand::Stop,
+                };
+                let _ = world.person(command);
+            }
+            let stands = world.session.plan().is_some_and(|plan| plan.status.approval().is_some());
+            proptest::prop_assert!(!is_agent || approved || !stands, "an agent approved");
+            proptest::prop_assert!(world.session.turn.is_none() && world.session.queue.is_empty());
+            proptest::prop_assert!(world.session.open.is_empty() && next(&world.session).is_rest());
+            let again = Session::new(world.session.identity.clone()).fold(&world.events).unwrap();
+            proptest::prop_assert_eq!(&again, &world.session);
+        }
+    }
 }
 
 #[test]

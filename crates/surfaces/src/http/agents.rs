@@ -62,14 +62,14 @@ pub(crate) struct Agents {
     live: Mutex<HashMap<Uuid, usize>>,
     seated: Mutex<HashMap<Uuid, Instant>>,
     since: Instant,
-    /// How long it counts as there, though it was not heard of.
-    grace: Duration,
+    /// How long it counts as there, though it was not heard of; none where it may be elsewhere.
+    grace: Option<Duration>,
     /// Places are given out one at a time.
     giving: tokio::sync::Mutex<()>,
 }
 
 impl Agents {
-    pub(crate) fn new(grace: Duration) -> Self {
+    pub(crate) fn new(grace: Option<Duration>) -> Self {
         Self {
             live: Mutex::default(),
             seated: Mutex::default(),
@@ -84,10 +84,11 @@ impl Agents {
         if live.get(&grant).is_some_and(|many| *many > 0) {
             return true;
         }
+        let Some(grace) = self.grace else { return false };
         match self.seated.lock().unwrap_or_else(PoisonError::into_inner).get(&grant) {
             // It was there and has gone, or has not come yet.
-            Some(since) => since.elapsed() < self.grace,
-            None => self.since.elapsed() < self.grace,
+            Some(since) => since.elapsed() < grace,
+            None => self.since.elapsed() < grace,
         }
     }
 
@@ -110,7 +111,8 @@ impl Agents {
             *many = many.saturating_sub(1);
             if *many == 0 {
                 live.remove(&grant);
-                let gone = Instant::now().checked_sub(self.grace).unwrap_or_else(Instant::now);
+                let grace = self.grace.unwrap_or_default();
+                let gone = Instant::now().checked_sub(grace).unwrap_or_else(Instant::now);
                 let mut seated = self.seated.lock().unwrap_or_else(PoisonError::into_inner);
                 seated.insert(grant, gone);
             }
@@ -217,6 +219,7 @@ pub(crate) async fn take_place(
     })?;
     let found = match named {
         Some(key) => Some(SessionIdentity::new(ChannelType::Mcp, key)),
+        None if app.settings.agent_grace.is_none() => None,
         None => reattached(held.iter().map(|(_, held)| held), &wish.root).cloned(),
     };
     if let Some(identity) = &found
