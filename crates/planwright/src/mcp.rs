@@ -168,7 +168,9 @@ impl Shim {
             params = json!({});
         }
         params["_meta"] = json!({AGENT: agent, CALL: id.to_string()});
-        let answer = self.link.ask(&agent, method, params).await?;
+        let mut answer = self.link.ask(&agent, method, params).await?;
+        // The server is asked in an older version; the newest wants it said, and the others are not told.
+        answer["resultType"] = "complete".into();
         serde_json::from_value(answer).map_err(|error| {
             ErrorData::internal_error(format!("the server's answer cannot be read: {error}"), None)
         })

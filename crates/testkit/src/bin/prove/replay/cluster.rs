@@ -70,9 +70,10 @@ impl Bench<'_> {
                 doubts += 1;
                 self.settle(doubt).await?;
             }
-            // What was settled may go on by itself.
+            // What was settled may go on by itself; a doubt that has come up since is settled in the next round.
             let status = self.status().await?;
-            if status["plan_active"] == json!(true) && !is_running(&status) {
+            let doubted = status["doubts"].as_array().is_some_and(|doubts| !doubts.is_empty());
+            if status["plan_active"] == json!(true) && !is_running(&status) && !doubted {
                 self.says("/plan resume").await?;
             }
         }
