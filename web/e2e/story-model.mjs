@@ -15,7 +15,7 @@ function next({ tools, calls, folder }) {
     if (tool) return { tool, args };
     // A tool that has just become available may be told of a moment later: look at the plan meanwhile.
     const looks = calls.slice(-5).filter((call) => /plan_get$/.test(call.name)).length;
-    return looks < 5 ? plan("plan_get", {}) : { say: `${name} is not offered; there are ${tools.join(", ")}` };
+    return looks < 5 && name !== "plan_get" ? plan("plan_get", {}) : { say: `${name} is not offered; there are ${tools.join(", ")}` };
   };
   if (!last) return plan("plan_set_content", { plan_markdown: FIRST });
   const step = [...calls].reverse().map((call) => /Do step (\d+) of \d+ now, and no other: ([^\n]*)/.exec(call.result)).find(Boolean);
