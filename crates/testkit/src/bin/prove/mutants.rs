@@ -24,7 +24,7 @@ const fn mutant(file: &'static str, from: &'static str, to: &'static str) -> Mut
 }
 
 /// The mutants. The first of them run at quick size.
-const MUTANTS: [Mutant; 57] = [
+const MUTANTS: [Mutant; 63] = [
     mutant(
         "plan/decide.rs",
         "Standing::Speaks => Err(PlanRefusal::MayNotDecide),",
@@ -225,6 +225,24 @@ const MUTANTS: [Mutant; 57] = [
         "notebook/completion.rs",
         "!ranges.is_empty() && ranges.iter().all(done)",
         "!ranges.is_empty() && ranges.iter().any(done)",
+    ),
+    mutant("agent.rs", "if !is_foreign(session) {", "if false {"),
+    mutant(
+        "agent.rs",
+        "if let Some(named) = named.filter(|named| *named != step) {",
+        "if let Some(named) = named.filter(|_| false) {",
+    ),
+    mutant("agent.rs", "started: session.agent_looked,", "started: session.version.following(),"),
+    mutant("session.rs", ") if agent::is_foreign(self) => {}", ") if false => {}"),
+    mutant(
+        "agent.rs",
+        "let end = StepEnd::Reported { by: agent.clone(), evidence: evidence.clone() };",
+        "let end = StepEnd::Done;",
+    ),
+    mutant(
+        "agent.rs",
+        "if session.owner.as_ref().is_some_and(|owner| *owner != asked.of) {",
+        "if false {",
     ),
 ];
 
