@@ -274,9 +274,13 @@ fn params(rng: &mut Rng) -> Value {
         0 => json!({"plan_markdown": words(rng), "title": words(rng)}),
         1 => json!({"status": "done", "summary": words(rng), "step": rng.i64(-3..9)}),
         2 => {
-            // Waiting as long as it may is tried, but not often.
-            let long = if rng.u32(0..400) == 0 { json!(u64::MAX) } else { json!(1) };
-            let wait = [json!(0), json!(-1), long, any(rng, 1)][rng.usize(0..4)].clone();
+            // Waiting is tried, and waiting as long as it may, but not often: it is computing that counts here.
+            let long = match rng.u32(0..2_000) {
+                0 => json!(u64::MAX),
+                1..20 => json!(1),
+                _ => json!(0),
+            };
+            let wait = [json!("1"), json!(-1), long, Value::Null][rng.usize(0..4)].clone();
             json!({"wait_seconds": wait})
         }
         3 => {
