@@ -97,7 +97,7 @@ async function story(agent, browser) {
     await approve.click();
     const state = async () => (await house.status(id)).plan;
     await until(state, (plan) => plan?.status === "Done", { within: 90_000, what: "the end" }).catch((error) => { throw new Error(`${error.message}\n${words()}`); });
-    assert.match((await state()).word, /reports: Copy the files.* \(see step-3\.txt\); Planwright saw none of it done/);
+    assert.match((await state()).claimed, /reports: Copy the files.* \(see step-3\.txt\); Planwright saw none of it done/);
     const events = (await house.ask("GET", `/api/sessions/${id}/events`)).body.map(({ type, data }) => ({ type, data }));
     const kinds = events.map(({ type }) => type);
     const many = (kind) => kinds.filter((other) => other === kind).length;

@@ -80,9 +80,11 @@ export class House {
     await stop(this.child, signal);
   }
 
-  async close() {
+  /** Ends it. The data of a run that failed is kept. */
+  async close({ keep = false } = {}) {
     await this.down("SIGKILL");
-    rmSync(this.home, { recursive: true, force: true });
+    if (keep) console.log(`its data is kept in ${this.home}`);
+    else rmSync(this.home, { recursive: true, force: true });
   }
 
   /** Who decides, over HTTP, as another surface would. */

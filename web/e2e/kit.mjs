@@ -30,6 +30,14 @@ export class Suite {
     this.figures.push({ name, value, limit, unit });
     assert.ok(value <= limit, `${name}: ${value} ${unit}, at most ${limit}`);
   }
+  /** A time, measured again if it is over: the least of five. What is slow by itself is slow each time; what neighbours took of the cores is not. */
+  async time(name, limit, measure) {
+    const took = [];
+    do took.push(Math.round(await measure()));
+    while (took.at(-1) > limit && took.length < 5);
+    const tries = took.length > 1 ? ` (${took.join(", ")})` : "";
+    this.figure(`${name}${tries}`, Math.min(...took), limit, "ms");
+  }
   async run(only) {
     let failed = 0;
     let passed = 0;

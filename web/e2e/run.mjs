@@ -1,7 +1,9 @@
 // Everything that must hold in a real browser. `node e2e/run.mjs [--only WORDS] [--cluster] [--quick]`
 import { openBrowser } from "./browser.mjs";
 import { House, script, startModel, stop } from "./house.mjs";
+import { behaviour } from "./behaviour.mjs";
 import { requirements } from "./requirements.mjs";
+import { review } from "./review.mjs";
 import { surfaces } from "./surfaces.mjs";
 import { startCluster } from "./cluster.mjs";
 
@@ -47,12 +49,17 @@ try {
   if (!word("--cluster-only")) {
     const model = await startModel();
     const house = await House.open({ model });
+    let finished = false;
     try {
       const seeded = only && !/^(21|22|28)/.test(only) ? {} : seed(house, word("--quick") ? 3_000 : 10_000);
       count(await requirements({ house, model, browser, seeded }).run(only));
+      count(await review({ house, model, browser }).run(only));
       count(await surfaces({ house, model, browser }).run(only));
+      // Last, because it leaves hundreds of sessions behind.
+      count(await behaviour({ house, model, browser }).run(only));
+      finished = true;
     } finally {
-      await house.close();
+      await house.close({ keep: failed > 0 || !finished });
       await stop(model.child, "SIGKILL");
     }
   }

@@ -4,9 +4,12 @@ import { lazy, StrictMode, Suspense, useEffect, useRef } from "react";
 import { createRoot } from "react-dom/client";
 import { modelQuery, queries, sessionsQuery } from "./api/queries";
 import { Empty, Skeleton } from "./parts/basics";
+import { ErrorScreen } from "./parts/ErrorScreen";
+import { perSession } from "./parts/perSession";
 import { Shell, useNewSession } from "./parts/Shell";
 import { Approvals } from "./screens/Approvals";
 import { SessionScreen } from "./screens/SessionScreen";
+import { readText } from "./storage";
 import { t } from "./t";
 import "./styles.css";
 
@@ -20,7 +23,8 @@ const SettingsScreen = lazy(() => import("./screens/SettingsScreen").then(({ Set
 const LoginScreen = lazy(() => entry().then((all) => ({ default: all.LoginScreen })));
 const WelcomeScreen = lazy(() => entry().then((all) => ({ default: all.WelcomeScreen })));
 
-document.documentElement.dataset.theme = localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+const theme = readText("theme");
+document.documentElement.dataset.theme = theme === "dark" || theme === "light" ? theme : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 
 /** To the newest session, or to the first steps. */
 function Home() {
@@ -55,19 +59,19 @@ const root = createRootRoute({
 });
 const shell = createRoute({ getParentRoute: () => root, id: "shell", component: Shell });
 const home = createRoute({ getParentRoute: () => shell, path: "/", component: Home });
-const session = createRoute({ getParentRoute: () => shell, path: "/s/$id", component: SessionScreen });
-const review = createRoute({ getParentRoute: () => shell, path: "/s/$id/plan", component: ReviewScreen });
+const session = createRoute({ getParentRoute: () => shell, path: "/s/$id", component: perSession(SessionScreen) });
+const review = createRoute({ getParentRoute: () => shell, path: "/s/$id/plan", component: perSession(ReviewScreen) });
 const work = createRoute({
   getParentRoute: () => shell,
   path: "/s/$id/work",
-  component: WorkScreen,
+  component: perSession(WorkScreen),
   validateSearch: (search: Record<string, unknown>): { plan?: string; run?: string } => ({
     plan: typeof search.plan === "string" ? search.plan : undefined,
     run: typeof search.run === "string" ? search.run : undefined,
   }),
 });
-const notebook = createRoute({ getParentRoute: () => shell, path: "/s/$id/notebook", component: NotebookScreen });
-const memory = createRoute({ getParentRoute: () => shell, path: "/s/$id/memory", component: MemoryScreen });
+const notebook = createRoute({ getParentRoute: () => shell, path: "/s/$id/notebook", component: perSession(NotebookScreen) });
+const memory = createRoute({ getParentRoute: () => shell, path: "/s/$id/memory", component: perSession(MemoryScreen) });
 const approvals = createRoute({ getParentRoute: () => shell, path: "/approvals", component: () => <Approvals /> });
 const sessions = createRoute({ getParentRoute: () => shell, path: "/sessions", component: SessionsScreen });
 const settings = createRoute({ getParentRoute: () => shell, path: "/settings", component: SettingsScreen });
@@ -77,6 +81,8 @@ const welcome = createRoute({ getParentRoute: () => root, path: "/welcome", comp
 const router = createRouter({
   routeTree: root.addChildren([shell.addChildren([home, session, review, work, notebook, memory, approvals, sessions, settings]), login, welcome]),
   defaultPreload: false,
+  // Around every screen: what fails is the screen, and the navigation stays.
+  defaultErrorComponent: ErrorScreen,
 });
 
 declare module "@tanstack/react-router" {

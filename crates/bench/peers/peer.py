@@ -1,10 +1,12 @@
 """The peers' arms: LangGraph with its SQLite checkpointer, and what deepagents says to a model about planning.
 
 Reads one command a line, answers one JSON object a line:
+  texts PATH           the texts that the commands below say: a JSON array, the same that our arm is given
   turn SECONDS         whole turns for so long; CPU of this process
-  command SECONDS BYTES  a person's word of so many bytes, taken durably, one after the other
-  waiting COUNT        so many conversations that wait for a person: bytes stored, memory, time to list them
-  growth TURNS BYTES   one conversation of so many turns, each with a plan of so many bytes
+  command SECONDS      a person's word, taken durably, one after the other
+  wait COUNT PATH      makes so many conversations that wait for a person, and leaves them in a file
+  waiting FEW MANY     opens two such files, as a process does that starts: bytes stored, memory, time to list them
+  growth TURNS         one conversation of so many turns, each with a plan
   tokens               the text that planning adds to a prompt
 """
 
@@ -17,10 +19,22 @@ import sys
 import tempfile
 import time
 
+TEXTS = []
+
 
 def cpu():
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
+
+
+def nth(at):
+    return TEXTS[at % len(TEXTS)]
+
+
+def resident():
+    with open("/proc/self/status") as status:
+        line = next(line for line in status if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
 
 
 def graph(path):
@@ -31,7 +45,7 @@ def graph(path):
     connection = sqlite3.connect(path, check_same_thread=False)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
-    answer = {"text": "I have written what there is to say."}
+    answer = {"text": ""}
     builder = StateGraph(MessagesState)
     builder.add_node("model", lambda state: {"messages": [AIMessage(answer["text"])]})
     builder.add_edge(START, "model")
@@ -46,12 +60,13 @@ def turn(seconds, directory, state={}):
     if not state:
         state["graph"] = graph(os.path.join(directory, "turn.sqlite"))
         state["thread"] = 0
-    compiled = state["graph"][0]
+    compiled, _, answer = state["graph"]
     begun, used, turns = time.monotonic(), cpu(), 0
     while time.monotonic() - begun < seconds:
         if turns % 10 == 0:
             state["thread"] += 1
-        one(compiled, f"thread-{state['thread']}", "just talk")
+        answer["text"] = nth(turns + 1)
+        one(compiled, f"thread-{state['thread']}", nth(turns))
         turns += 1
     return {"turns": turns, "cpu": cpu() - used}
 
@@ -72,13 +87,13 @@ def waiting_graph(path):
     return builder.compile(checkpointer=SqliteSaver(connection))
 
 
-def command(seconds, size, directory, state={}):
+def command(seconds, directory, state={}):
     from langgraph.types import Command
 
     if not state:
         state["graph"] = waiting_graph(os.path.join(directory, "command.sqlite"))
         state["thread"] = 0
-    compiled, text = state["graph"], "x" * size
+    compiled = state["graph"]
     begun, used, taken, config = time.monotonic(), 0.0, [], None
     while time.monotonic() - begun < seconds:
         if len(taken) % 10 == 0:
@@ -86,39 +101,49 @@ def command(seconds, size, directory, state={}):
             config = {"configurable": {"thread_id": f"thread-{state['thread']}"}}
             compiled.invoke({"messages": []}, config)
         at, before = time.monotonic(), cpu()
-        compiled.invoke(Command(resume=text), config)
+        compiled.invoke(Command(resume=nth(len(taken))), config)
         taken.append(time.monotonic() - at)
         used += cpu() - before
     return {"median": statistics.median(taken), "count": len(taken), "cpu": used}
 
 
-def waiting(count, directory):
-    path = os.path.join(directory, "waiting.sqlite")
+def wait(count, path):
     compiled = waiting_graph(path)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for at in range(count):
         compiled.invoke({"messages": []}, {"configurable": {"thread_id": f"thread-{at}"}})
-    begun = time.monotonic()
+    compiled.checkpointer.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return {"bytes": os.path.getsize(path)}
+
+
+def listed(compiled):
+    """How many conversations wait. There is no list of them: every state is looked at."""
     threads = {found.config["configurable"]["thread_id"] for found in compiled.checkpointer.list(None)}
     states = [compiled.get_state({"configurable": {"thread_id": thread}}) for thread in threads]
-    found = sum(1 for state in states if state.next)
-    listed = time.monotonic() - begun
-    compiled.checkpointer.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
-    return {"found": found, "bytes": os.path.getsize(path), "memory": memory, "list": listed}
+    return sum(1 for state in states if state.next)
 
 
-def growth(turns, size, directory):
+def waiting(few, many):
+    # What the library costs by itself is not counted.
+    listed(waiting_graph(few))
+    before = resident()
+    compiled = waiting_graph(many)
+    begun = time.monotonic()
+    found = listed(compiled)
+    seconds = time.monotonic() - begun
+    return {"found": found, "bytes": os.path.getsize(many), "memory": resident() - before, "list": seconds}
+
+
+def growth(turns, directory):
     path = os.path.join(directory, "growth.sqlite")
     compiled, connection, answer = graph(path)
     costs, raw = [], 0
     for at in range(turns):
-        answer["text"] = (f"plan {at} " * size)[:size]
+        answer["text"] = nth(at)
         used = cpu()
         one(compiled, "thread", "plan it")
         one(compiled, "thread", "approve")
         costs.append(cpu() - used)
-        raw += 2 * size + 14
+        raw += 2 * len(answer["text"]) + len("plan it") + len("approve")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     early, late = statistics.median(costs[20:30]), statistics.median(costs[-10:])
     return {"bytes": os.path.getsize(path), "raw": raw, "early": early, "late": late}
@@ -137,12 +162,18 @@ def main():
             match words:
                 case ["turn", seconds]:
                     answer = turn(float(seconds), directory)
-                case ["growth", turns, size]:
-                    answer = growth(int(turns), int(size), directory)
-                case ["command", seconds, size]:
-                    answer = command(float(seconds), int(size), directory)
-                case ["waiting", count]:
-                    answer = waiting(int(count), directory)
+                case ["texts", path]:
+                    with open(path) as file:
+                        TEXTS[:] = json.load(file)
+                    answer = {"texts": len(TEXTS)}
+                case ["growth", turns]:
+                    answer = growth(int(turns), directory)
+                case ["command", seconds]:
+                    answer = command(float(seconds), directory)
+                case ["wait", count, path]:
+                    answer = wait(int(count), path)
+                case ["waiting", few, many]:
+                    answer = waiting(few, many)
                 case ["tokens"]:
                     answer = tokens()
                 case _:

@@ -1,8 +1,11 @@
 //! The cluster: a command against the bare transaction, a call of the lane against a bare virtual object,
 //! and approvals that wait.
 
+use planwright_domain::identity::SessionKey;
+use planwright_testkit::people::{ada_key, key_in, person};
 use std::{
-    path::Path,
+    ffi::OsStr,
+    path::{Path, PathBuf},
     process::Command,
     sync::Arc,
     time::{Duration, Instant},
@@ -12,13 +15,14 @@ use anyhow::Context as _;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use planwright_domain::{
-    actor::{Person, Standing},
+    actor::Standing,
     command::{Asked, PersonCommand, SessionCommand},
-    identity::SessionIdentity,
+    id::Seq,
     time::Time,
 };
+use planwright_format::{body::Packer, event::EventPlace};
 use planwright_outbound::{journal_postgres::PostgresJournal, lane_restate::RestateAdmin};
-use planwright_runtime::dispatch::dispatch;
+use planwright_runtime::{commands::dispatch::dispatch, ports::journal::Journal as _};
 use planwright_testkit::{
     cluster::{Cluster, Shape},
     scripted_model::{Conduct, Said, Told, worker::worker},
@@ -31,13 +35,16 @@ use tokio::net::TcpListener;
 use crate::{
     arm::{Arm, BUS, DATABASE},
     command::median_time,
-    http_client::{ArmClient, COMMAND_BYTES},
+    http_client::ArmClient,
     measure::{Judged, close, cpu_of, cpu_of_all, median, resident_of},
+    payload::{COMMANDS, nth},
     plot,
 };
 
 /// Streams that the bare transaction moves.
 const STREAMS: u32 = 1_000;
+/// How many different texts the bare transaction stores.
+const SCRIPTS: usize = 16;
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
@@ -53,13 +60,12 @@ pub(crate) fn command(quick: bool) -> anyhow::Result<Judged> {
     let mut client = ArmClient::new(&ours, true, 0)?;
     runtime.block_on(client.command())?;
     let _ = postgres.psql(&format!(
-        "INSERT INTO streams (identity, version, updated_at) SELECT 'bare:' || at, 0, 0 FROM generate_series(1, {STREAMS}) AS at"
+        "INSERT INTO streams (owner, identity, version, updated_at) SELECT gen_random_uuid(), 'bare:' || at, 0, 0 FROM generate_series(1, {STREAMS}) AS at"
     ));
     let first = postgres.psql("SELECT min(id) FROM streams WHERE identity LIKE 'bare:%'");
     let home = tempfile::tempdir()?;
-    let (one, many) = (home.path().join("one.sql"), home.path().join("many.sql"));
-    std::fs::write(&one, one_statement(&first))?;
-    std::fs::write(&many, six_statements(&first))?;
+    let one = scripts(&home.path().join("one"), |text| one_statement(&first, text))?;
+    let many = scripts(&home.path().join("six"), |text| six_statements(&first, text))?;
     let journal = runtime.block_on(PostgresJournal::open(&database))?;
     println!(
         "{:<7}{:>12}{:>16}{:>16}{:>16}{:>12}{:>12}",
@@ -112,40 +118,52 @@ pub(crate) fn command(quick: bool) -> anyhow::Result<Judged> {
 
 /// Seconds that one append takes, without HTTP and without anyone who is told.
 async fn append_time(journal: &PostgresJournal, round: usize, seconds: f64) -> anyhow::Result<f64> {
-    let person = Person::new("bench", "bench", Standing::Speaks);
+    let person = person("ada", "bench", Standing::Speaks);
     let (begun, mut taken) = (Instant::now(), Vec::new());
     while begun.elapsed() < Duration::from_secs_f64(seconds) {
         let key = format!("api:alone-{round:04}-{:04}", taken.len() / 20);
-        let say = PersonCommand::Say { text: "x".repeat(COMMAND_BYTES) };
+        let say = PersonCommand::Say { text: nth(&COMMANDS, taken.len() as u64).into() };
         let command = SessionCommand::Person(person.clone(), say);
         let asked = Asked::new(uuid::Uuid::now_v7(), Time(1), command);
         let at = Instant::now();
-        dispatch(journal, &SessionIdentity::parse(&key)?, asked).await?;
+        dispatch(journal, &ada_key(&key)?, asked).await?;
         taken.push(at.elapsed().as_secs_f64());
     }
     Ok(median(&taken))
 }
 
+/// A script for each of some texts; pgbench takes one of them at random for each transaction.
+fn scripts(path: &Path, script: impl Fn(&str) -> String) -> anyhow::Result<Vec<PathBuf>> {
+    let texts = COMMANDS.iter().take(SCRIPTS).enumerate();
+    texts
+        .map(|(at, text)| {
+            let path = path.with_extension(format!("{at}.sql"));
+            std::fs::write(&path, script(text))?;
+            Ok(path)
+        })
+        .collect()
+}
+
 /// What one append stores, as one statement.
-fn one_statement(first: &str) -> String {
+fn one_statement(first: &str, text: &str) -> String {
     format!(
         "\\set stream random({first}, {first} + {})
 WITH moved AS (UPDATE streams SET version = version + 1, updated_at = 1, due_at = NULL WHERE id = :stream RETURNING id, version),
-told AS (INSERT INTO answers (stream, command, before, version) SELECT id, gen_random_uuid(), version - 1, version FROM moved)
-INSERT INTO events (stream, seq, at, kind, body) SELECT id, version, 1, 'message_queued', repeat('x', {COMMAND_BYTES})::bytea FROM moved;
+told AS (INSERT INTO answers (stream, command, before, version, checksum) SELECT id, gen_random_uuid(), version - 1, version, 1 FROM moved)
+INSERT INTO events (stream, seq, at, kind, body) SELECT id, version, 1, 'message_queued', '{text}'::bytea FROM moved;
 ",
         STREAMS - 1
     )
 }
 
 /// The same as it is usually written: lock, look, store.
-fn six_statements(first: &str) -> String {
+fn six_statements(first: &str, text: &str) -> String {
     format!(
         "\\set stream random({first}, {first} + {})
 BEGIN;
 SELECT version FROM streams WHERE id = :stream FOR UPDATE \\gset
-INSERT INTO events (stream, seq, at, kind, body) VALUES (:stream, :version + 1, 1, 'message_queued', repeat('x', {COMMAND_BYTES})::bytea);
-INSERT INTO answers (stream, command, before, version) VALUES (:stream, gen_random_uuid(), :version, :version + 1);
+INSERT INTO events (stream, seq, at, kind, body) VALUES (:stream, :version + 1, 1, 'message_queued', '{text}'::bytea);
+INSERT INTO answers (stream, command, before, version, checksum) VALUES (:stream, gen_random_uuid(), :version, :version + 1, 1);
 UPDATE streams SET version = :version + 1, updated_at = 1, due_at = NULL WHERE id = :stream;
 COMMIT;
 ",
@@ -154,14 +172,14 @@ COMMIT;
 }
 
 /// Seconds that one transaction takes, one client.
-fn pgbench(postgres: &Postgres, script: &Path, seconds: u32) -> anyhow::Result<f64> {
+fn pgbench(postgres: &Postgres, scripts: &[PathBuf], seconds: u32) -> anyhow::Result<f64> {
     let port = postgres.port.to_string();
     let path = format!("{}:/usr/lib/postgresql/15/bin", std::env::var("PATH").unwrap_or_default());
     let done = Command::new("pgbench")
         .env("PATH", path)
         .args(["-n", "-M", "prepared", "-c", "1", "-h", "127.0.0.1", "-U", "planwright"])
-        .args(["-p", &port, "-T", &seconds.to_string(), "-f"])
-        .arg(script)
+        .args(["-p", &port, "-T", &seconds.to_string()])
+        .args(scripts.iter().flat_map(|script| [OsStr::new("-f"), script.as_os_str()]))
         .arg("postgres")
         .output()
         .context("pgbench does not start; it comes with PostgreSQL")?;
@@ -337,7 +355,7 @@ pub(crate) fn waiting(quick: bool) -> anyhow::Result<Judged> {
         }
         let pid = cluster.pid(0).context("the node is gone")?;
         let before = resident_of(pid)?;
-        copies(&cluster.postgres, count);
+        copies(&cluster.postgres, count).await?;
         let mut lists = Vec::new();
         for _ in 0..200 {
             lists.push(list().await?);
@@ -369,13 +387,36 @@ pub(crate) fn waiting(quick: bool) -> anyhow::Result<Judged> {
 }
 
 /// The one session that waits, so many times.
-fn copies(postgres: &Postgres, count: u32) {
+async fn copies(postgres: &Postgres, count: u32) -> anyhow::Result<()> {
     let one = "SELECT id FROM streams WHERE identity = 'cli:session-0'";
     let _ = postgres.psql(&format!(
-        "INSERT INTO streams (identity, version, updated_at, waiting) SELECT 'cli:copy-' || at, version, updated_at + at, waiting FROM streams, generate_series(1, {count}) AS at WHERE id = ({one})"
+        "INSERT INTO streams (owner, identity, version, updated_at, waiting) SELECT owner, 'cli:copy-' || at, version, updated_at + at, waiting FROM streams, generate_series(1, {count}) AS at WHERE id = ({one})"
     ));
-    let _ = postgres.psql(&format!(
-        "INSERT INTO events (stream, seq, at, kind, body) SELECT copied.id, events.seq, events.at, events.kind, events.body FROM streams AS copied, events WHERE copied.identity LIKE 'cli:copy-%' AND events.stream = ({one})"
-    ));
+    let journal = PostgresJournal::open(&postgres.address()).await?;
+    let session = key_in(&journal, "cli:session-0").await?;
+    let events = journal.events(&session, Seq(0), usize::MAX).await?;
+    let (mut packer, client) = (Packer::new()?, journal.pool().get().await?);
+    // A body is sealed for the session in which it lies.
+    for chunk in (1..=count).collect::<Vec<_>>().chunks(500) {
+        let (mut sessions, mut seqs, mut times) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut kinds, mut bodies) = (Vec::new(), Vec::new());
+        for (copy, recorded) in chunk.iter().flat_map(|at| events.iter().map(move |one| (at, one)))
+        {
+            let (identity, seq) = (format!("cli:copy-{copy}"), recorded.seq.0);
+            let key = SessionKey::named(&identity, session.owner)?.to_string();
+            let place = EventPlace { session: &key, seq, at: recorded.at.0 };
+            let stored = packer.seal_event(place, &recorded.event, 1)?;
+            sessions.push(identity);
+            seqs.push(seq.cast_signed());
+            times.push(recorded.at.0);
+            kinds.push(stored.kind);
+            bodies.push(stored.body);
+        }
+        let sql = "INSERT INTO events (stream, seq, at, kind, body) SELECT streams.id, seq, at, kind, body
+                   FROM streams, unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[])
+                       AS copied (session, seq, at, kind, body) WHERE identity = session";
+        client.execute(sql, &[&sessions, &seqs, &times, &kinds, &bodies]).await?;
+    }
     let _ = postgres.psql("ANALYZE");
+    Ok(())
 }

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::{
     arm::Arm,
-    http_client::{ArmClient, COMMAND_BYTES},
-    measure::{Judged, close, median},
+    http_client::ArmClient,
+    measure::{Judged, ahead_of_peer, close, median},
+    payload::COMMANDS,
     peer::Peer,
     plot,
 };
@@ -18,7 +19,7 @@ pub(crate) fn one_client(quick: bool) -> anyhow::Result<Judged> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let (ours, bare) = (Arm::start("ours")?, Arm::start("bare")?);
-    let mut peer = Peer::start();
+    let mut peer = Peer::start_with(&COMMANDS)?;
     let mut clients = [ArmClient::new(&ours, true, 0)?, ArmClient::new(&bare, false, 0)?];
     println!(
         "{:<7}{:>12}{:>12}{:>12}{:>12}{:>12}",
@@ -32,7 +33,7 @@ pub(crate) fn one_client(quick: bool) -> anyhow::Result<Judged> {
             let which = (arm + round) % 3;
             taken[which] = match which {
                 2 => match &mut peer {
-                    Some(peer) => peer.ask(&format!("command {slice} {COMMAND_BYTES}"))?["median"]
+                    Some(peer) => peer.ask(&format!("command {slice}"))?["median"]
                         .as_f64()
                         .unwrap_or(f64::NAN),
                     None => f64::NAN,
@@ -57,12 +58,12 @@ pub(crate) fn one_client(quick: bool) -> anyhow::Result<Judged> {
         [("ours", median(&all[0])), ("bare", median(&all[1])), ("LangGraph", median(&all[2]))];
     plot::bars("command", "A durable command of 4 KB", "µs", &arms)?;
     let (of_bare, of_peer) = (median(&of_bare), median(&of_peer));
-    let well = of_bare <= 1.5 && (of_peer.is_nan() || of_peer >= 8.0);
+    let (ahead, is_ahead) = ahead_of_peer(of_peer, 8.0);
     Ok(close(
         "command",
-        &format!("{of_bare:.2} times bare, {of_peer:.1} times ahead of the peer"),
+        &format!("{of_bare:.2} times bare, {ahead}"),
         "1.5 times bare, 8 times ahead",
-        well,
+        of_bare <= 1.5 && is_ahead,
     ))
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn many_clients(quick: bool) -> anyhow::Result<Judged> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let (ours, bare) = (Arm::start("ours")?, Arm::start("bare")?);
-    let mut peer = Peer::start();
+    let mut peer = Peer::start_with(&COMMANDS)?;
     let clients = |arm: &Arm, is_ours| {
         (0..CLIENTS)
             .map(|worker| ArmClient::new(arm, is_ours, worker))
@@ -92,7 +93,7 @@ pub(crate) fn many_clients(quick: bool) -> anyhow::Result<Judged> {
             cost[which] = match which {
                 2 => match &mut peer {
                     Some(peer) => {
-                        let told = peer.ask(&format!("command {slice} {COMMAND_BYTES}"))?;
+                        let told = peer.ask(&format!("command {slice}"))?;
                         told["cpu"].as_f64().unwrap_or(f64::NAN)
                             / told["count"].as_f64().unwrap_or(f64::NAN)
                     }
@@ -126,12 +127,12 @@ pub(crate) fn many_clients(quick: bool) -> anyhow::Result<Judged> {
         [("ours", median(&all[0])), ("bare", median(&all[1])), ("LangGraph", median(&all[2]))];
     plot::bars("throughput", "CPU of a command, 64 clients", "µs", &arms)?;
     let (of_bare, of_peer) = (median(&of_bare), median(&of_peer));
-    let well = of_bare <= 2.0 && (of_peer.is_nan() || of_peer >= 10.0);
+    let (ahead, is_ahead) = ahead_of_peer(of_peer, 10.0);
     Ok(close(
         "throughput",
-        &format!("{of_bare:.2} times bare, {of_peer:.1} times ahead of the peer"),
+        &format!("{of_bare:.2} times bare, {ahead}"),
         "2 times bare, 10 times ahead",
-        well,
+        of_bare <= 2.0 && is_ahead,
     ))
 }
 

@@ -2,15 +2,16 @@
 
 use planwright_domain::{
     id::Seq,
-    identity::SessionIdentity,
     session::SessionEvent,
     turn::{Told, event::TurnEvent},
 };
+use planwright_testkit::people::ada_key;
 use rusqlite::Connection;
 
 use crate::{
-    measure::{Judged, close, cpu, median},
-    ours::{Ours, PLAN_BYTES},
+    measure::{Judged, PEER_MISSING, close, cpu, median},
+    ours::Ours,
+    payload::PLANS,
     peer::Peer,
     plot,
 };
@@ -42,8 +43,8 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
         row("ours", stored as f64, raw as f64, early, late);
     }
     let mut of_peer = f64::NAN;
-    if let Some(mut peer) = Peer::start() {
-        let told = peer.ask(&format!("growth {turns} {PLAN_BYTES}"))?;
+    if let Some(mut peer) = Peer::start_with(&PLANS)? {
+        let told = peer.ask(&format!("growth {turns}"))?;
         let number = |name: &str| told[name].as_f64().unwrap_or(f64::NAN);
         of_peer = number("bytes") / number("raw");
         row("peer", number("bytes"), number("raw"), number("early"), number("late"));
@@ -55,9 +56,15 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
         "ratio",
         &[("ours", of_raw), ("LangGraph", of_peer)],
     )?;
-    let figure =
-        format!("{of_raw:.2} of what was said, turn {turns} costs {of_early:.2} of turn 25");
-    let well = of_raw <= 2.0 && of_early <= 1.1;
+    let peer = if of_peer.is_nan() {
+        PEER_MISSING.into()
+    } else {
+        format!("the peer stores {of_peer:.0}")
+    };
+    let figure = format!(
+        "{of_raw:.2} of what was said, turn {turns} costs {of_early:.2} of turn 25; {peer}"
+    );
+    let well = of_raw <= 2.0 && of_early <= 1.1 && !of_peer.is_nan();
     Ok(close("growth", &figure, "2.0 of what was said, 1.1 of turn 25", well))
 }
 
@@ -79,7 +86,7 @@ fn low(costs: &[f64]) -> f64 {
 
 async fn ours(turns: usize) -> anyhow::Result<(u64, usize, Vec<f64>)> {
     let ours = Ours::start()?;
-    let identity = SessionIdentity::parse("cli:growth-0001")?;
+    let identity = ada_key("cli:growth-0001")?;
     let mut costs = Vec::new();
     for _ in 0..turns {
         let used = cpu();

@@ -3,10 +3,11 @@
 use reqwest::{Client, RequestBuilder};
 use serde_json::json;
 
-use crate::arm::{Arm, TOKEN};
+use crate::{
+    arm::{Arm, TOKEN},
+    payload::{COMMANDS, nth},
+};
 
-/// How large the body of a command is.
-pub(crate) const COMMAND_BYTES: usize = 4_096;
 /// How many messages go to one session.
 const PER_SESSION: u64 = 20;
 
@@ -16,21 +17,21 @@ pub(crate) struct ArmClient {
     client: Client,
     base: String,
     is_ours: bool,
-    body: String,
+    bodies: Vec<String>,
     worker: usize,
     sent: u64,
 }
 
 impl ArmClient {
-    /// The so-manieth client of an arm.
+    /// A client of an arm, by its number.
     pub(crate) fn new(arm: &Arm, is_ours: bool, worker: usize) -> anyhow::Result<Self> {
         let client = Client::builder().pool_max_idle_per_host(1).tcp_nodelay(true).build()?;
-        let body = json!({"text": "x".repeat(COMMAND_BYTES)}).to_string();
+        let bodies = COMMANDS.iter().map(|text| json!({"text": text}).to_string()).collect();
         Ok(Self {
             client,
             base: format!("http://127.0.0.1:{}", arm.port),
             is_ours,
-            body,
+            bodies,
             worker,
             sent: 0,
         })
@@ -39,12 +40,10 @@ impl ArmClient {
     /// One durable command.
     pub(crate) async fn command(&mut self) -> anyhow::Result<()> {
         let request = self.request();
+        // Each client begins elsewhere, so that many at once do not say the same.
+        let body = nth(&self.bodies, self.sent + self.worker as u64).to_owned();
         self.sent += 1;
-        let response = request
-            .header("content-type", "application/json")
-            .body(self.body.clone())
-            .send()
-            .await?;
+        let response = request.header("content-type", "application/json").body(body).send().await?;
         anyhow::ensure!(response.status() == 202, "{}", response.status());
         response.bytes().await?;
         Ok(())

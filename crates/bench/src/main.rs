@@ -7,7 +7,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 mod arm;
 mod cluster;
@@ -18,9 +18,11 @@ mod http_client;
 mod many;
 mod measure;
 mod ours;
+mod payload;
 mod peer;
 mod plot;
 mod retrieval;
+mod size;
 mod start;
 mod tokens;
 mod turn;
@@ -43,7 +45,7 @@ enum Figure {
     Throughput(Size),
     /// A whole turn with a scripted model, in process: CPU, against a bare commit and a peer.
     Turn(Size),
-    /// What remains when a process is frozen: from the last look at the clock to the tool.
+    /// What remains when a process is frozen: from the runtime's last look at the clock to the tool.
     Window(Size),
     /// 100,000 approvals that wait: memory, list, decide.
     Waiting(Size),
@@ -57,12 +59,14 @@ enum Figure {
         #[arg(long)]
         bless: bool,
     },
-    /// From a command to the last of 1,000 clients that listen, one stalled.
+    /// From a command to the last of 1,000 clients that listen, beside one that does not read.
     Fanout(Size),
     /// Scoped search over 10,000 sessions: its time, against raw FTS5 and a scan; and nothing foreign.
     Retrieval(Size),
-    /// Start, idle and start again after kill -9, with 100,000 sessions.
+    /// Start and idle with 100,000 sessions, and recovery after kill -9 with 1,000 turns in flight.
     Start(Size),
+    /// The binary that people are given: its size, and its largest parts where that is too much.
+    Size(Size),
     /// A durable command in a cluster, one client: its time, against the same transaction by pgbench.
     ClusterCommand(Size),
     /// A call of the lane through Restate, against a bare virtual object; and a whole turn.
@@ -100,6 +104,7 @@ impl Figure {
             | Self::Fanout(size)
             | Self::Start(size)
             | Self::Retrieval(size)
+            | Self::Size(size)
             | Self::ClusterCommand(size)
             | Self::ClusterTurn(size)
             | Self::ClusterWaiting(size) => Some(size),
@@ -108,21 +113,6 @@ impl Figure {
     }
 }
 
-const NAMES: [(&str, &str); 12] = [
-    ("command", "a durable command over HTTP, one client"),
-    ("throughput", "durable commands over HTTP, 64 clients"),
-    ("turn", "a whole turn with a scripted model, in process"),
-    ("waiting", "100,000 approvals that wait"),
-    ("growth", "one session of 150 plan-and-approve turns"),
-    ("tokens", "tokens that plan work adds to every request"),
-    ("fanout", "from a command to the last of 1,000 clients"),
-    ("retrieval", "scoped search over 10,000 sessions"),
-    ("start", "start, idle and recovery with 100,000 sessions"),
-    ("cluster-command", "a durable command in a cluster, one client"),
-    ("cluster-turn", "a call of the lane through Restate, and a whole turn"),
-    ("cluster-waiting", "100,000 approvals that wait in a cluster"),
-];
-
 fn main() -> ExitCode {
     let figure = Arguments::parse().figure;
     if figure.as_ref().and_then(Figure::size).is_some_and(|size| size.plot) {
@@ -130,7 +120,7 @@ fn main() -> ExitCode {
     }
     let outcome = match figure {
         None => {
-            NAMES.iter().for_each(|(name, what)| println!("{name:<18}{what}"));
+            figures().iter().for_each(|(name, what)| println!("{name:<18}{what}"));
             return ExitCode::SUCCESS;
         }
         Some(Figure::Command(size)) => command::one_client(size.quick),
@@ -139,10 +129,11 @@ fn main() -> ExitCode {
         Some(Figure::Window(size)) => window::run(size.quick),
         Some(Figure::Waiting(size)) => waiting::run(size.quick),
         Some(Figure::Growth(size)) => growth::run(size.quick),
-        Some(Figure::Tokens { bless, size: _ }) => tokens::run(bless),
+        Some(Figure::Tokens { bless, size }) => tokens::run(size.quick, bless),
         Some(Figure::Fanout(size)) => fanout::run(size.quick),
         Some(Figure::Retrieval(size)) => retrieval::run(size.quick),
         Some(Figure::Start(size)) => start::run(size.quick),
+        Some(Figure::Size(_)) => size::run(),
         Some(Figure::ClusterCommand(size)) => cluster::command(size.quick),
         Some(Figure::ClusterTurn(size)) => cluster::turn(size.quick),
         Some(Figure::ClusterWaiting(size)) => cluster::waiting(size.quick),
@@ -158,9 +149,52 @@ fn main() -> ExitCode {
     }
 }
 
+/// Every figure, by name, and what it is.
+fn figures() -> Vec<(String, String)> {
+    let command = Arguments::command();
+    let shown = command.get_subcommands().filter(|figure| !figure.is_hide_set());
+    shown
+        .map(|figure| {
+            let what = figure.get_about().map(ToString::to_string).unwrap_or_default();
+            (figure.get_name().to_owned(), what)
+        })
+        .collect()
+}
+
 fn serve(name: &str) -> anyhow::Result<measure::Judged> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(arm::run(name))?;
     Ok(measure::Judged::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::*;
+
+    fn read(path: &str) -> String {
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
+    }
+
+    #[test]
+    fn every_figure_is_a_step_of_the_nightly_run_and_a_row_of_the_page() {
+        let (nightly, page) = (read(".ci/nightly"), read("docs/BENCHMARKS.md"));
+        for (name, _) in figures() {
+            let runs = nightly.lines().any(|line| line.ends_with(&format!(" ./bench {name}")));
+            assert!(runs, ".ci/nightly does not run ./bench {name}");
+            let has_row = page.lines().any(|line| line.starts_with(&format!("| `{name}` ")));
+            assert!(has_row, "docs/BENCHMARKS.md lacks {name}");
+        }
+    }
+
+    #[test]
+    fn contributors_are_told_of_every_figure() {
+        let page = read("CONTRIBUTING.md");
+        let row = page.lines().find(|line| line.starts_with("| `./bench NAME` |")).unwrap();
+        let what = row.split('|').nth(2).unwrap();
+        let told: BTreeSet<_> = what.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        assert_eq!(told, figures().into_iter().map(|(name, _)| name).collect());
+    }
 }

@@ -1,24 +1,37 @@
 //! A data directory with many sessions in which a plan waits, made without asking for each.
 
+use planwright_testkit::people::{ada_key, person};
 use std::path::Path;
 
+use futures_util::future::try_join_all;
 use planwright_domain::{
-    actor::{Person, Standing},
+    actor::Standing,
     command::{Asked, Given, ModelCommand, PersonCommand, SessionCommand, SystemCommand},
     effect::Bracket,
     id::{Incarnation, Seq},
-    identity::SessionIdentity,
+    identity::SessionKey,
+    next::{Next, next},
     session::{Session, SessionEvent, decide},
     time::Time,
-    turn::{Answer, CallKind, RequestedCall},
+    turn::{self, CallKind, RequestedCall},
 };
-use planwright_outbound::journal_sqlite::SqliteJournal;
+use planwright_format::{body::Packer, event::EventPlace};
+use planwright_outbound::{clock_system::SystemClock, journal_sqlite::SqliteJournal};
+use planwright_runtime::{
+    commands::dispatch::dispatch,
+    ports::{
+        Clock as _,
+        journal::{Answer, Journal as _},
+    },
+};
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
+use crate::payload::{TURNS, nth};
+
 /// The session of this number.
-pub(crate) fn session(number: usize) -> anyhow::Result<SessionIdentity> {
-    Ok(SessionIdentity::parse(&format!("cli:waiting-{number:06}"))?)
+pub(crate) fn session(number: usize) -> anyhow::Result<SessionKey> {
+    Ok(ada_key(&format!("cli:waiting-{number:06}"))?)
 }
 
 /// Fills a journal with so many sessions, in each of which a plan waits for a decision.
@@ -27,25 +40,28 @@ pub(crate) fn fill(path: &Path, count: usize) -> anyhow::Result<()> {
     let mut connection = Connection::open(path)?;
     connection.pragma_update(None, "synchronous", "OFF")?;
     let transaction = connection.transaction()?;
+    let mut packer = Packer::new()?;
     for number in 0..count {
         let identity = session(number)?;
         let (after, events) = ready(&identity, number)?;
         transaction
-            .prepare_cached("INSERT INTO streams (id, identity, version, updated_at, waiting) VALUES (?1, ?2, ?3, ?4, 'decision')")?
-            .execute(params![number as i64 + 1, identity.to_string(), after.version.0 as i64, number as i64])?;
+            .prepare_cached("INSERT INTO streams (id, owner, identity, version, updated_at, waiting) VALUES (?1, ?5, ?2, ?3, ?4, 'decision')")?
+            .execute(params![number as i64 + 1, identity.identity.to_string(), after.version.0 as i64, number as i64, identity.owner.0.as_bytes()])?;
         for (at, event) in events.iter().enumerate() {
-            let mut body = vec![0];
-            serde_json::to_writer(&mut body, event)?;
+            let (seq, time) = (at as u64 + 1, number as i64);
+            let text = identity.to_string();
+            let place = EventPlace { session: &text, seq, at: time };
+            let stored = packer.seal_event(place, event, 1)?;
             transaction
                 .prepare_cached(
                     "INSERT INTO events (stream, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)",
                 )?
                 .execute(params![
                     number as i64 + 1,
-                    at as i64 + 1,
-                    number as i64,
-                    event.kind(),
-                    body
+                    seq.cast_signed(),
+                    time,
+                    stored.kind,
+                    stored.body
                 ])?;
         }
     }
@@ -53,12 +69,49 @@ pub(crate) fn fill(path: &Path, count: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Begins a turn in so many new sessions, each of whose model was asked by a process that is gone.
+pub(crate) async fn begin_turns(path: &Path, round: usize, count: usize) -> anyhow::Result<()> {
+    let journal = SqliteJournal::open(path)?;
+    let numbers: Vec<_> = (0..count).collect();
+    for some in numbers.chunks(100) {
+        try_join_all(some.iter().map(|number| begin_turn(&journal, round, *number))).await?;
+    }
+    Ok(())
+}
+
+async fn begin_turn(journal: &SqliteJournal, round: usize, number: usize) -> anyhow::Result<()> {
+    let identity = ada_key(&format!("cli:flight-{round:02}-{number:06}"))?;
+    let ada = person("ada", "bench", Standing::Decides);
+    let now = SystemClock.now();
+    let until = now.plus_micros(600_000_000);
+    let bracket =
+        Bracket { incarnation: Incarnation(Uuid::now_v7()), start_by: until, deadline: until };
+    let asks = async |command| match dispatch(
+        journal,
+        &identity,
+        Asked::new(Uuid::now_v7(), now, command),
+    )
+    .await?
+    {
+        Answer::Accepted { .. } => Ok(()),
+        Answer::Refused(refusal) => anyhow::bail!("{identity}: {refusal}"),
+    };
+    let text = nth(&TURNS, number as u64).into();
+    asks(SessionCommand::Person(ada, PersonCommand::Say { text })).await?;
+    let session = journal.session(&identity).await?;
+    let Next::StartTurn(queued) = next(&session) else {
+        anyhow::bail!("{identity}: no turn is due");
+    };
+    let (turn, recalled) = (Uuid::now_v7().into(), Default::default());
+    let start = SystemCommand::StartTurn { turn, queued, profile: None, recalled };
+    asks(SessionCommand::System(start)).await?;
+    let call = SystemCommand::StartModelCall { turn, round: 1, attempt: 1, bracket };
+    asks(SessionCommand::System(call)).await
+}
+
 /// A session in which a plan waits, and the events that made it so.
-fn ready(
-    identity: &SessionIdentity,
-    number: usize,
-) -> anyhow::Result<(Session, Vec<SessionEvent>)> {
-    let ada = Person::new("ada", "bench", Standing::Decides);
+fn ready(identity: &SessionKey, number: usize) -> anyhow::Result<(Session, Vec<SessionEvent>)> {
+    let ada = person("ada", "bench", Standing::Decides);
     let id = |at: u128| Uuid::from_u128((number as u128) << 8 | at);
     let turn = id(1).into();
     let bracket = Bracket { incarnation: Incarnation(id(2)), start_by: Time(1), deadline: Time(1) };
@@ -71,8 +124,8 @@ fn ready(
         ),
         kind: CallKind::Plan,
     };
-    let answer = Answer { calls: vec![call], ..Answer::default() };
-    let done = Answer { text: "There is the plan.".into(), ..Answer::default() };
+    let answer = turn::Answer { calls: vec![call], ..turn::Answer::default() };
+    let done = turn::Answer { text: "There is the plan.".into(), ..turn::Answer::default() };
     let commands = [
         SessionCommand::Person(
             ada.clone(),

@@ -52,9 +52,49 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// The percentile of this share, by the nearest rank: the least value that at least so many are not above.
+pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+}
+
+/// How far ahead of a peer a figure is, in words, and whether that is far enough. Not if the peer is missing.
+pub(crate) fn ahead_of_peer(times: f64, least: f64) -> (String, bool) {
+    if times.is_nan() {
+        return (PEER_MISSING.into(), false);
+    }
+    (format!("{times:.1} times ahead of the peer"), times >= least)
+}
+
+/// What a closing line says where a peer is part of a figure and was not installed.
+pub(crate) const PEER_MISSING: &str = "the peer is MISSING";
+
 /// The closing line.
 pub(crate) fn close(name: &str, figure: &str, target: &str, well: bool) -> Judged {
     let word = if well { "ok" } else { "short" };
     println!("{name}: {figure} (target {target}) {word}");
     if well { Judged::Ok } else { Judged::Short }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_not_the_largest_value_where_there_are_enough() {
+        let hundred: Vec<_> = (1..=100).map(f64::from).collect();
+        assert_eq!(percentile(&hundred, 0.99), 99.0);
+        assert_eq!(percentile(&hundred, 1.0), 100.0);
+        assert_eq!(percentile(&hundred[..20], 0.99), 20.0);
+        assert!(percentile(&[], 0.99).is_nan());
+    }
+
+    #[test]
+    fn a_missing_peer_is_said_and_is_not_a_pass() {
+        assert_eq!(ahead_of_peer(f64::NAN, 8.0), ("the peer is MISSING".into(), false));
+        assert_eq!(ahead_of_peer(7.9, 8.0), ("7.9 times ahead of the peer".into(), false));
+        assert_eq!(ahead_of_peer(8.0, 8.0), ("8.0 times ahead of the peer".into(), true));
+    }
 }

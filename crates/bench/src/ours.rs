@@ -1,14 +1,18 @@
 //! Our arm: the real runtime, journal, lane and tools in this process, with a model that answers at once.
 
+use planwright_testkit::people::person;
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use async_trait::async_trait;
 use planwright_domain::{
-    actor::{Person, Standing},
-    identity::SessionIdentity,
+    actor::Standing,
+    identity::SessionKey,
     next::next,
     turn::{ModelFailure, Usage},
 };
@@ -22,17 +26,19 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    inbound::{Reply, Spoken},
+    commands::line::{Reply, Spoken},
     ports::{
         memory::Store,
         model::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall, default_profiles},
         signal::Broadcast,
+        toolbox::Toolbox,
     },
     runtime::{NotebookSettings, Ports, Runtime, Settings, fresh_id},
 };
-use planwright_testkit::scripted_model::worker::plan;
 use serde_json::json;
 use tokio::sync::watch;
+
+use crate::payload::{PLANS, TURNS, nth};
 
 /// Who acts on what is due.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +54,20 @@ fn home() -> anyhow::Result<(tempfile::TempDir, PathBuf)> {
     let data = home.path().join("data");
     std::fs::create_dir(&data)?;
     Ok((home, data))
+}
+
+fn files(home: &tempfile::TempDir, data: &Path) -> anyhow::Result<Arc<dyn Toolbox>> {
+    Ok(Arc::new(FileToolbox::open(&home.path().join("workspace"), data)?))
+}
+
+/// What differs from one arm to the other.
+struct Parts {
+    journal: Arc<dyn Store>,
+    broadcast: Arc<dyn Broadcast>,
+    model: Arc<dyn Model>,
+    toolbox: Arc<dyn Toolbox>,
+    notebook: bool,
+    driven: Driven,
 }
 
 /// A whole Planwright in this process.
@@ -78,34 +98,50 @@ impl Ours {
         let (home, data) = home()?;
         let journal = Arc::new(PostgresJournal::open(database).await?);
         let broadcast = Arc::new(NatsBroadcast::connect(bus, "bench").await?);
-        Self::over(home, &data, journal, broadcast, Arc::new(AtOnce::default()), Driven::ByNobody)
+        let model = Arc::new(AtOnce::default());
+        let parts = Parts {
+            journal,
+            broadcast,
+            model,
+            toolbox: files(&home, &data)?,
+            notebook: true,
+            driven: Driven::ByNobody,
+        };
+        Self::of(home, &data, parts)
+    }
+
+    /// The same with this model and these tools, and nobody who acts on what is due.
+    pub(crate) fn by_hand(
+        model: Arc<dyn Model>,
+        toolbox: Arc<dyn Toolbox>,
+    ) -> anyhow::Result<Self> {
+        let (home, data) = home()?;
+        let journal = Arc::new(SqliteJournal::open(&data.join("journal.sqlite"))?);
+        let broadcast = Arc::new(InProcessBroadcast::default());
+        let driven = Driven::ByNobody;
+        let parts = Parts { journal, broadcast, model, toolbox, notebook: false, driven };
+        Self::of(home, &data, parts)
     }
 
     fn with(model: Arc<AtOnce>, driven: Driven) -> anyhow::Result<Self> {
         let (home, data) = home()?;
         let journal = Arc::new(SqliteJournal::open(&data.join("journal.sqlite"))?);
         let broadcast = Arc::new(InProcessBroadcast::default());
-        Self::over(home, &data, journal, broadcast, model, driven)
+        let (toolbox, notebook) = (files(&home, &data)?, !model.keeps);
+        Self::of(home, &data, Parts { journal, broadcast, model, toolbox, notebook, driven })
     }
 
-    fn over(
-        home: tempfile::TempDir,
-        data: &Path,
-        journal: Arc<dyn Store>,
-        broadcast: Arc<dyn Broadcast>,
-        model: Arc<AtOnce>,
-        driven: Driven,
-    ) -> anyhow::Result<Self> {
+    fn of(home: tempfile::TempDir, data: &Path, parts: Parts) -> anyhow::Result<Self> {
+        let Parts { journal, broadcast, model, toolbox, notebook, driven } = parts;
         let (lane, worker) = in_process();
-        let model_keeps = model.keeps;
         let ports = Ports {
             journal: journal.clone(),
             memory: journal,
             lane,
             broadcast,
-            profiles: default_profiles(&(model.clone() as Arc<dyn Model>)),
+            profiles: default_profiles(&model),
             model,
-            toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), data)?),
+            toolbox,
             clock: Arc::new(SystemClock),
             policy: Arc::default(),
             session_label: false,
@@ -116,7 +152,7 @@ impl Ours {
             ),
             roles: planwright_runtime::ports::model::Roles::default(),
         };
-        let notebook = NotebookSettings { enabled: !model_keeps, note_every: 2 };
+        let notebook = NotebookSettings { enabled: notebook, note_every: 2 };
         let settings = Settings { notebook, ..Settings::default() };
         let runtime = Arc::new(Runtime::new(ports, settings));
         let stopping = watch::Sender::new(false);
@@ -131,8 +167,8 @@ impl Ours {
     }
 
     /// Says a line and waits until nothing is under way.
-    pub(crate) async fn does(&self, identity: &SessionIdentity, line: &str) -> anyhow::Result<()> {
-        let person = Person::new("ada", "bench", Standing::Decides);
+    pub(crate) async fn does(&self, identity: &SessionKey, line: &str) -> anyhow::Result<()> {
+        let person = person("ada", "bench", Standing::Decides);
         let mut ear = self.runtime.ports.broadcast.subscribe(identity);
         let spoken = Spoken {
             identity: identity.clone(),
@@ -175,6 +211,8 @@ impl Ours {
 #[derive(Default)]
 pub(crate) struct AtOnce {
     keeps: bool,
+    /// How often it was asked.
+    asked: AtomicU64,
     openings: Mutex<Vec<ModelRequest>>,
 }
 
@@ -187,8 +225,6 @@ impl AtOnce {
 
 /// How much it takes at once, where that is measured too.
 const WINDOW_TOKENS: usize = 32_000;
-/// How large its plans are.
-pub(crate) const PLAN_BYTES: usize = 4_096;
 
 #[async_trait]
 impl Model for AtOnce {
@@ -211,6 +247,7 @@ impl Model for AtOnce {
             Some(Message::User(text)) => text.as_str(),
             Some(Message::Assistant { .. } | Message::Tool { .. }) | None => "",
         };
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
         let planning = request.tools.iter().any(|tool| tool.name == "plan_set_content");
         let call = |tool: &str, arguments: serde_json::Value| {
             vec![WireCall {
@@ -222,18 +259,11 @@ impl Model for AtOnce {
         let calls = if is_first && said.starts_with("Execute") {
             call("plan_report", json!({"status": "done", "summary": "written as planned"}))
         } else if is_first && planning {
-            call(
-                "plan_set_content",
-                json!({"plan_markdown": plan(PLAN_BYTES, request.messages.len())}),
-            )
+            call("plan_set_content", json!({"plan_markdown": nth(&PLANS, asked)}))
         } else {
             Vec::new()
         };
-        let text = if calls.is_empty() {
-            "I have written what there is to say.".into()
-        } else {
-            String::new()
-        };
+        let text = if calls.is_empty() { nth(&TURNS, asked + 1).to_owned() } else { String::new() };
         let size = |message: &Message| match message {
             Message::User(text) | Message::Tool { text, .. } => text.len(),
             Message::Assistant { text, calls, .. } => {

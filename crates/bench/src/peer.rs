@@ -8,9 +8,13 @@ use std::{
 
 use anyhow::Context as _;
 use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::payload;
 
 /// A running peer.
 pub(crate) struct Peer {
+    place: TempDir,
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -19,6 +23,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// Starts it; none, and a line that says so, where it is not installed.
     pub(crate) fn start() -> Option<Self> {
+        let place = tempfile::Builder::new().prefix("planwright-peer-").tempdir().ok()?;
         let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let python = root.join("../../target/peers/bin/python");
         let started = Command::new(python)
@@ -31,7 +36,16 @@ impl Peer {
             return None;
         };
         let (input, output) = (child.stdin.take()?, child.stdout.take()?);
-        Some(Self { child, input, output: BufReader::new(output) })
+        Some(Self { place, child, input, output: BufReader::new(output) })
+    }
+
+    /// The same, given these texts to say.
+    pub(crate) fn start_with(texts: &[String]) -> anyhow::Result<Option<Self>> {
+        let Some(mut peer) = Self::start() else { return Ok(None) };
+        let path = peer.place.path().join("texts.json");
+        payload::write(texts, &path)?;
+        peer.ask(&format!("texts {}", path.display()))?;
+        Ok(Some(peer))
     }
 
     /// Tells it what to do, and waits.

@@ -1,5 +1,6 @@
 //! Scoped search over many sessions: its time, against raw FTS5 and a scan in memory; and nothing foreign, ever.
 
+use planwright_testkit::people::{ada_key, person};
 use std::{
     collections::HashMap,
     sync::{
@@ -14,12 +15,12 @@ use futures_util::{StreamExt as _, stream};
 use planwright_domain::{
     actor::{Person, Standing},
     command::{Asked, PersonCommand, SessionCommand},
-    identity::SessionIdentity,
+    identity::SessionKey,
     memory::{Chain, ItemKind, MemoryCommand, select::select, words},
     time::Time,
 };
 use planwright_outbound::journal_sqlite::SqliteJournal;
-use planwright_runtime::{dispatch::dispatch, ports::memory::Memory as _};
+use planwright_runtime::{commands::dispatch::dispatch, ports::memory::Memory as _};
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
@@ -100,12 +101,12 @@ fn text(rng: &mut Rng, scope: usize) -> String {
     format!("of{scope} {}", said.join(" "))
 }
 
-fn session(scope: usize) -> anyhow::Result<SessionIdentity> {
-    Ok(SessionIdentity::parse(&format!("web:retrieval-{scope:05}"))?)
+fn session(scope: usize) -> anyhow::Result<SessionKey> {
+    Ok(ada_key(&format!("web:retrieval-{scope:05}"))?)
 }
 
 fn ada() -> Person {
-    Person::new("ada", "bench", Standing::Speaks)
+    person("ada", "bench", Standing::Speaks)
 }
 
 impl Store {
@@ -153,12 +154,13 @@ impl Store {
 
     async fn ours(&self, scope: usize, question: &[String]) -> anyhow::Result<u64> {
         let identity = session(scope)?;
-        let chain = Chain::of(&ada().id, &identity, None);
+        let chain = Chain::of(ada().owner, &identity.identity, None);
         let found = self.journal.candidates(&chain, question, 512).await?;
         let recalled = select(&chain, question, found, DAY, 800);
         let label = format!("of{scope} ");
         let foreign = recalled.items.iter().filter(|ranked| {
-            ranked.item.scope.session() != Some(&identity) || !ranked.item.text.starts_with(&label)
+            ranked.item.scope.session() != Some(&identity.identity)
+                || !ranked.item.text.starts_with(&label)
         });
         Ok(foreign.count() as u64 + recalled.blocked)
     }

@@ -1,13 +1,14 @@
 //! A whole turn: a message comes in, the model answers at once, the turn ends, all of it durable.
 
+use planwright_testkit::people::ada_key;
 use std::time::{Duration, Instant};
 
-use planwright_domain::identity::SessionIdentity;
 use rusqlite::Connection;
 
 use crate::{
-    measure::{Judged, close, cpu, median},
+    measure::{Judged, ahead_of_peer, close, cpu, median},
     ours::Ours,
+    payload::{TURNS, nth},
     peer::Peer,
     plot,
 };
@@ -25,7 +26,7 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ours = runtime.block_on(async { Ours::start() })?;
     let mut bare = Bare::start()?;
-    let mut peer = Peer::start();
+    let mut peer = Peer::start_with(&TURNS)?;
     let mut talk = 0;
     let (mut of_ours, mut of_bare, mut of_peer) = (Vec::new(), Vec::new(), Vec::new());
     println!(
@@ -70,28 +71,23 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
     plot::bars("turn", "CPU of a whole durable turn", "ms", &arms)?;
     let wall = median(&of_ours.iter().map(|cost| cost.wall).collect::<Vec<_>>());
     println!("wall time of a turn: {:.2} ms (published, not judged)", wall * 1e3);
-    let with_peer = if of_peer.is_empty() {
-        "peer not installed".into()
-    } else {
-        format!("{ahead:.1} times ahead of the peer")
-    };
-    let well = cost <= 1e-3 && (of_peer.is_empty() || ahead >= 8.0);
+    let (ahead, is_ahead) = ahead_of_peer(ahead, 8.0);
     Ok(close(
         "turn",
-        &format!("{:.2} ms CPU a turn, {with_peer}", cost * 1e3),
+        &format!("{:.2} ms CPU a turn, {ahead}", cost * 1e3),
         "1 ms CPU, 8 times ahead",
-        well,
+        cost <= 1e-3 && is_ahead,
     ))
 }
 
 async fn our_slice(ours: &Ours, talk: &mut u32, seconds: f64) -> anyhow::Result<Cost> {
-    let (begun, used, mut turns) = (Instant::now(), cpu(), 0);
+    let (begun, used, mut turns) = (Instant::now(), cpu(), 0_u32);
     while begun.elapsed() < Duration::from_secs_f64(seconds) {
         if turns % 10 == 0 {
             *talk += 1;
         }
-        let identity = SessionIdentity::parse(&format!("cli:bench-{talk:04}"))?;
-        ours.does(&identity, "just talk").await?;
+        let identity = ada_key(&format!("cli:bench-{talk:04}"))?;
+        ours.does(&identity, nth(&TURNS, turns.into())).await?;
         turns += 1;
     }
     Ok(Cost {
@@ -119,12 +115,13 @@ impl Bare {
     }
 
     fn slice(&mut self, seconds: f64) -> anyhow::Result<Cost> {
-        let (begun, used, mut turns) = (Instant::now(), cpu(), 0);
+        let (begun, used, mut turns) = (Instant::now(), cpu(), 0_u32);
         while begun.elapsed() < Duration::from_secs_f64(seconds) {
             let mut statement = self
                 .connection
                 .prepare_cached("INSERT INTO turns (said, answered) VALUES (?1, ?2)")?;
-            statement.execute(["just talk", "I have written what there is to say."])?;
+            let (said, answered) = (nth(&TURNS, turns.into()), nth(&TURNS, u64::from(turns) + 1));
+            statement.execute([said, answered])?;
             turns += 1;
         }
         Ok(Cost {

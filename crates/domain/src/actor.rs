@@ -6,7 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::TurnId;
+use crate::{
+    id::{OwnerId, TurnId},
+    identity::ChannelType,
+};
 
 /// The name under which an installation knows a person.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -19,6 +22,15 @@ pub struct PersonId(pub String);
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Surface(pub String);
+
+impl Surface {
+    /// Whether it is a page in a browser. A page shows as much of a text as fits into its window; every other
+    /// surface writes it out whole.
+    #[must_use]
+    pub fn is_page(&self) -> bool {
+        self.0.split(' ').next() == Some(ChannelType::Web.name())
+    }
+}
 
 /// What a person may do from where they stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -35,7 +47,9 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Person {
-    /// Who it is.
+    /// What belongs to them is stored under this id.
+    pub owner: OwnerId,
+    /// The name by which others know them.
     pub id: PersonId,
     /// Where they stand.
     pub surface: Surface,
@@ -46,8 +60,8 @@ pub struct Person {
 impl Person {
     /// A person at a surface.
     #[must_use]
-    pub fn new(id: &str, surface: &str, standing: Standing) -> Self {
-        Self { id: PersonId(id.into()), surface: Surface(surface.into()), standing }
+    pub fn new(owner: OwnerId, id: &str, surface: &str, standing: Standing) -> Self {
+        Self { owner, id: PersonId(id.into()), surface: Surface(surface.into()), standing }
     }
 }
 

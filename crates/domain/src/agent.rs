@@ -17,29 +17,30 @@ use crate::{
     actor::PersonId,
     command::{Approving, Decision, Given, PersonCommand, Terms},
     digest::Digest,
-    id::TurnId,
+    id::{CallId, OwnerId, TurnId},
     identity::ChannelType,
-    memory,
+    limits, memory,
+    notebook::{AgentNotebookCall, NotebookEvent},
     plan::{
         Plan, PlanStatus, Progress, Review, Revision, Strategy,
         decide::{self as planning, Report},
+        document_steps,
         event::{PlanEvent, Word},
         refusal::PlanRefusal,
         review::Comment,
         step::{StepEnd, StepWork},
-        written,
     },
     prompt,
     refusal::Refusal,
     session::{Session, SessionEvent, life::Life},
     time::Time,
-    tools::{PlanTool, own::OwnTool, using},
+    tools::{PlanTool, apply, own::OwnTool},
     turn::{Cause, Queued, RequestedCall, Step, Told, Turn, Work, asking::Asking},
 };
 
-mod told;
+mod tool_specs;
 
-pub use told::{all_specs, available, may_ask, specs};
+pub use tool_specs::{all_specs, available, may_ask, specs};
 
 /// The tool by which an agent asks for a decision, and waits for it.
 pub const PLAN_ASK: &str = "plan_ask";
@@ -54,6 +55,8 @@ const NAME_CHARS: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCall {
     /// Whose agent it is.
+    pub owner: OwnerId,
+    /// Their name.
     pub of: PersonId,
     /// Who calls, as it names itself.
     pub agent: String,
@@ -65,8 +68,19 @@ pub struct AgentCall {
     pub revision: Option<Revision>,
     /// The comments that no revision has answered yet.
     pub comments: Vec<Comment>,
-    /// What came of it, where it was answered outside: a page of the notebook.
-    pub ran: Option<Told>,
+    /// Who answers it.
+    pub answered: Answered,
+}
+
+/// Who answers a call of a foreign agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    /// The decision itself.
+    ByDecision,
+    /// Nobody: what it asks of the notebook cannot be done, in these words.
+    Refused(String),
+    /// The notebook, once the call is recorded as started.
+    ByNotebook,
 }
 
 /// Whether a foreign agent works in this session.
@@ -94,7 +108,7 @@ pub struct AskWish {
 impl AskWish {
     /// Reads the arguments of `plan_ask`.
     pub fn read(arguments: &str) -> Result<Self, PlanRefusal> {
-        using::parse(PLAN_ASK, arguments)
+        apply::parse(PLAN_ASK, arguments)
     }
 }
 
@@ -114,6 +128,7 @@ pub(crate) fn may_be_told(session: &Session, command: &PersonCommand) -> Result<
         | PersonCommand::PausePlan
         | PersonCommand::EditPlan { .. }
         | PersonCommand::RecordShown { .. }
+        | PersonCommand::MarkSeen { .. }
         | PersonCommand::Decide(_)
         | PersonCommand::Memory(_)
         | PersonCommand::Notebook { .. }
@@ -165,33 +180,65 @@ pub(crate) fn decide(
     if session.life == Life::Deleted {
         return Err(Refusal::SessionDeleted { identity });
     }
-    if session.owner.as_ref().is_some_and(|owner| *owner != asked.of) {
+    if session.owner != asked.owner {
         return Err(Refusal::NotYours { identity });
     }
-    let mut events = Vec::new();
-    let told = match used(session, at, asked) {
-        Ok((used, told)) => {
-            events.extend(used);
-            told
-        }
-        Err(refusal) => {
-            Told::Refused { kind: refusal.kind().to_owned(), words: refusal.to_string() }
-        }
-    };
+    let call = asked.call.id;
     let arguments = &asked.call.arguments;
     let mut end = arguments.len().min(ARGUMENTS_BYTES);
     while !arguments.is_char_boundary(end) {
         end -= 1;
     }
-    events.push(SessionEvent::AgentCalled {
-        call: asked.call.id,
+    let made = AgentNotebookCall {
         of: asked.of.clone(),
         agent: named(&asked.agent),
         tool: asked.call.tool.chars().take(NAME_CHARS).collect(),
         arguments: arguments[..end].to_owned(),
-        told,
-    });
+    };
+    let mut events = Vec::new();
+    let told = match &asked.answered {
+        Answered::ByNotebook => return Ok(started(session, call, made)),
+        Answered::Refused(words) => Told::Refused { kind: "notebook".into(), words: words.clone() },
+        Answered::ByDecision => match used(session, at, asked) {
+            Ok((used, told)) => {
+                events.extend(used);
+                told
+            }
+            Err(refusal) => {
+                Told::Refused { kind: refusal.kind().to_owned(), words: refusal.to_string() }
+            }
+        },
+    };
+    events.push(called(call, made, told));
     Ok(events)
+}
+
+/// A notebook call begins. An agent that never came back for the oldest of too many open ones does not hold it open.
+fn started(session: &Session, call: CallId, made: AgentNotebookCall) -> Vec<SessionEvent> {
+    let open = &session.notebook.agent_calls;
+    let oldest = open.first().filter(|_| open.len() >= limits::AGENT_CALLS_OPEN_MAX);
+    let given_up = oldest.map(|oldest| {
+        let words = "nobody came back for what came of it".to_owned();
+        called(oldest.call, oldest.made.clone(), Told::Refused { kind: "notebook".into(), words })
+    });
+    let started = SessionEvent::Notebook(NotebookEvent::AgentCallStarted { call, made });
+    given_up.into_iter().chain([started]).collect()
+}
+
+/// Records what came of a notebook call that had started.
+pub(crate) fn record(
+    session: &Session,
+    call: CallId,
+    told: &Told,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    let what = || Refusal::MovedOn { what: "this call of the notebook is not open".into() };
+    let open = session.notebook.open_agent_call(call).ok_or_else(what)?;
+    Ok(vec![called(call, open.made.clone(), told.clone())])
+}
+
+fn called(call: CallId, made: AgentNotebookCall, told: Told) -> SessionEvent {
+    let AgentNotebookCall { of, agent, tool, arguments } = made;
+    SessionEvent::AgentCalled { call, of, agent, tool, arguments, told }
 }
 
 fn used(
@@ -200,16 +247,13 @@ fn used(
     asked: &AgentCall,
 ) -> Result<(Vec<SessionEvent>, Told), Refusal> {
     let AgentCall { call, given, .. } = asked;
-    if let Some(told) = &asked.ran {
-        return Ok((Vec::new(), told.clone()));
-    }
     let turn = hand(session, TurnId(call.id.0));
     if let Some(own) = OwnTool::named(&call.tool) {
         if own == OwnTool::TaskReport {
             let state = "only a run of Planwright's own reports of a task";
-            return Err(memory::using::unavailable(call, state));
+            return Err(memory::apply::unavailable(call, state));
         }
-        let (events, told) = memory::using::use_memory_tool(session, &turn, at, own, call, given)?;
+        let (events, told) = memory::apply::use_memory_tool(session, &turn, at, own, call, given)?;
         return Ok((events.into_iter().map(SessionEvent::Memory).collect(), told));
     }
     let (events, told) = plan_tool(session, &turn, asked)?;
@@ -239,16 +283,16 @@ fn plan_tool(
     }
     let is = |tool: PlanTool| call.tool == tool.name();
     if is(PlanTool::Get) && runs(plan) {
-        using::parse::<using::NoArguments>(&call.tool, &call.arguments)?;
+        apply::parse::<apply::NoArguments>(&call.tool, &call.arguments)?;
         return next_step(plan, asked);
     }
     if is(PlanTool::Report) && runs(plan) {
-        let (step, report) = using::report(&call.tool, &call.arguments)?;
+        let (step, report) = apply::report(&call.tool, &call.arguments)?;
         return reported(plan, asked, step, report);
     }
     if is(PlanTool::Get) && !asked.comments.is_empty() {
-        using::parse::<using::NoArguments>(&call.tool, &call.arguments)?;
-        if let Told::Revision { digest, heading } = using::get(plan) {
+        apply::parse::<apply::NoArguments>(&call.tool, &call.arguments)?;
+        if let Told::Revision { digest, heading } = apply::get(plan) {
             let words = prompt::changes_opening(number(plan), &asked.comments);
             let heading = format!("{heading}\n\n{words}");
             return Ok((Vec::new(), Told::Revision { digest, heading }));
@@ -257,9 +301,9 @@ fn plan_tool(
     if is(PlanTool::AddStep) {
         let mut call = call.clone();
         call.arguments = with_profile(&call.arguments);
-        return using::use_plan_tool(session, turn, &call, &asked.given);
+        return apply::use_plan_tool(session, turn, &call, &asked.given);
     }
-    let used = using::use_plan_tool(session, turn, call, &asked.given);
+    let used = apply::use_plan_tool(session, turn, call, &asked.given);
     if matches!(used, Err(PlanRefusal::TurnOlderThanApproval)) {
         let state = "the plan was approved since you last looked; load it with plan_get before you change it";
         return Err(unavailable(state.into()));
@@ -316,7 +360,7 @@ fn standing(plan: &Plan, comments: &[Comment]) -> String {
 /// The step that is to be done now, with the approved document. Handing it out is recorded.
 fn next_step(plan: &Plan, asked: &AgentCall) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
     let (Some(approval), Some(head)) = (plan.status.approval(), &plan.current) else {
-        return Ok((Vec::new(), using::get(plan)));
+        return Ok((Vec::new(), apply::get(plan)));
     };
     let steps = steps(asked.revision.as_ref());
     let mut heading = format!(
@@ -427,7 +471,7 @@ fn steps(revision: Option<&Revision>) -> Vec<Handed> {
     if !built.is_empty() {
         return built;
     }
-    let listed = written::steps(&revision.markdown).into_iter().zip(1..);
+    let listed = document_steps::steps(&revision.markdown).into_iter().zip(1..);
     let listed: Vec<_> = listed
         .map(|(title, number)| Handed { number, title, instructions: String::new() })
         .collect();

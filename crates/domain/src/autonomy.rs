@@ -26,7 +26,7 @@ pub(crate) mod claim;
 pub mod decide;
 pub mod event;
 pub mod evolve;
-pub(crate) mod follow;
+pub(crate) mod react;
 pub mod schedule;
 
 use budget::{Budget, Meter, Spent};

@@ -1,14 +1,16 @@
 //! What people type: a message, or a command that begins with `/`.
 
+pub mod approval;
 pub mod work;
 
+use approval::RevisionName;
 use work::WorkAct;
 
 use crate::{
     command::{Ending, Permit, Start, Verdict},
     effect::Declared,
     notebook::Page,
-    plan::{Strategy, front_matter, step::OnFailure},
+    plan::{Strategy, step::OnFailure},
 };
 
 /// What a line means.
@@ -76,8 +78,8 @@ pub enum Act {
     PlanEnd(Ending),
     /// `/plan approve [rev] [hold] [continue]`
     Approve {
-        /// The revision or plan that is named, if one is.
-        named: Option<String>,
+        /// The revision that is named; what was shown last, if none is.
+        named: Option<RevisionName>,
         /// Whether it starts at once.
         start: Start,
         /// What happens to the rest when a recorded call fails.
@@ -226,55 +228,97 @@ pub fn parse(line: &str) -> Result<Line, LineRefusal> {
     let (verb, rest) = split(command);
     Ok(Line::Command(match verb {
         "plan" => plan(rest)?,
-        "allow" => ChatCommand::Act(permit(rest, Some(Permit::Once))),
-        "deny" => ChatCommand::Act(permit(rest, None)),
-        "compact" => ChatCommand::Act(Act::Compact),
-        "stop" => ChatCommand::Act(Act::Stop),
-        "reset" => ChatCommand::Act(Act::Reset),
-        "help" => ChatCommand::Help,
+        "allow" => ChatCommand::Act(approval::allow(rest)?),
+        "deny" => ChatCommand::Act(approval::deny(rest)?),
+        "compact" => alone("/compact", rest, ChatCommand::Act(Act::Compact))?,
+        "stop" => alone("/stop", rest, ChatCommand::Act(Act::Stop))?,
+        "reset" => alone("/reset", rest, ChatCommand::Act(Act::Reset))?,
+        "help" => alone("/help", rest, ChatCommand::Help)?,
         "goal" => work::goal(rest)?,
         "task" => work::task(rest)?,
         "auto" => work::auto(rest)?,
         "schedule" => work::schedule(rest)?,
-        "sessions" => ChatCommand::Look(Look::Sessions),
-        "new" => ChatCommand::Route(Route::New),
+        "sessions" => alone("/sessions", rest, ChatCommand::Look(Look::Sessions))?,
+        "new" => alone("/new", rest, ChatCommand::Route(Route::New))?,
         "switch" => ChatCommand::Route(Route::Switch(needed("/switch", rest)?)),
         "rename" => ChatCommand::Act(Act::Rename(needed("/rename", rest)?)),
-        "archive" => ChatCommand::Act(Act::Archive),
+        "archive" => alone("/archive", rest, ChatCommand::Act(Act::Archive))?,
         "delete" if rest == "yes" => ChatCommand::Act(Act::Delete),
-        "delete" => ChatCommand::Look(Look::Deletion),
+        "delete" => alone("/delete", rest, ChatCommand::Look(Look::Deletion))?,
         "memory" => memory(rest)?,
         "notebook" => notebook(rest)?,
-        _ => {
-            return Err(LineRefusal::Unknown(
-                format!("/{verb}"),
-                nearest(
-                    verb,
-                    &[
-                        "/plan status",
-                        "/allow",
-                        "/deny",
-                        "/stop",
-                        "/compact",
-                        "/reset",
-                        "/help",
-                        "/goal",
-                        "/task",
-                        "/auto status",
-                        "/schedule",
-                        "/sessions",
-                        "/new",
-                        "/switch",
-                        "/rename",
-                        "/archive",
-                        "/delete",
-                        "/memory",
-                        "/notebook",
-                    ],
-                ),
-            ));
-        }
+        _ => return Err(LineRefusal::Unknown(format!("/{verb}"), nearest_command(verb, rest))),
     }))
+}
+
+/// Every command with the word that it is known by: what a mistyped command is compared with.
+const COMMANDS: [(&str, &str); 36] = [
+    ("plan", "/plan status"),
+    ("on", "/plan on"),
+    ("off", "/plan off"),
+    ("done", "/plan done"),
+    ("status", "/plan status"),
+    ("show", "/plan show"),
+    ("diff", "/plan diff"),
+    ("list", "/plan list"),
+    ("approve", "/plan approve"),
+    ("changes", "/plan changes"),
+    ("reject", "/plan reject"),
+    ("resume", "/plan resume"),
+    ("plan stop", "/plan stop"),
+    ("settle", "/plan settle"),
+    ("skip", "/plan skip"),
+    ("replan", "/plan replan"),
+    ("comments", "/plan comments"),
+    ("edit", "/plan edit"),
+    ("allow", "/allow"),
+    ("deny", "/deny"),
+    ("stop", "/stop"),
+    ("compact", "/compact"),
+    ("reset", "/reset"),
+    ("help", "/help"),
+    ("goal", "/goal"),
+    ("task", "/task"),
+    ("auto", "/auto status"),
+    ("schedule", "/schedule"),
+    ("sessions", "/sessions"),
+    ("new", "/new"),
+    ("switch", "/switch"),
+    ("rename", "/rename"),
+    ("archive", "/archive"),
+    ("delete", "/delete"),
+    ("memory", "/memory"),
+    ("notebook", "/notebook"),
+];
+
+/// The command that was probably meant by a verb that there is not, and the words after it.
+fn nearest_command(verb: &str, rest: &str) -> &'static str {
+    let known = COMMANDS.map(|(word, _)| word);
+    let meant = nearest(verb, &known);
+    if meant == "plan" && !rest.is_empty() {
+        return nearest_plan_command(split(rest).0);
+    }
+    COMMANDS.iter().find(|(word, _)| *word == meant).map_or("/help", |(_, command)| command)
+}
+
+/// The command of plan work that was probably meant.
+fn nearest_plan_command(verb: &str) -> &'static str {
+    let known = COMMANDS.map(|(_, command)| command);
+    let known: Vec<_> = known.into_iter().filter(|command| command.starts_with("/plan ")).collect();
+    nearest(&format!("/plan {verb}"), &known)
+}
+
+/// A command that takes no word.
+fn alone(
+    command: &'static str,
+    rest: &str,
+    meaning: ChatCommand,
+) -> Result<ChatCommand, LineRefusal> {
+    if rest.is_empty() {
+        return Ok(meaning);
+    }
+    let problem = format!("takes nothing more, not {rest:?}; nothing was done");
+    Err(LineRefusal::BadWords { command, problem })
 }
 
 fn needed(command: &'static str, words: &str) -> Result<String, LineRefusal> {
@@ -330,9 +374,9 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
                 ));
             }
         })),
-        "off" => ChatCommand::Act(Act::PlanEnd(Ending::Off)),
-        "done" => ChatCommand::Act(Act::PlanEnd(Ending::Done)),
-        "" | "status" => ChatCommand::Look(Look::Status),
+        "off" => alone("/plan off", rest, ChatCommand::Act(Act::PlanEnd(Ending::Off)))?,
+        "done" => alone("/plan done", rest, ChatCommand::Act(Act::PlanEnd(Ending::Done)))?,
+        "" | "status" => alone("/plan status", rest, ChatCommand::Look(Look::Status))?,
         "show" if rest.is_empty() => ChatCommand::Look(Look::Show(None)),
         "show" => ChatCommand::Look(Look::Show(Some(revision("/plan show", rest)?))),
         "diff" if rest.is_empty() => ChatCommand::Look(Look::Diff(None)),
@@ -341,9 +385,9 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
             let (first, second) = (revision("/plan diff", first)?, revision("/plan diff", second)?);
             ChatCommand::Look(Look::Diff(Some((first, second))))
         }
-        "list" => ChatCommand::Look(Look::List),
-        "approve" => ChatCommand::Act(approve(rest)?),
-        "comments" => ChatCommand::Look(Look::Comments),
+        "list" => alone("/plan list", rest, ChatCommand::Look(Look::List))?,
+        "approve" => ChatCommand::Act(approval::approve(rest)?),
+        "comments" => alone("/plan comments", rest, ChatCommand::Look(Look::Comments))?,
         "edit" if rest.is_empty() => {
             return Err(bad("/plan edit", "needs the whole document".into()));
         }
@@ -353,8 +397,8 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
         }
         "changes" => ChatCommand::Act(Act::Changes(rest.to_owned())),
         "reject" => ChatCommand::Act(Act::Reject((!rest.is_empty()).then(|| rest.to_owned()))),
-        "resume" => ChatCommand::Act(Act::Resume),
-        "stop" => ChatCommand::Act(Act::PlanStop),
+        "resume" => alone("/plan resume", rest, ChatCommand::Act(Act::Resume))?,
+        "stop" => alone("/plan stop", rest, ChatCommand::Act(Act::PlanStop))?,
         "replan" if rest.is_empty() => {
             return Err(bad("/plan replan", "needs the words of what should change".into()));
         }
@@ -362,9 +406,9 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
             let permit = Permit::Replan { text: rest.to_owned() };
             ChatCommand::Act(Act::Permit { named: None, permit })
         }
-        "skip" => match rest.trim_start_matches("step").trim().parse() {
-            Ok(step) => ChatCommand::Act(Act::Skip(step)),
-            Err(_) => return Err(bad("/plan skip", "needs the number of a step".into())),
+        "skip" => match whole_number(rest.strip_prefix("step").unwrap_or(rest).trim()) {
+            Some(step) => ChatCommand::Act(Act::Skip(step)),
+            None => return Err(bad("/plan skip", "needs the number of a step".into())),
         },
         "settle" => match split(rest) {
             (call, "happened") => {
@@ -376,69 +420,10 @@ fn plan(words: &str) -> Result<ChatCommand, LineRefusal> {
             _ => return Err(bad("/plan settle", "needs a call and then happened or not".into())),
         },
         other => {
-            let known = [
-                "/plan on",
-                "/plan off",
-                "/plan done",
-                "/plan status",
-                "/plan show",
-                "/plan diff",
-                "/plan list",
-                "/plan approve",
-                "/plan changes",
-                "/plan reject",
-                "/plan resume",
-                "/plan stop",
-                "/plan settle",
-                "/plan skip",
-                "/plan replan",
-                "/plan comments",
-                "/plan edit",
-            ];
-            return Err(LineRefusal::Unknown(
-                format!("/plan {other}"),
-                nearest(&format!("plan {other}"), &known),
-            ));
+            let typed = format!("/plan {other}");
+            return Err(LineRefusal::Unknown(typed, nearest_plan_command(other)));
         }
     })
-}
-
-/// `[rev] [hold] [continue] [ask] [tools=…] [paths=…] [hosts=…] [spend=…] [calls=…] [expires=…] [note …]`
-fn approve(words: &str) -> Result<Act, LineRefusal> {
-    let (words, note) = match words.split_once("note ") {
-        Some((words, note)) => (words, Some(note.trim().to_owned())),
-        None => (words, None),
-    };
-    let (mut start, mut on_failure, mut named) = (Start::AtOnce, OnFailure::Stop, None);
-    let mut grant: Option<Declared> = None;
-    for word in words.split_whitespace() {
-        match (word, word.split_once('=')) {
-            ("hold", _) => start = Start::Hold,
-            ("continue", _) => on_failure = OnFailure::Continue,
-            ("ask", _) => grant = Some(grant.unwrap_or_default()),
-            (_, Some((part, value))) => {
-                front_matter::set(grant.get_or_insert_default(), part, value).map_err(
-                    |refusal| LineRefusal::BadWords {
-                        command: "/plan approve",
-                        problem: refusal.to_string(),
-                    },
-                )?;
-            }
-            (other, None) => named = Some(other.to_owned()),
-        }
-    }
-    Ok(Act::Approve { named, start, on_failure, grant, note })
-}
-
-/// `/allow <id> [plan]` and `/deny <id>`.
-fn permit(words: &str, allowed: Option<Permit>) -> Act {
-    let (id, rest) = split(words);
-    let permit = match (allowed, rest) {
-        (Some(_), "plan") => Permit::UntilPlanEnds,
-        (Some(permit), _) => permit,
-        (None, _) => Permit::Deny,
-    };
-    Act::Permit { named: (!id.is_empty()).then(|| id.to_owned()), permit }
 }
 
 fn revision(command: &'static str, word: &str) -> Result<u32, LineRefusal> {
@@ -446,7 +431,12 @@ fn revision(command: &'static str, word: &str) -> Result<u32, LineRefusal> {
         command,
         problem: format!("needs the number of a revision, not {word:?}"),
     };
-    word.trim_start_matches("rev").trim().parse().map_err(|_| bad())
+    whole_number(word.strip_prefix("rev").unwrap_or(word).trim()).ok_or_else(bad)
+}
+
+/// A number of digits alone: no sign, no space.
+fn whole_number(word: &str) -> Option<u32> {
+    word.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.parse().ok()).flatten()
 }
 
 fn split(words: &str) -> (&str, &str) {
@@ -454,11 +444,17 @@ fn split(words: &str) -> (&str, &str) {
     words.split_once(char::is_whitespace).map_or((words, ""), |(first, rest)| (first, rest.trim()))
 }
 
-/// The known word that shares the longest likeness with what was typed.
+fn likeness(typed: &str, known: &str) -> u32 {
+    (similar::TextDiff::from_chars(typed, known).ratio() * 1000.0) as u32
+}
+
+/// The known word that is most like what was typed.
 fn nearest(typed: &str, known: &[&'static str]) -> &'static str {
-    let likeness = |word: &&&'static str| {
-        let bare = word.trim_start_matches('/');
-        (similar::TextDiff::from_chars(typed, bare).ratio() * 1000.0) as u32
-    };
-    known.iter().max_by_key(likeness).copied().unwrap_or("/help")
+    known.iter().max_by_key(|word| likeness(typed, word)).copied().unwrap_or("/help")
+}
+
+/// The known word that is most like what was typed, if it is alike at all.
+fn nearest_word(typed: &str, known: &[&'static str]) -> Option<&'static str> {
+    let meant = nearest(typed, known);
+    (likeness(typed, meant) >= 500).then_some(meant)
 }

@@ -17,11 +17,12 @@ use crate::{
     digest::Digest,
     effect::{Aim, Bracket, Declared, ToolFacts},
     id::{CallId, CommandId, GoalId, PlanId, RunId, ScheduleId, Seq, TaskId, TurnId},
+    identity::Root,
     memory::{Item, MemoryCommand, select::Recalled},
-    plan::{Reads, Strategy, review::Comment, step::OnFailure},
+    plan::{Reads, Strategy, block::BlockId, review::Comment, step::OnFailure},
     policy::Policy,
     time::Time,
-    turn::{Answer, CallResult, ModelFailure, Sent, Usage, profile::Profile},
+    turn::{Answer, CallResult, ModelFailure, Sent, Told, Usage, profile::Profile},
 };
 
 /// A command on its way in: its id, its time, and what it asks.
@@ -35,18 +36,26 @@ pub struct Asked<C> {
     pub command: C,
     /// The policy that holds now.
     pub policy: Arc<Policy>,
+    /// The project of a foreign agent: its session begins there, whatever the operator names for those of people.
+    pub project: Option<Root>,
 }
 
 impl<C> Asked<C> {
     /// A command with its id and its time.
     pub fn new(id: impl Into<CommandId>, at: Time, command: C) -> Self {
-        Self { id: id.into(), at, command, policy: Arc::default() }
+        Self { id: id.into(), at, command, policy: Arc::default(), project: None }
     }
 
     /// The same, under this policy.
     #[must_use]
     pub fn under(self, policy: Arc<Policy>) -> Self {
         Self { policy, ..self }
+    }
+
+    /// The same, of an agent that works in this project.
+    #[must_use]
+    pub fn of_project(self, project: Option<Root>) -> Self {
+        Self { project, ..self }
     }
 }
 
@@ -117,6 +126,13 @@ pub enum PersonCommand {
         /// The digest of what was shown.
         digest: Digest,
     },
+    /// This person has seen these blocks of this revision.
+    MarkSeen {
+        /// The digest of the revision.
+        digest: Digest,
+        /// Which blocks; none, to say that nothing is left to be seen.
+        blocks: Vec<BlockId>,
+    },
     /// A decision. It needs [`crate::actor::Standing::Decides`].
     Decide(Decision),
     /// Goals, tasks, runs and schedules.
@@ -135,6 +151,11 @@ pub enum PersonCommand {
 /// The life of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LifeCommand {
+    /// Begin it, in this root.
+    Open {
+        /// The root.
+        root: Root,
+    },
     /// Call it something else.
     Rename {
         /// The title.
@@ -438,9 +459,9 @@ pub enum SystemCommand {
     StartModelCall {
         /// In this turn.
         turn: TurnId,
-        /// For the so-manieth time in this turn.
+        /// The number of the request within its turn, from 1.
         round: u32,
-        /// The so-manieth try.
+        /// The number of the attempt, from 1.
         attempt: u32,
         /// The bracket of the effect.
         bracket: Bracket,
@@ -484,6 +505,17 @@ pub enum SystemCommand {
         /// The summary, if there is one.
         summed: Option<Summed>,
     },
+    /// This model call did not begin.
+    AbandonModelCall {
+        /// In this turn.
+        turn: TurnId,
+        /// In this round.
+        round: u32,
+        /// At this try.
+        attempt: u32,
+        /// What kept it from beginning.
+        why: String,
+    },
     /// Nobody works on this model call any more.
     OrphanModelCall {
         /// In this turn.
@@ -517,8 +549,34 @@ pub enum SystemCommand {
         attempt: u32,
         /// What it gave.
         result: CallResult,
-        /// Every so-manieth finding is noted, and every error; nothing, if zero.
+        /// One in this many findings is noted, and every error; nothing, if zero.
         note_every: u64,
+    },
+    /// This tool call did not begin.
+    AbandonCall {
+        /// The call.
+        call: CallId,
+        /// At this try.
+        attempt: u32,
+        /// What kept it from beginning.
+        why: String,
+    },
+    /// What came of a notebook call of a foreign agent.
+    RecordAgentCall {
+        /// The call.
+        call: CallId,
+        /// What the agent reads.
+        told: Told,
+    },
+    /// The pages of a deleted session are removed.
+    RecordPagesRemoved {
+        /// How many there were.
+        pages: u32,
+    },
+    /// The pages of a deleted session could not be removed.
+    RecordRemovalFailure {
+        /// Why not.
+        why: String,
     },
     /// Nobody works on this tool call any more.
     OrphanCall {
@@ -549,7 +607,7 @@ pub struct Summed {
 pub struct StartingCall {
     /// The call.
     pub call: CallId,
-    /// The so-manieth try.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// The tool as it stands now; none if it is gone.
     pub tool: Option<ToolFacts>,

@@ -69,9 +69,10 @@ impl<'de> Deserialize<'de> for Digest {
 pub(crate) struct Encoder(Sha256);
 
 impl Encoder {
-    /// Begins an encoding of this kind of value.
-    pub(crate) fn of(kind: &str) -> Self {
-        Self(Sha256::new()).field("planwright", kind)
+    /// Begins an encoding of this kind of value, in this version. What is hashed in a version never changes:
+    /// a change is a new version beside it.
+    pub(crate) fn of(kind: &str, version: u64) -> Self {
+        Self(Sha256::new()).field("planwright", kind).number("version", version)
     }
 
     /// Adds one field of text.

@@ -77,7 +77,7 @@ pub struct Bracket {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Aim {
-    /// Paths under the workspace root.
+    /// Paths under the session's root.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub paths: BTreeSet<String>,
     /// Hosts.
@@ -139,7 +139,7 @@ pub enum PathLease {
     /// None.
     #[default]
     Nothing,
-    /// Everything under the workspace root.
+    /// Everything under the session's root.
     Workspace,
     /// These, and what lies in those that end with a slash.
     Under(BTreeSet<String>),
@@ -175,7 +175,7 @@ impl Envelope {
         let tools: Vec<_> = self.tools.keys().map(String::as_str).collect();
         match &self.paths {
             PathLease::Workspace => {
-                words.push("change files under the workspace root, without asking again".into());
+                words.push("change files under its root, without asking again".into());
             }
             PathLease::Under(paths) => {
                 let paths: Vec<_> = paths.iter().map(String::as_str).collect();
@@ -313,7 +313,7 @@ impl Declared {
 pub enum Touched {
     /// A file was written, so many bytes.
     Wrote {
-        /// The path under the workspace root.
+        /// The path under the session's root.
         path: String,
         /// Its size afterwards.
         bytes: u64,

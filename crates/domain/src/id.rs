@@ -28,6 +28,9 @@ macro_rules! uuid_id {
 }
 
 uuid_id! {
+    /// Names one owner: random, made with the installation or the person, and never a name. Nothing of one owner can be
+    /// reached under the id of another.
+    OwnerId;
     /// Names one command; asking twice with the same id has one effect and one answer.
     CommandId;
     /// Names one plan.

@@ -1,12 +1,15 @@
-//! Which conversation. State is looked up by [`SessionIdentity`] and by nothing else.
+//! Which conversation. State is looked up by [`SessionKey`], the owner and the [`SessionIdentity`], and by nothing else.
 //!
 //! Must always hold:
-//! - `session-isolation`: two identities never share a text form, so nothing keyed by that text
-//!   can be reached from another session.
+//! - `session-isolation`: two identities never share a text form, and two keys never do, so nothing keyed by that text
+//!   can be reached from another session or by another owner.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use uuid::Uuid;
+
+use crate::id::OwnerId;
 
 /// Where a conversation lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -104,6 +107,11 @@ pub enum IdentityRefusal {
         "a session is written channel:key with one of the channels web, telegram, cli, api, mcp, acp; {0:?} is not"
     )]
     Text(String),
+    /// The text form of a key is the owner's id in 32 hexadecimal digits, a point, and the identity.
+    #[error(
+        "a stored session is written owner.channel:key with the owner in 32 hexadecimal digits; {0:?} is not"
+    )]
+    KeyText(String),
 }
 
 impl ConversationKey {
@@ -174,6 +182,78 @@ impl SessionIdentity {
             segment.push(letter.to_ascii_lowercase());
         }
         segment
+    }
+}
+
+/// The directory that a session's file tools and its envelope's paths are relative to: an absolute path on the machine that
+/// does the work.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Root(pub String);
+
+/// A session in the store: whose it is, and which of theirs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionKey {
+    /// Whose it is.
+    pub owner: OwnerId,
+    /// Which of theirs.
+    pub identity: SessionIdentity,
+}
+
+impl SessionKey {
+    /// This session of this owner.
+    #[must_use]
+    pub fn new(owner: OwnerId, identity: SessionIdentity) -> Self {
+        Self { owner, identity }
+    }
+
+    /// Reads the text form `owner.channel:key`.
+    pub fn parse(text: &str) -> Result<Self, IdentityRefusal> {
+        let refused = || IdentityRefusal::KeyText(text.into());
+        let (owner, identity) = text.split_once('.').ok_or_else(refused)?;
+        let owner = OwnerId(Uuid::try_parse(owner).map_err(|_| refused())?);
+        let key = Self { owner, identity: SessionIdentity::parse(identity)? };
+        if key.to_string() == text { Ok(key) } else { Err(refused()) }
+    }
+
+    /// Reads a session as this owner names it: their own by its identity alone, one of somebody else by its whole key.
+    pub fn named(text: &str, owner: OwnerId) -> Result<Self, IdentityRefusal> {
+        match SessionIdentity::parse(text) {
+            Ok(identity) => Ok(Self { owner, identity }),
+            Err(refusal) => Self::parse(text).map_err(|_| refusal),
+        }
+    }
+
+    /// The name of the session for this owner. [`SessionKey::named`] reads it.
+    #[must_use]
+    pub fn name_for(&self, owner: OwnerId) -> String {
+        if self.owner == owner { self.identity.to_string() } else { self.to_string() }
+    }
+
+    /// The form that is safe as one path segment on every file system.
+    #[must_use]
+    pub fn path_segment(&self) -> String {
+        format!("{}.{}", self.owner.0.simple(), self.identity.path_segment())
+    }
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.owner.0.simple(), self.identity)
+    }
+}
+
+impl Serialize for SessionKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for SessionKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::parse(&text).map_err(de::Error::custom)
     }
 }
 

@@ -4,13 +4,14 @@
 //! [`session::Session::evolve`] applies an event, and [`next::next`] says from state alone what
 //! should happen now. Everything here is pure: ids and times arrive inside commands.
 //!
-//! A session in five lines, from `/plan on` to a plan that waits for its reader:
+//! A session in six lines, from `/plan on` to a plan that waits for its reader:
 //!
 //! ```
 //! use planwright_domain::{actor::{Person, Standing}, command::{Asked, PersonCommand, SessionCommand},
-//!     identity::SessionIdentity, session::{decide, Session}, time::Time};
-//! let session = Session::new(SessionIdentity::parse("cli:my-first-talk").unwrap());
-//! let person = Person::new("me", "cli", Standing::Speaks);
+//!     identity::SessionKey, session::{decide, Session}, time::Time};
+//! let owner = uuid::Uuid::from_u128(7).into();
+//! let session = Session::new(SessionKey::named("cli:my-first-talk", owner).unwrap());
+//! let person = Person::new(owner, "me", "cli", Standing::Speaks);
 //! let command = PersonCommand::StartPlan { plan: uuid::Uuid::from_u128(1).into(), strategy: Default::default(), reads: Default::default() };
 //! let asked = Asked::new(uuid::Uuid::from_u128(2), Time(0), SessionCommand::Person(person, command));
 //! let session = session.fold(&decide(&session, &asked).unwrap()).unwrap();

@@ -44,6 +44,12 @@ pub const KEPT_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const TOUCHED_MAX: usize = 200;
 /// How many rows the memory of what was shown keeps for one plan.
 pub const SHOWN_MAX: usize = 64;
+/// The longest part of a revision that is read as one block, in lines.
+pub const BLOCK_LINES_MAX: usize = 24;
+/// How many blocks one revision may have, and how many one report of what was seen may name.
+pub const BLOCKS_MAX: usize = 1_024;
+/// How many blocks one plan remembers as seen, of all its readers together.
+pub const BLOCKS_SEEN_MAX: usize = 4 * BLOCKS_MAX;
 /// How many goals may be open in one session.
 pub const GOALS_MAX: usize = 50;
 /// How many tasks one session keeps.
@@ -84,3 +90,5 @@ pub const HALVED_MAX: u32 = 3;
 pub const SUMMARY_VIEW_BYTES_MAX: usize = 64 * 1024;
 /// How many models a session remembers the measure of.
 pub const MEASURES_MAX: usize = 8;
+/// How many notebook calls of a foreign agent may be open at once.
+pub const AGENT_CALLS_OPEN_MAX: usize = 32;

@@ -18,7 +18,7 @@ use crate::{
     actor::{Person, PersonId},
     autonomy::AutoExecutionContext,
     digest::{Digest, Encoder},
-    id::{GoalId, MemoryId, Seq, TaskId, TurnId},
+    id::{GoalId, MemoryId, OwnerId, TaskId, TurnId},
     identity::SessionIdentity,
     limits,
     refusal::Refusal,
@@ -26,9 +26,9 @@ use crate::{
     time::Time,
 };
 
+pub mod apply;
 pub mod rank;
 pub mod select;
-pub mod using;
 
 /// Where something is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ impl ScopeKind {
 /// The scopes that someone may see, nearest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    owner: PersonId,
+    owner: OwnerId,
     session: SessionIdentity,
     scopes: Vec<Scope>,
 }
@@ -122,7 +122,7 @@ impl Chain {
     /// A context of another session adds nothing.
     #[must_use]
     pub fn of(
-        owner: &PersonId,
+        owner: OwnerId,
         session: &SessionIdentity,
         context: Option<&AutoExecutionContext>,
     ) -> Self {
@@ -133,21 +133,19 @@ impl Chain {
         }
         scopes.push(Scope::Session(session.clone()));
         scopes.push(Scope::Global);
-        Self { owner: owner.clone(), session: session.clone(), scopes }
+        Self { owner, session: session.clone(), scopes }
     }
 
     /// What is seen in this session by whose work is done there.
     #[must_use]
     pub fn in_session(session: &Session, context: Option<&AutoExecutionContext>) -> Self {
-        // Nothing is known everywhere to nobody.
-        let nobody = PersonId(String::new());
-        Self::of(session.owner.as_ref().unwrap_or(&nobody), &session.identity, context)
+        Self::of(session.owner, &session.identity, context)
     }
 
     /// Whose it is.
     #[must_use]
-    pub fn owner(&self) -> &PersonId {
-        &self.owner
+    pub fn owner(&self) -> OwnerId {
+        self.owner
     }
 
     /// The session that is looked from.
@@ -272,7 +270,7 @@ impl Item {
 #[must_use]
 pub fn digest(text: &str) -> Digest {
     let plain: Vec<_> = text.split_whitespace().collect();
-    Encoder::of("memory").field("text", &plain.join(" ").to_lowercase()).digest()
+    Encoder::of("memory", 1).field("text", &plain.join(" ").to_lowercase()).digest()
 }
 
 /// The words of a text, in the form in which they are looked up: letters and digits in small letters, what is
@@ -375,9 +373,7 @@ pub(crate) fn decide(
             };
             MemoryEvent::Saved { item: Box::new(item) }
         }
-        MemoryCommand::Change { .. } | MemoryCommand::Forget { .. }
-            if session.version == Seq(0) =>
-        {
+        MemoryCommand::Change { .. } | MemoryCommand::Forget { .. } if session.is_new() => {
             return Err(Refusal::NotThere { what: "memory".into() });
         }
         MemoryCommand::Change { id, text } => {

@@ -28,9 +28,9 @@ pub enum Next {
     CallModel {
         /// In this turn.
         turn: TurnId,
-        /// For the so-manieth time.
+        /// The number of the request within its turn, from 1.
         round: u32,
-        /// The so-manieth try.
+        /// The number of the attempt, from 1.
         attempt: u32,
         /// Not earlier than this.
         not_before: Option<Time>,
@@ -39,9 +39,9 @@ pub enum Next {
     AwaitModel {
         /// In this turn.
         turn: TurnId,
-        /// For the so-manieth time.
+        /// The number of the request within its turn, from 1.
         round: u32,
-        /// The so-manieth try.
+        /// The number of the attempt, from 1.
         attempt: u32,
         /// The bracket.
         bracket: Bracket,
@@ -72,6 +72,11 @@ pub enum Next {
         /// When it is denied by itself.
         until: Time,
     },
+    /// Remove the pages of the notebook: the session was deleted.
+    RemovePages {
+        /// Not earlier than this.
+        not_before: Option<Time>,
+    },
     /// Make these calls: reads of one answer together, the rest one by one, in order.
     RunCalls(Vec<DueCall>),
     /// These calls are being made: wait, unless nobody works on them any more.
@@ -83,7 +88,7 @@ pub enum Next {
 pub struct DueCall {
     /// The call.
     pub call: CallId,
-    /// The so-manieth try.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
 }
 
@@ -92,7 +97,7 @@ pub struct DueCall {
 pub struct StartedCall {
     /// The call.
     pub call: CallId,
-    /// The so-manieth try.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// The bracket.
     pub bracket: Bracket,
@@ -186,6 +191,12 @@ fn by_turn(session: &Session) -> Next {
     }
 }
 
+/// Whether something is under way in this session: a turn is open, or someone must act.
+#[must_use]
+pub fn is_running(session: &Session) -> bool {
+    session.turn.is_some() || !next(session).is_rest()
+}
+
 impl Next {
     /// Whether nothing is under way: the session is at rest, or only a person can move it.
     #[must_use]
@@ -200,6 +211,7 @@ impl Next {
             | Self::CallModel { .. }
             | Self::AwaitModel { .. }
             | Self::UsePlanTool { .. }
+            | Self::RemovePages { .. }
             | Self::RunCalls(_)
             | Self::AwaitCalls(_) => false,
         }
@@ -211,7 +223,9 @@ impl Next {
         match self {
             Self::Nothing | Self::WaitForPerson(_) => Due::Never,
             Self::StartTurn(_) | Self::UsePlanTool { .. } | Self::RunCalls(_) => Due::Now,
-            Self::CallModel { not_before, .. } => not_before.map_or(Due::Now, Due::At),
+            Self::CallModel { not_before, .. } | Self::RemovePages { not_before } => {
+                not_before.map_or(Due::Now, Due::At)
+            }
             Self::AwaitPermission { until, .. } => Due::At(*until),
             Self::AwaitDecision { at } | Self::AwaitSlot { at, .. } => Due::At(*at),
             Self::AwaitModel { bracket, .. } => Due::At(bracket.deadline),
@@ -248,9 +262,10 @@ fn between_turns(session: &Session) -> Next {
     match first(&session.queue) {
         _ if !session.open.is_empty() => started(session),
         Some(queued) => Next::StartTurn(queued.seq),
-        None => match (waiting(session), rings(session)) {
-            (Some(Waiting::Decision), Some(at)) => Next::AwaitDecision { at },
-            (waits, _) => waits.map_or(Next::Nothing, Next::WaitForPerson),
+        None => match (session.notebook.removal, waiting(session), rings(session)) {
+            (Some(removal), _, _) => Next::RemovePages { not_before: removal.not_before },
+            (None, Some(Waiting::Decision), Some(at)) => Next::AwaitDecision { at },
+            (None, waits, _) => waits.map_or(Next::Nothing, Next::WaitForPerson),
         },
     }
 }

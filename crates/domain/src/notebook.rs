@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    actor::Person,
+    actor::{Person, PersonId},
     effect::Effect,
     id::CallId,
     limits,
@@ -74,20 +74,73 @@ impl Page {
 }
 
 /// What a session knows of its notebook. The pages themselves are kept elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notebook {
     /// Whether a person turned it on or off; as the operator set it, if nobody did.
     pub switched: Option<bool>,
     /// How many calls that read have ended well.
     pub reads: u64,
+    /// Calls of a foreign agent that have started and not ended, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_calls: Vec<OpenAgentCall>,
+    /// The removal of the pages of a deleted session, until it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removal: Option<Removal>,
 }
 
 impl Notebook {
     /// Whether it is on, where the operator set this for those who said nothing.
     #[must_use]
-    pub fn is_on(self, set: bool) -> bool {
+    pub fn is_on(&self, set: bool) -> bool {
         self.switched.unwrap_or(set)
+    }
+
+    /// A foreign agent's call that has started and not ended.
+    #[must_use]
+    pub fn open_agent_call(&self, call: CallId) -> Option<&OpenAgentCall> {
+        self.agent_calls.iter().find(|open| open.call == call)
+    }
+}
+
+/// A call of a notebook tool by a foreign agent that has started and not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OpenAgentCall {
+    /// The call.
+    pub call: CallId,
+    /// By whom, and what.
+    pub made: AgentNotebookCall,
+}
+
+/// A call of a notebook tool by a foreign agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AgentNotebookCall {
+    /// Whose agent it is.
+    pub of: PersonId,
+    /// Who calls, as it names itself.
+    pub agent: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, cut for display.
+    pub arguments: String,
+}
+
+/// The removal of the pages of a deleted session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Removal {
+    /// How often it has failed.
+    pub failures: u32,
+    /// It is tried again at this time.
+    pub not_before: Option<Time>,
+}
+
+impl Removal {
+    /// When it is tried again after one failure more: after seconds at first, and at last once an hour, for good.
+    pub(crate) fn retry_at(self, at: Time) -> Time {
+        at.plus_micros((1_000_000_i64 << self.failures.min(12)).min(3_600_000_000))
     }
 }
 
@@ -110,6 +163,25 @@ pub enum NotebookEvent {
         /// The page.
         page: Page,
     },
+    /// A foreign agent's call is about to be made.
+    AgentCallStarted {
+        /// The call.
+        call: CallId,
+        /// By whom, and what.
+        made: AgentNotebookCall,
+    },
+    /// The pages of a deleted session are removed.
+    PagesRemoved {
+        /// How many there were.
+        pages: u32,
+    },
+    /// The pages of a deleted session could not be removed.
+    RemovalFailed {
+        /// Why not.
+        why: String,
+        /// When it is tried again.
+        retry_at: Time,
+    },
 }
 
 impl NotebookEvent {
@@ -119,6 +191,9 @@ impl NotebookEvent {
         match self {
             Self::Switched { .. } => "notebook_switched",
             Self::NoteDue { .. } => "note_due",
+            Self::AgentCallStarted { .. } => "agent_call_started",
+            Self::PagesRemoved { .. } => "pages_removed",
+            Self::RemovalFailed { .. } => "removal_failed",
         }
     }
 }
@@ -128,6 +203,16 @@ pub(crate) fn evolve(session: &mut Session, event: &NotebookEvent) {
     match event {
         NotebookEvent::Switched { on, .. } => session.notebook.switched = Some(*on),
         NotebookEvent::NoteDue { .. } => {}
+        NotebookEvent::AgentCallStarted { call, made } => {
+            session.notebook.agent_calls.push(OpenAgentCall { call: *call, made: made.clone() });
+        }
+        NotebookEvent::PagesRemoved { .. } => session.notebook.removal = None,
+        NotebookEvent::RemovalFailed { retry_at, .. } => {
+            if let Some(removal) = &mut session.notebook.removal {
+                removal.failures = removal.failures.saturating_add(1);
+                removal.not_before = Some(*retry_at);
+            }
+        }
     }
 }
 
@@ -139,7 +224,7 @@ pub(crate) fn count(session: &mut Session, call: CallId, result: &CallResult) {
     }
 }
 
-/// The page on which what came of this call is noted: every so-manieth finding, and every error.
+/// The page on which what came of this call is noted: one in so many findings, and every error.
 /// The notebook's own calls are never noted.
 pub(crate) fn noted(
     session: &Session,

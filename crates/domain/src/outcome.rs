@@ -7,8 +7,12 @@ use crate::{
     digest::Digest,
     effect::Envelope,
     id::PlanId,
-    plan::{Begun, Plan, PlanStatus, Progress, Review, step::StepHead},
-    session::Session,
+    plan::{
+        Begun, Plan, PlanStatus, Progress, Review, Strategy,
+        observation::{Basis, observe},
+        step::{StepEnd, StepHead},
+    },
+    session::{EndedPlan, Session},
     turn::{FailureKind, event::TurnEnd},
 };
 
@@ -116,10 +120,17 @@ pub struct PlanCard {
     pub allows: Vec<String>,
     /// Why it waits, if it does.
     pub waits: Option<String>,
-    /// Whose word ended it, if it ended.
-    pub word: Option<String>,
-    /// What was done to the world.
-    pub done: Vec<String>,
+    /// By whose word it ended, and what they say, if it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<String>,
+    /// Who says that it is done, if it ended as done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+    /// What was observed of its work: calls that ran, files that changed, hosts that were reached.
+    pub observed: Vec<String>,
+    /// The steps for which no call was reported, once it ended as done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<String>,
     /// Its steps, if it has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepRow>,
@@ -205,13 +216,21 @@ impl PlanCard {
                 digest: head.map(|head| head.digest),
                 allows: allows(session, envelope),
                 waits,
-                word: None,
-                done: done(&plan.touched, plan.touched_more),
+                claimed: None,
+                basis: None,
+                observed: observe(plan).in_words(&plan.touched, plan.touched_more),
+                gaps: Vec::new(),
                 steps: steps(session, plan),
                 drafted: plan.draft.as_ref().map(|draft| draft.steps.len()),
             });
         }
-        session.last_ended.as_ref().map(|ended| Self {
+        session.last_ended.as_ref().map(Self::of_ended)
+    }
+
+    fn of_ended(ended: &EndedPlan) -> Self {
+        let observation = &ended.observation;
+        let basis = observation.basis;
+        Self {
             plan_id: ended.plan,
             title: ended.title.clone(),
             status: ended.ended.word().into(),
@@ -219,11 +238,13 @@ impl PlanCard {
             digest: None,
             allows: Vec::new(),
             waits: None,
-            word: Some(ended.word.in_words()),
-            done: done(&ended.touched, ended.touched_more),
+            claimed: Some(observation.claim(&ended.word)),
+            basis,
+            observed: observation.in_words(&ended.touched, ended.touched_more),
+            gaps: basis.map(|_| observation.gaps()).unwrap_or_default(),
             steps: Vec::new(),
             drafted: None,
-        })
+        }
     }
 }
 
@@ -232,7 +253,9 @@ impl PlanCard {
 pub fn allows(session: &Session, envelope: &Envelope) -> Vec<String> {
     let agent = "let the agent work with its own tools, which Planwright neither sees nor limits";
     let foreign = is_foreign(session).then(|| agent.to_owned());
-    foreign.into_iter().chain(envelope.in_words()).collect()
+    let allowed: Vec<_> = foreign.into_iter().chain(envelope.in_words()).collect();
+    let place = session.root.as_ref().map(|root| format!("work in {}", root.0));
+    place.into_iter().chain(allowed).collect()
 }
 
 /// The steps of the current revision, and how each came out.
@@ -242,19 +265,15 @@ fn steps(session: &Session, plan: &Plan) -> Vec<StepRow> {
             .doubts
             .values()
             .any(|doubt| doubt.plan == Some(plan.id) && doubt.step == Some(step.number));
-        let ended = plan.outcomes.get(&step.number).map(|end| end.word());
+        let ended = plan.outcomes.get(&step.number).map(|end| match (end, plan.strategy) {
+            // Only a recorded call is the work itself; what another step came to is the model's report.
+            (StepEnd::Done, Strategy::Build | Strategy::Document) => "reported done",
+            (end, _) => end.word(),
+        });
         let came_out = if doubted { Some("in doubt") } else { ended }.map(str::to_owned);
         StepRow { number: step.number, words: step.in_words().to_owned(), came_out }
     };
     plan.steps().iter().map(row).collect()
-}
-
-fn done(touched: &[crate::effect::Touched], more: u64) -> Vec<String> {
-    let mut words: Vec<_> = touched.iter().map(crate::effect::Touched::in_words).collect();
-    if more > 0 {
-        words.push(format!("and {more} more"));
-    }
-    words
 }
 
 /// What a person can say next, given where the plan stands.

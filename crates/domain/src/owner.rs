@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::PersonId,
-    id::{MemoryId, Seq},
+    id::{MemoryId, OwnerId, Seq},
     identity::{ConversationKey, SessionIdentity, Transport},
     limits,
     memory::{Item, Provenance, Scope},
@@ -29,7 +29,7 @@ pub const OWNER_FOLD_VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// Who.
-    pub id: PersonId,
+    pub id: OwnerId,
     /// How many events there are.
     pub version: Seq,
     /// The active pointers.
@@ -104,6 +104,8 @@ pub enum OwnerCommand {
         text: String,
         /// The id it will have.
         id: MemoryId,
+        /// Who.
+        by: PersonId,
     },
     /// Bring in something from before there were scopes.
     Import {
@@ -120,7 +122,7 @@ pub enum OwnerCommand {
 impl Owner {
     /// An owner to whom nothing has happened.
     #[must_use]
-    pub fn new(id: PersonId) -> Self {
+    pub fn new(id: OwnerId) -> Self {
         Self { id, version: Seq(0), pointers: BTreeMap::new(), promoted: BTreeSet::new() }
     }
 
@@ -171,7 +173,7 @@ pub fn decide(owner: &Owner, command: &OwnerCommand) -> Result<Vec<OwnerEvent>, 
             vec![OwnerEvent::PointerDropped { transport: transport.clone() }]
         }
         OwnerCommand::Unbind { .. } => Vec::new(),
-        OwnerCommand::Promote { item, text, id } => {
+        OwnerCommand::Promote { item, text, id, by } => {
             let from = item.scope.session().ok_or(Refusal::AlreadyGlobal)?.clone();
             if item.text != *text {
                 return Err(Refusal::OtherText);
@@ -180,7 +182,7 @@ pub fn decide(owner: &Owner, command: &OwnerCommand) -> Result<Vec<OwnerEvent>, 
                 return Ok(Vec::new());
             }
             known_everywhere(owner)?;
-            let provenance = Provenance::Promoted { by: owner.id.clone(), from, item: item.id };
+            let provenance = Provenance::Promoted { by: by.clone(), from, item: item.id };
             let item = Item { id: *id, scope: Scope::Global, provenance, ..(**item).clone() };
             vec![OwnerEvent::MemoryPromoted { item: Box::new(item) }]
         }
@@ -224,9 +226,9 @@ pub enum Resolution {
 /// owner, else the owner's newest in that channel, else the fresh one.
 #[must_use]
 pub fn resolve(
-    owner: &PersonId,
+    owner: OwnerId,
     named: Option<(&ConversationKey, &Session)>,
-    newest: Option<&SessionIdentity>,
+    newest: Option<SessionIdentity>,
     fresh: ConversationKey,
 ) -> Resolution {
     if let Some((key, session)) = named
@@ -234,16 +236,16 @@ pub fn resolve(
     {
         return Resolution::Stands(key.clone());
     }
-    Resolution::Repair(newest.map_or(fresh, |newest| newest.key.clone()))
+    Resolution::Repair(newest.map_or(fresh, |newest| newest.key))
 }
 
 /// Whether a conversation is there for this owner: nothing was said in it yet, or it is theirs and not deleted.
 #[must_use]
-pub fn is_reachable(owner: &PersonId, session: &Session) -> bool {
+pub fn is_reachable(owner: OwnerId, session: &Session) -> bool {
     if session.version == Seq(0) {
         return session.identity.key.may_be_new();
     }
-    session.life != Life::Deleted && session.owner.as_ref().is_none_or(|of| of == owner)
+    session.life != Life::Deleted && session.owner == owner
 }
 
 /// Maps whose keys are no texts are written as rows.

@@ -17,9 +17,10 @@ use crate::{
     digest::{Digest, Encoder},
     effect::{Aim, Declared, Envelope, Touched},
     id::{PlanId, Seq},
-    identity::SessionIdentity,
+    identity::SessionKey,
     plan::{
         approval::Approval,
+        block::{BlockId, BlockSet},
         draft::{Brief, Draft},
         step::{PlanStep, StepEnd, StepHead},
     },
@@ -29,15 +30,18 @@ use crate::{
 
 pub mod approval;
 pub(crate) mod authoring;
+pub mod block;
 pub mod decide;
+pub mod document_steps;
 pub mod draft;
 pub mod event;
 pub mod evolve;
 pub mod front_matter;
+pub mod observation;
 pub mod refusal;
+pub(crate) mod rendering;
 pub mod review;
 pub mod step;
-pub mod written;
 
 /// How a plan is authored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -126,10 +130,19 @@ pub struct Plan {
     pub outcomes: BTreeMap<u32, StepEnd>,
     /// The work that the plan it replaced had done, by key.
     pub carried: Vec<Digest>,
+    /// The part of it that was only claimed: no call was observed for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claimed: Vec<Digest>,
     /// What a person allowed besides the approval, until the plan ends.
     pub grants: Vec<Grant>,
     /// How many calls were made under its lease.
     pub calls_made: u32,
+    /// How many calls of its executions ended well.
+    pub calls_done: u32,
+    /// How many failed.
+    pub calls_failed: u32,
+    /// The steps of which a call has ended.
+    pub steps_with_calls: BTreeSet<u32>,
     /// What its executions cost since the last start, in millionths of a dollar.
     pub spent_micros: u64,
     /// How many comments were made on it.
@@ -138,6 +151,8 @@ pub struct Plan {
     pub comments_open: BTreeSet<u32>,
     /// The revisions that each person saw or decided on last.
     pub seen: BTreeMap<PersonId, Seen>,
+    /// The blocks that each person has seen, of this revision or an earlier one, until the plan is approved.
+    pub blocks_seen: BTreeMap<PersonId, BlockSet>,
     /// What happens while the current revision waits for a decision.
     pub waits: Option<Waits>,
     /// The step that was handed to a foreign agent, which has not reported it.
@@ -356,6 +371,17 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// The name programs read, and the decision log hashes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Rejected => "rejected",
+            Self::Cancelled => "cancelled",
+            Self::Superseded => "superseded",
+        }
+    }
+
     /// The word people read.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -382,10 +408,14 @@ pub struct RevisionHead {
     pub review: Review,
     /// Its steps; none in `document`.
     pub steps: Vec<StepHead>,
+    /// The steps that a document lists, by their first words; none in the other strategies.
+    pub written: Vec<String>,
     /// What it asks to be leased, if it says.
     pub envelope: Option<Declared>,
     /// How many lines its Markdown has.
     pub lines: u32,
+    /// Its blocks.
+    pub blocks: BlockSet,
 }
 
 /// Whether a revision can still be approved.
@@ -427,11 +457,11 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// The digest over session, plan, number, strategy, title, Markdown, steps and envelope.
+    /// The digest over owner and session, plan, number, strategy, title, Markdown, steps and envelope.
     #[must_use]
-    pub fn digest(&self, identity: &SessionIdentity) -> Digest {
-        let encoder = Encoder::of("revision")
-            .field("session", &identity.to_string())
+    pub fn digest(&self, session: &SessionKey) -> Digest {
+        let encoder = Encoder::of("revision", 1)
+            .field("session", &session.to_string())
             .bytes("plan", self.plan.0.as_bytes())
             .number("number", u64::from(self.number))
             .field("strategy", self.strategy.name())
@@ -492,6 +522,12 @@ impl Plan {
         }
     }
 
+    /// Whether this person has seen this block, in this revision or an earlier one, on any surface.
+    #[must_use]
+    pub fn has_seen(&self, person: &PersonId, block: BlockId) -> bool {
+        self.blocks_seen.get(person).is_some_and(|seen| seen.0.contains(&block))
+    }
+
     /// What this person was last shown in full at this surface.
     #[must_use]
     pub fn shown_to(&self, person: &Person) -> Option<Digest> {
@@ -499,7 +535,7 @@ impl Plan {
     }
 
     /// What an approval of it at this time would lease, given the tools as they stand: what it declares,
-    /// or else the file tools under the workspace root. Recorded calls need no lease but themselves.
+    /// or else the file tools under the session's root. Recorded calls need no lease but themselves.
     #[must_use]
     pub fn envelope(&self, schemas: &BTreeMap<String, Digest>, at: Time) -> Envelope {
         let declared = self.current.as_ref().and_then(|head| head.envelope.as_ref());

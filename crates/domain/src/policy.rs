@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     actor::Person,
     digest::{Digest, Encoder},
+    identity::Root,
+    refusal::Refusal,
     time::Time,
 };
 
@@ -24,6 +26,9 @@ pub struct Policy {
     pub remind_micros: Option<i64>,
     /// How long a revision waits for a decision before only a newer one can be approved.
     pub expires_micros: Option<i64>,
+    /// The roots that a session may have. A new one has the first, where nobody chooses another. They are not among the rules
+    /// on who may decide: what an approval is bound to is the root that its session has.
+    pub roots: Vec<Root>,
 }
 
 /// What happens while a revision waits.
@@ -50,6 +55,18 @@ impl Policy {
             && (self.surfaces.is_empty() || self.surfaces.contains(kind))
     }
 
+    /// The root of a session that begins: the one that is wished for, if it is allowed; without a wish, the first.
+    pub(crate) fn root(&self, wished: Option<&Root>) -> Result<Option<Root>, Refusal> {
+        match wished {
+            None => Ok(self.roots.first().cloned()),
+            Some(root) if self.roots.contains(root) => Ok(Some(root.clone())),
+            Some(root) => Err(Refusal::RootNotAllowed {
+                root: root.0.clone(),
+                allowed: self.roots.iter().map(|root| root.0.clone()).collect(),
+            }),
+        }
+    }
+
     /// What a revision that begins to wait now waits for.
     #[must_use]
     pub fn waits(&self, at: Time) -> Option<Waits> {
@@ -66,10 +83,11 @@ impl Policy {
     /// The digest of all of it; none for the policy that restricts nothing.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
-        if *self == Self::default() {
+        let restricts = !self.people.is_empty() || !self.surfaces.is_empty();
+        if !restricts && self.remind_micros.is_none() && self.expires_micros.is_none() {
             return None;
         }
-        let encoder = Encoder::of("policy").number("people", self.people.len() as u64);
+        let encoder = Encoder::of("policy", 1).number("people", self.people.len() as u64);
         let encoder = self.people.iter().fold(encoder, |encoder, name| encoder.field("name", name));
         let encoder = encoder.number("surfaces", self.surfaces.len() as u64);
         let surfaces = self.surfaces.iter();

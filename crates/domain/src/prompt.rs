@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    memory::{rank::Ranked, using::line},
+    memory::{apply::line, rank::Ranked},
     plan::{
         Plan, PlanStatus, Progress, Revision, Strategy,
         approval::Approval,

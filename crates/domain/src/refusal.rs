@@ -66,6 +66,25 @@ pub enum Refusal {
         /// The identity that was named.
         identity: String,
     },
+    /// The operator does not allow this root.
+    #[error(
+        "a session cannot work in {root}; the configuration allows {}: choose one of these, or add it to workspace.roots",
+        allowed.join(", ")
+    )]
+    RootNotAllowed {
+        /// The root.
+        root: String,
+        /// Those that are allowed.
+        allowed: Vec<String>,
+    },
+    /// A session keeps the root with which it began.
+    #[error("{identity} works in {root}, and a session keeps its root; begin another one there")]
+    RootStands {
+        /// Which session.
+        identity: String,
+        /// Its root.
+        root: String,
+    },
     /// The session is deleted.
     #[error("{identity} was deleted; start another conversation with /new")]
     SessionDeleted {
@@ -195,6 +214,8 @@ impl Refusal {
             Self::NoPattern => "no_pattern",
             Self::DoubtTooFresh => "doubt_too_fresh",
             Self::LegacyKeyIsNotNew { .. } => "legacy_key_is_not_new",
+            Self::RootNotAllowed { .. } => "root_not_allowed",
+            Self::RootStands { .. } => "root_stands",
             Self::SessionDeleted { .. } => "session_deleted",
             Self::NotYours { .. } => "not_yours",
             Self::AgentElsewhere { .. } => "agent_elsewhere",

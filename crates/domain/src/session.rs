@@ -20,16 +20,18 @@ use crate::{
     command::{Asked, Decision, Given, PersonCommand, SessionCommand, Verdict},
     digest::Digest,
     effect::Touched,
-    id::{CallId, PlanId, Seq},
-    identity::SessionIdentity,
+    id::{CallId, OwnerId, PlanId, Seq},
+    identity::{Root, SessionIdentity, SessionKey},
     limits,
     log::{self, Entry},
-    memory::{self, MemoryEvent, Provenance},
-    notebook::{self, Notebook, NotebookEvent},
+    memory::{self, MemoryEvent},
+    notebook::{self, Notebook, NotebookEvent, Removal},
+    plan::decide::Deciding,
     plan::{
         self, Ended, PauseReason, Plan, PlanStatus, PlanWork, Progress,
         authoring::Authoring,
         event::{PlanEvent, Word},
+        observation::Observation,
         refusal::PlanRefusal,
         step::StepEnd,
     },
@@ -48,11 +50,7 @@ pub mod life;
 use life::{Life, LifeEvent};
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 5;
-
-/// The highest level of events that this version knows. A new kind of event begins a new level, and is
-/// written only after every node of a cluster knows it.
-pub const EVENT_LEVEL: u32 = 1;
+pub const FOLD_VERSION: u32 = 9;
 
 /// How many characters of a first message become the title.
 const TITLE_CHARS: usize = 60;
@@ -61,12 +59,14 @@ const TITLE_CHARS: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Session {
-    /// Which session.
+    /// Whose it is.
+    pub owner: OwnerId,
+    /// Which of theirs.
     pub identity: SessionIdentity,
     /// How many events it has.
     pub version: Seq,
-    /// Whose it is: who spoke in it first.
-    pub owner: Option<PersonId>,
+    /// The directory that its file tools and its envelope's paths are relative to; none where the operator names no roots.
+    pub root: Option<Root>,
     /// What people call it.
     pub title: String,
     /// Whether it is there.
@@ -117,6 +117,9 @@ pub struct EndedPlan {
     pub touched: Vec<Touched>,
     /// How many more touched things there were than are listed.
     pub touched_more: u64,
+    /// What was observed of its work, whatever anybody says.
+    #[serde(default)]
+    pub observation: Observation,
     /// Where in the stream its last revision stands.
     pub revision: Option<Seq>,
 }
@@ -204,13 +207,15 @@ impl CorruptJournal {
 impl Session {
     /// A session in which nothing has happened.
     #[must_use]
-    pub fn new(identity: SessionIdentity) -> Self {
-        let log = log::beginning(&identity);
+    pub fn new(key: SessionKey) -> Self {
+        let log = log::beginning(&key);
+        let SessionKey { owner, identity } = key;
         Self {
+            owner,
             identity,
             log,
             version: Seq(0),
-            owner: None,
+            root: None,
             title: String::new(),
             life: Life::Open,
             auto: Autonomy::default(),
@@ -227,6 +232,18 @@ impl Session {
             agent_looked: Seq(0),
             view_from: Seq(0),
         }
+    }
+
+    /// The session in the store.
+    #[must_use]
+    pub fn key(&self) -> SessionKey {
+        SessionKey::new(self.owner, self.identity.clone())
+    }
+
+    /// Whether nothing has happened in it but that it began.
+    #[must_use]
+    pub(crate) fn is_new(&self) -> bool {
+        self.version.0 == u64::from(self.root.is_some())
     }
 
     /// The plan it is working on.
@@ -247,9 +264,6 @@ impl Session {
     pub fn evolve(mut self, event: &SessionEvent) -> Result<Self, CorruptJournal> {
         let seq = self.version.following();
         self.version = seq;
-        if self.owner.is_none() {
-            self.owner = event.asked_by().cloned();
-        }
         if let Some(entry) = Entry::of(event) {
             self.log = log::head_after(self.log, seq, &entry);
         }
@@ -260,10 +274,17 @@ impl Session {
             SessionEvent::Memory(_) => {}
             SessionEvent::Notebook(event) => notebook::evolve(&mut self, event),
             SessionEvent::Life(event) => match event {
+                LifeEvent::Opened { root } => {
+                    self.root = Some(root.clone());
+                    self.view_from = seq;
+                }
                 LifeEvent::Renamed { title, .. } => self.title.clone_from(title),
                 LifeEvent::Archived { .. } => self.life = Life::Archived,
                 LifeEvent::Restored { .. } => self.life = Life::Open,
-                LifeEvent::Deleted { .. } => self.life = Life::Deleted,
+                LifeEvent::Deleted { .. } => {
+                    self.life = Life::Deleted;
+                    self.notebook.removal = Some(Removal::default());
+                }
             },
             SessionEvent::MessageQueued { text, .. } => {
                 if self.title.is_empty() {
@@ -277,7 +298,13 @@ impl Session {
             SessionEvent::CompactionAsked { .. } => {
                 self.queue.push(Queued { seq, cause: Cause::Compaction });
             }
-            SessionEvent::AgentCalled { tool, told, .. } => {
+            SessionEvent::AgentCalled { call, tool, told, .. } => {
+                let acted = self.notebook.open_agent_call(*call).is_some();
+                self.notebook.agent_calls.retain(|open| open.call != *call);
+                if acted && self.life == Life::Deleted {
+                    // It may have written a page after the pages were removed.
+                    self.notebook.removal = Some(Removal::default());
+                }
                 let looks = [PlanTool::Get.name(), PlanTool::Report.name(), agent::PLAN_ASK];
                 if looks.contains(&tool.as_str()) && !matches!(told, Told::Refused { .. }) {
                     self.agent_looked = seq;
@@ -296,6 +323,12 @@ impl Session {
     }
 
     fn evolve_plan(&mut self, seq: Seq, event: &PlanEvent) -> Result<(), CorruptJournal> {
+        if let PlanEvent::PlanApproved { approval, .. } = event
+            && approval.root != self.root
+        {
+            let what = "an approval for another root than that of its session";
+            return Err(CorruptJournal::new(seq, what));
+        }
         let plan = self.plan().map(|plan| plan.id);
         match (event, plan) {
             // A foreign agent has no turns here: it asks for what is due.
@@ -330,7 +363,7 @@ impl Session {
             {
                 self.planned(plan);
             }
-            (PlanEvent::PlanEnded { plan, ended, word, touched, touched_more }, _) => {
+            (PlanEvent::PlanEnded { plan, ended, word, touched, touched_more, observation }, _) => {
                 let writes = self.turn.as_ref().is_some_and(|turn| turn.executes() == Some(*plan));
                 if writes || matches!(word, Word::Model { .. }) {
                     self.planned(*plan);
@@ -345,6 +378,7 @@ impl Session {
                     word: word.clone(),
                     touched: touched.clone(),
                     touched_more: *touched_more,
+                    observation: observation.clone(),
                     revision,
                 });
             }
@@ -366,6 +400,30 @@ pub fn decide(
     session: &Session,
     asked: &Asked<SessionCommand>,
 ) -> Result<Vec<SessionEvent>, Refusal> {
+    if session.version != Seq(0) {
+        return decide_in(session, asked);
+    }
+    let Some(root) = life::opens_in(session, asked)? else { return decide_in(session, asked) };
+    let mut events = vec![SessionEvent::Life(LifeEvent::Opened { root: root.clone() })];
+    if life::only_opens(asked) {
+        return Ok(events);
+    }
+    let opened =
+        Session { version: Seq(1), view_from: Seq(1), root: Some(root), ..session.clone() };
+    let decided = decide_in(&opened, asked)?;
+    if decided.is_empty() {
+        // What changes nothing begins nothing.
+        return Ok(decided);
+    }
+    events.extend(decided);
+    Ok(events)
+}
+
+/// The same, in a session that has begun or has no root.
+fn decide_in(
+    session: &Session,
+    asked: &Asked<SessionCommand>,
+) -> Result<Vec<SessionEvent>, Refusal> {
     let mut events = match &asked.command {
         SessionCommand::Person(person, command) => decide_person(session, asked, person, command),
         SessionCommand::Model(turn, command) => {
@@ -379,7 +437,7 @@ pub fn decide(
             *waits = asked.policy.waits(asked.at);
         }
     }
-    let followed = autonomy::follow::follow(session, asked.at, &events)?;
+    let followed = autonomy::react::follow(session, asked.at, &events)?;
     events.extend(followed);
     events.extend(log::anchor(session, &events).map(|head| SessionEvent::Logged { head }));
     Ok(events)
@@ -391,8 +449,8 @@ fn decide_person(
     person: &Person,
     command: &PersonCommand,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    if session.version == Seq(0) && !session.identity.key.may_be_new() {
-        return Err(Refusal::LegacyKeyIsNotNew { identity: session.identity.to_string() });
+    if session.version == Seq(0) {
+        life::may_begin(session)?;
     }
     life::may_ask(session, person, command)?;
     if agent::is_foreign(session) {
@@ -442,7 +500,10 @@ fn decide_person(
             edit(session, person, *base, markdown, *fresh)
         }
         PersonCommand::RecordShown { digest } => {
-            Ok(of_plan(plan::decide::shown(&session.work, *digest, person)?))
+            Ok(of_plan(plan::rendering::shown(&session.work, *digest, person)?))
+        }
+        PersonCommand::MarkSeen { digest, blocks } => {
+            Ok(of_plan(plan::rendering::seen(&session.work, *digest, blocks, person)?))
         }
         PersonCommand::Decide(Decision::SettleDoubt { call, verdict }) => {
             settle(session, asked, person, *call, *verdict)
@@ -459,14 +520,13 @@ fn decide_person(
             let doubts = session.doubts.len();
             let foreign = agent::deciding(session, decision);
             let decision = foreign.as_ref().unwrap_or(decision);
-            let decided = plan::decide::decision(
-                &session.work,
-                doubts,
-                person,
-                asked.at,
-                &asked.policy,
-                decision,
-            )?;
+            let deciding = Deciding {
+                by: person,
+                at: asked.at,
+                policy: &asked.policy,
+                root: session.root.as_ref(),
+            };
+            let decided = plan::decide::decision(&session.work, doubts, deciding, decision)?;
             Ok(match decision {
                 Decision::Reject { .. } => ending_plan(session, person, decided, OpenTurn::Stop),
                 Decision::Approve(_)
@@ -514,8 +574,9 @@ fn edit(
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let plan = plan::decide::active(&session.work)?;
     let given = Given { fresh, profiles: BTreeSet::new(), memory: None, markdown: None };
+    let key = session.key();
     let writing = Authoring {
-        identity: &session.identity,
+        session: &key,
         // A person's word is newer than any approval.
         turn_started: session.version.following(),
         given: &given,
@@ -640,42 +701,6 @@ fn of_plan(events: Vec<PlanEvent>) -> Vec<SessionEvent> {
 }
 
 impl SessionEvent {
-    /// Who asked for it, where somebody did and it says so.
-    fn asked_by(&self) -> Option<&PersonId> {
-        match self {
-            Self::MessageQueued { by, .. }
-            | Self::ViewReset { by }
-            | Self::CompactionAsked { by } => Some(&by.id),
-            Self::AgentCalled { of, .. } => Some(of),
-            Self::Plan(PlanEvent::PlanStarted { by, .. }) => by.as_ref().map(|by| &by.id),
-            Self::Memory(MemoryEvent::Saved { item }) => match &item.provenance {
-                Provenance::Person { by } => Some(by),
-                Provenance::Model { .. } | Provenance::Promoted { .. } | Provenance::Legacy => None,
-            },
-            Self::Memory(MemoryEvent::Changed { by, .. }) => Some(by),
-            Self::Auto(
-                AutoEvent::GoalAdded { by, .. }
-                | AutoEvent::RunStarted { by, .. }
-                | AutoEvent::ScheduleAdded { by, .. },
-            ) => Some(&by.id),
-            Self::Auto(AutoEvent::TaskAdded { by, .. }) => by.as_ref().map(|by| &by.id),
-            Self::Notebook(NotebookEvent::Switched { by, .. }) => Some(&by.id),
-            Self::Life(
-                LifeEvent::Renamed { by, .. }
-                | LifeEvent::Archived { by }
-                | LifeEvent::Restored { by }
-                | LifeEvent::Deleted { by },
-            ) => Some(&by.id),
-            Self::Plan(_)
-            | Self::Turn(_)
-            | Self::Auto(_)
-            | Self::Memory(_)
-            | Self::Notebook(NotebookEvent::NoteDue { .. })
-            | Self::CauseWithdrawn { .. }
-            | Self::Logged { .. } => None,
-        }
-    }
-
     /// The name of the event, as programs read it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -685,6 +710,7 @@ impl SessionEvent {
                 PlanEvent::DraftChanged { .. } => "draft_changed",
                 PlanEvent::RevisionAdded { .. } => "revision_added",
                 PlanEvent::RevisionShown { .. } => "revision_shown",
+                PlanEvent::BlocksSeen { .. } => "blocks_seen",
                 PlanEvent::DecisionReminded { .. } => "decision_reminded",
                 PlanEvent::DecisionExpired { .. } => "decision_expired",
                 PlanEvent::ChangesRequested { .. } => "changes_requested",
@@ -702,6 +728,7 @@ impl SessionEvent {
                 TurnEvent::ModelCallStarted { .. } => "model_call_started",
                 TurnEvent::ModelAnswered { .. } => "model_answered",
                 TurnEvent::ModelCallFailed { .. } => "model_call_failed",
+                TurnEvent::ModelCallAbandoned { .. } => "model_call_abandoned",
                 TurnEvent::ModelCallOrphaned { .. } => "model_call_orphaned",
                 TurnEvent::ViewCompacted { .. } => "view_compacted",
                 TurnEvent::CallStarted { .. } => "call_started",
@@ -709,6 +736,7 @@ impl SessionEvent {
                 TurnEvent::PermissionDecided { .. } => "permission_decided",
                 TurnEvent::CallFinished { .. } => "call_finished",
                 TurnEvent::CallAnswered { .. } => "call_answered",
+                TurnEvent::CallAbandoned { .. } => "call_abandoned",
                 TurnEvent::CallOrphaned { .. } => "call_orphaned",
                 TurnEvent::CallInDoubt { .. } => "call_in_doubt",
                 TurnEvent::DoubtSettled { .. } => "doubt_settled",
@@ -719,6 +747,7 @@ impl SessionEvent {
             Self::Memory(event) => event.kind(),
             Self::Notebook(event) => event.kind(),
             Self::Life(event) => match event {
+                LifeEvent::Opened { .. } => "session_opened",
                 LifeEvent::Renamed { .. } => "session_renamed",
                 LifeEvent::Archived { .. } => "session_archived",
                 LifeEvent::Restored { .. } => "session_restored",

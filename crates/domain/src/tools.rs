@@ -22,10 +22,10 @@ use crate::{
     turn::Turn,
 };
 
+pub(crate) mod apply;
 pub mod own;
-pub(crate) mod using;
 
-/// The built-in file tools, which approving a `document` plan leases under the workspace root.
+/// The built-in file tools, which approving a `document` plan leases under the session's root.
 pub const FILE_TOOLS: [&str; 6] =
     ["list_files", "glob_files", "grep_files", "read_file", "write_file", "edit_file"];
 
@@ -254,7 +254,7 @@ pub fn is_plan_tool(name: &str) -> bool {
     PlanTool::ALL.into_iter().any(|tool| tool.name() == name)
 }
 
-/// What approving a `document` plan leases: the built-in file tools under the workspace root.
+/// What approving a `document` plan leases: the built-in file tools under the session's root.
 #[must_use]
 pub fn document_envelope(schemas: &BTreeMap<String, Digest>) -> Envelope {
     let leased = |name: &str| Some((name.to_owned(), *schemas.get(name)?));

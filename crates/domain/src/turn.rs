@@ -160,14 +160,14 @@ impl Turn {
 pub enum Step {
     /// The model should be asked.
     ModelDue {
-        /// The so-manieth try.
+        /// The number of the attempt, from 1.
         attempt: u32,
         /// Not earlier than this.
         not_before: Option<Time>,
     },
     /// The model is being asked.
     ModelOpen {
-        /// The so-manieth try.
+        /// The number of the attempt, from 1.
         attempt: u32,
         /// The bracket.
         bracket: Bracket,
@@ -195,7 +195,7 @@ pub struct Call {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
-    /// It should be made, for the so-manieth time.
+    /// It should be made; the number of the attempt.
     Pending(u32),
     /// It waits for a person's permission.
     Asking(u32),

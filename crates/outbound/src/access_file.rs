@@ -4,8 +4,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fs,
-    io::Write as _,
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::{PoisonError, RwLock},
 };
@@ -15,7 +14,7 @@ use planwright_domain::{digest::Digest, time::Time};
 use planwright_runtime::ports::access::{Access, AccessError, Grant};
 use uuid::Uuid;
 
-use crate::passphrase;
+use crate::{durable_file, passphrase};
 
 /// How long a terminal is remembered.
 const REMEMBERED_MICROS: i64 = 15 * 60 * 1_000_000;
@@ -174,19 +173,7 @@ impl Access for FileAccess {
 
 /// Writes a file that only its owner can read, whole or not at all.
 fn write_private(path: &Path, contents: &[u8]) -> Result<(), AccessError> {
-    let beside = path.with_extension("part");
-    let written = (|| {
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)?;
-        file.write_all(contents)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    })();
-    written.map_err(|error| {
+    durable_file::write_private(path, contents).map_err(|error| {
         AccessError::Refused(format!("{} cannot be written: {error}", path.display()))
     })
 }

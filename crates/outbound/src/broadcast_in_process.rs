@@ -1,22 +1,22 @@
 //! Telling watchers in the same process.
 
-use planwright_domain::identity::SessionIdentity;
+use planwright_domain::identity::SessionKey;
 use planwright_runtime::ports::signal::{Broadcast, Hints, Signal, Subscription};
 
-use crate::ears::Ears;
+use crate::local_subscribers::LocalSubscribers;
 
-/// Ears in the same process, by session.
+/// LocalSubscribers in the same process, by session.
 #[derive(Debug, Default, Clone)]
 pub struct InProcessBroadcast {
-    ears: Ears,
+    ears: LocalSubscribers,
 }
 
 impl Broadcast for InProcessBroadcast {
-    fn publish(&self, identity: &SessionIdentity, signal: Signal) {
+    fn publish(&self, identity: &SessionKey, signal: Signal) {
         self.ears.tell(identity, signal);
     }
 
-    fn subscribe(&self, identity: &SessionIdentity) -> Box<dyn Subscription> {
+    fn subscribe(&self, identity: &SessionKey) -> Box<dyn Subscription> {
         self.ears.listen(identity).0
     }
 

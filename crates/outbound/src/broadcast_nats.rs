@@ -12,13 +12,13 @@ use std::{
     time::Duration,
 };
 
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectOptions, Event, Subscriber};
 use futures_util::StreamExt as _;
-use planwright_domain::{digest::Digest, identity::SessionIdentity};
+use planwright_domain::{digest::Digest, identity::SessionKey};
 use planwright_runtime::ports::signal::{Broadcast, Hint, Hints, Signal, Subscription};
 use tokio::sync::mpsc;
 
-use crate::ears::Ears;
+use crate::local_subscribers::LocalSubscribers;
 
 /// How many signals may wait to be sent before previews are dropped.
 const WAITING_MAX: usize = 4_096;
@@ -29,7 +29,7 @@ const LOOKS_MAX: u32 = 15;
 
 /// Watchers on every node.
 pub struct NatsBroadcast {
-    ears: Ears,
+    ears: LocalSubscribers,
     client: Client,
     subjects: String,
     /// Where nodes tell each other which sessions move.
@@ -83,7 +83,7 @@ impl NatsBroadcast {
         tokio::spawn(send(client.clone(), queue, waiting.clone()));
         let subjects = format!("{prefix}.session.");
         Ok(Self {
-            ears: Ears::default(),
+            ears: LocalSubscribers::default(),
             client,
             subjects,
             moved: format!("{prefix}.moved"),
@@ -94,7 +94,7 @@ impl NatsBroadcast {
         })
     }
 
-    fn subject(&self, identity: &SessionIdentity) -> String {
+    fn subject(&self, identity: &SessionKey) -> String {
         format!("{}{}", self.subjects, Digest::of(identity.to_string().as_bytes()))
     }
 }
@@ -128,7 +128,7 @@ async fn send(
 }
 
 impl Broadcast for NatsBroadcast {
-    fn publish(&self, identity: &SessionIdentity, signal: Signal) {
+    fn publish(&self, identity: &SessionKey, signal: Signal) {
         let droppable = matches!(signal, Signal::Preview(_));
         if let Ok(body) = serde_json::to_vec(&signal)
             && !(droppable && self.waiting.load(Ordering::SeqCst) >= WAITING_MAX)
@@ -143,7 +143,7 @@ impl Broadcast for NatsBroadcast {
         self.ears.tell(identity, signal);
     }
 
-    fn subscribe(&self, identity: &SessionIdentity) -> Box<dyn Subscription> {
+    fn subscribe(&self, identity: &SessionKey) -> Box<dyn Subscription> {
         let (ear, is_first) = self.ears.listen(identity);
         if is_first {
             let subject = self.subject(identity);
@@ -170,22 +170,40 @@ impl Broadcast for NatsBroadcast {
     }
 }
 
-/// Hears which sessions move at other nodes, for everyone here who keeps lists.
-async fn hear_hints(client: Client, subject: String, ears: Ears, bus: Arc<Bus>) {
-    let mut subscriber = match client.subscribe(subject).await {
-        Ok(subscriber) => subscriber,
-        Err(error) => {
-            tracing::warn!(%error, event = "not_subscribed");
-            return;
+/// Hears which sessions move at other nodes, for everyone here who keeps lists. A subscription that cannot be had or that
+/// ended is asked for again; meanwhile those who keep lists read them.
+async fn hear_hints(client: Client, subject: String, ears: LocalSubscribers, bus: Arc<Bus>) {
+    loop {
+        match client.subscribe(subject.clone()).await {
+            Ok(subscriber) => hear_moves(&client, subscriber, &ears, &bus).await,
+            Err(error) => tracing::warn!(%error, event = "not_subscribed"),
         }
-    };
+        ears.hint(Hint::Missed);
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Hears which sessions move until the subscription ends.
+async fn hear_moves(
+    client: &Client,
+    mut subscriber: Subscriber,
+    ears: &LocalSubscribers,
+    bus: &Bus,
+) {
     let (mut arrivals, mut looks) = (u64::MAX, 0);
+    let mut flushed = std::pin::pin!(client.flush());
+    let mut stands = false;
     loop {
         tokio::select! {
+            // What moved before the subscription stood was not heard.
+            _ = &mut flushed, if !stands => {
+                stands = true;
+                ears.hint(Hint::Missed);
+            }
             message = subscriber.next() => {
                 let Some(message) = message else { return };
                 let named = std::str::from_utf8(&message.payload).ok();
-                let named = named.and_then(|named| SessionIdentity::parse(named).ok());
+                let named = named.and_then(|named| SessionKey::parse(named).ok());
                 ears.hint(named.map_or(Hint::Missed, Hint::Moved));
             }
             () = tokio::time::sleep(LOOK) => {
@@ -201,21 +219,50 @@ async fn hear_hints(client: Client, subject: String, ears: Ears, bus: Arc<Bus>) 
     }
 }
 
-/// Hears one session for everyone here who listens to it, until nobody does.
+/// Hears one session for everyone here who listens to it, until nobody does. A subscription that cannot be had or that
+/// ended is asked for again; meanwhile those who listen read the journal.
 async fn listen(
     client: Client,
     subject: String,
-    identity: SessionIdentity,
-    ears: Ears,
+    identity: SessionKey,
+    ears: LocalSubscribers,
     bus: Arc<Bus>,
 ) {
-    let mut subscriber = match client.subscribe(subject).await {
-        Ok(subscriber) => subscriber,
-        Err(error) => {
-            tracing::warn!(session_identity = %identity, %error, event = "not_subscribed");
+    loop {
+        match client.subscribe(subject.clone()).await {
+            Ok(subscriber) => {
+                if hear(&client, subscriber, &identity, &ears, &bus).await == Heard::Deserted {
+                    return;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(session_identity = %identity, %error, event = "not_subscribed");
+            }
+        }
+        if ears.is_deserted(&identity) {
             return;
         }
-    };
+        ears.tell(&identity, Signal::Missed);
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Why one session is no longer heard.
+#[derive(PartialEq, Eq)]
+enum Heard {
+    /// Nobody listens any more.
+    Deserted,
+    /// The subscription ended.
+    Ended,
+}
+
+async fn hear(
+    client: &Client,
+    mut subscriber: Subscriber,
+    identity: &SessionKey,
+    ears: &LocalSubscribers,
+    bus: &Bus,
+) -> Heard {
     let mut arrivals = u64::MAX;
     let mut looks = 0;
     let mut flushed = std::pin::pin!(client.flush());
@@ -224,23 +271,23 @@ async fn listen(
         tokio::select! {
             _ = &mut flushed, if !stands => {
                 stands = true;
-                ears.tell(&identity, Signal::Missed);
+                ears.tell(identity, Signal::Missed);
             }
             message = subscriber.next() => {
-                let Some(message) = message else { return };
+                let Some(message) = message else { return Heard::Ended };
                 let signal = serde_json::from_slice(&message.payload).unwrap_or(Signal::Missed);
-                ears.tell(&identity, signal);
+                ears.tell(identity, signal);
             }
             () = tokio::time::sleep(LOOK) => {
-                if ears.is_deserted(&identity) {
-                    return;
+                if ears.is_deserted(identity) {
+                    return Heard::Deserted;
                 }
                 looks += 1;
                 let now = bus.arrivals.load(Ordering::SeqCst);
                 let gone = !bus.is_there.load(Ordering::SeqCst);
                 if gone || now != arrivals || looks >= LOOKS_MAX {
                     (arrivals, looks) = (now, 0);
-                    ears.tell(&identity, Signal::Missed);
+                    ears.tell(identity, Signal::Missed);
                 }
             }
         }

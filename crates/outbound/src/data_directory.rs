@@ -1,4 +1,4 @@
-//! The data directory: private, and owned by one process at a time.
+//! The data directory: private, owned by one process at a time, and either a local installation's or a node's.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -13,6 +13,13 @@ pub struct DataDirectory {
     path: PathBuf,
     _lock: File,
 }
+
+/// The local journal.
+pub const JOURNAL: &str = "journal.sqlite";
+/// Marks the data directory of a cluster node. It stays when the node ends, however it ends.
+const NODE: &str = "node";
+const NODE_TEXT: &str =
+    "This is the data directory of a cluster node. Conversations are in the cluster's database.\n";
 
 /// Why a data directory cannot be had. The person at the terminal reads this.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +42,22 @@ pub enum DataDirectoryError {
         /// Its mode.
         mode: u32,
     },
+    /// A local journal there would be one that the cluster never learns of.
+    #[error(
+        "{path} belongs to a cluster node that is not running, and conversations are not kept there; start the node with: planwright node --data {path}, or talk to another node with --server URL"
+    )]
+    BelongsToNode {
+        /// The directory.
+        path: String,
+    },
+    /// A node would leave the local journal behind, unseen.
+    #[error(
+        "{path} holds the journal of a local installation; choose an empty directory for the node with --data (planwright export and planwright import --database URL bring the journal into the cluster)"
+    )]
+    BelongsToInstallation {
+        /// The directory.
+        path: String,
+    },
     /// The system said no.
     #[error("{path} cannot be used: {source}")]
     Unusable {
@@ -45,8 +68,42 @@ pub enum DataDirectoryError {
     },
 }
 
+/// Whether this is the data directory of a cluster node.
+#[must_use]
+pub fn belongs_to_node(path: &Path) -> bool {
+    path.join(NODE).exists()
+}
+
 impl DataDirectory {
-    /// Opens the directory, or makes it, and takes its lock. The lock ends with the process.
+    /// Owns the directory for a local installation; refuses one that belongs to a cluster node.
+    pub fn own_for_installation(path: &Path, what: &str) -> Result<Self, DataDirectoryError> {
+        let directory = Self::own(path, what)?;
+        if belongs_to_node(path) {
+            return Err(DataDirectoryError::BelongsToNode { path: path.display().to_string() });
+        }
+        Ok(directory)
+    }
+
+    /// Owns the directory for a cluster node, and marks it as a node's; refuses one with a local journal.
+    pub fn own_for_node(path: &Path, what: &str) -> Result<Self, DataDirectoryError> {
+        let directory = Self::own(path, what)?;
+        let shown = path.display().to_string();
+        if path.join(JOURNAL).exists() {
+            return Err(DataDirectoryError::BelongsToInstallation { path: shown });
+        }
+        let mut file = OpenOptions::new();
+        file.write(true).create(true).truncate(true).mode(0o600);
+        file.open(path.join(NODE))
+            .and_then(|mut file| {
+                file.write_all(NODE_TEXT.as_bytes())?;
+                file.sync_all()?;
+                File::open(path)?.sync_all()
+            })
+            .map_err(|source| DataDirectoryError::Unusable { path: shown, source })?;
+        Ok(directory)
+    }
+
+    /// Opens the directory, or makes it, and takes its lock, whoever it belongs to. The lock ends with the process.
     pub fn own(path: &Path, what: &str) -> Result<Self, DataDirectoryError> {
         let shown = path.display().to_string();
         let unusable = |source| DataDirectoryError::Unusable { path: shown.clone(), source };

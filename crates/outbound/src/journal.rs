@@ -1,17 +1,19 @@
 //! What every journal stores alike: bytes, columns, and when to give up for a while.
 
 use planwright_domain::{
-    id::Seq,
-    identity::SessionIdentity,
+    id::{OwnerId, Seq},
+    identity::{SessionIdentity, SessionKey},
     next::{Due, Waiting},
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
     turn::event::{Arrival, TurnEvent},
 };
-use planwright_runtime::ports::journal::{Answer, JournalError, Recorded};
+use planwright_format::event::read_event;
+use planwright_runtime::ports::journal::{JournalError, Recorded};
+use uuid::Uuid;
 
-pub(crate) mod codec;
 pub(crate) mod remembering;
+pub(crate) mod sealed;
 pub(crate) mod warm;
 
 /// A snapshot is stored when so many events have come since the last one.
@@ -25,6 +27,7 @@ pub(crate) fn is_progress(events: &[SessionEvent]) -> bool {
         SessionEvent::Turn(event) => matches!(
             event,
             TurnEvent::ModelAnswered { arrival: Arrival::InTime, .. }
+                | TurnEvent::ViewCompacted { arrival: Arrival::InTime, .. }
                 | TurnEvent::CallFinished { .. }
                 | TurnEvent::TurnFinished { .. }
         ),
@@ -46,6 +49,10 @@ pub(crate) fn is_progress(events: &[SessionEvent]) -> bool {
 pub(crate) fn retry_at(now: Time, failures: u32) -> Time {
     now.plus_micros(250_000 << failures)
 }
+
+/// In which order rows that are due are taken: the first of every owner, then the second of each, so that no backlog of
+/// one owner fills a page.
+pub(crate) const DUE_ORDER: &str = "row_number() OVER (PARTITION BY owner ORDER BY due_at), due_at";
 
 /// When someone must act: nothing for never, 0 for now, else microseconds.
 pub(crate) fn due_column(due: Due) -> Option<i64> {
@@ -70,33 +77,15 @@ pub(crate) fn waiting_of(column: Option<String>) -> Option<Waiting> {
     column.and_then(|name| serde_json::from_value(name.into()).ok())
 }
 
-pub(crate) fn identity_of(text: &str) -> Result<SessionIdentity, JournalError> {
-    SessionIdentity::parse(text).map_err(engine)
+/// What cannot be stored, because nobody has this id.
+pub(crate) fn nobody(owner: OwnerId) -> JournalError {
+    JournalError::Engine(format!("nobody is known as the owner {owner}").into())
 }
 
-/// An answer out of its columns.
-pub(crate) fn answered(
-    before: i64,
-    version: i64,
-    refusal: Option<String>,
-) -> Result<Answer, JournalError> {
-    Ok(match refusal {
-        None => Answer::Accepted {
-            before: Seq(before.cast_unsigned()),
-            version: Seq(version.cast_unsigned()),
-        },
-        Some(words) => Answer::Refused(serde_json::from_str(&words).map_err(engine)?),
-    })
-}
-
-/// An answer as its columns hold it: before, version, refusal.
-pub(crate) fn answer_columns(answer: &Answer) -> Result<(i64, i64, Option<String>), JournalError> {
-    Ok(match answer {
-        Answer::Accepted { before, version } => {
-            (before.0.cast_signed(), version.0.cast_signed(), None)
-        }
-        Answer::Refused(refusal) => (0, 0, Some(serde_json::to_string(refusal).map_err(engine)?)),
-    })
+/// The session that two columns name.
+pub(crate) fn key_of(owner: Uuid, identity: &str) -> Result<SessionKey, JournalError> {
+    let identity = SessionIdentity::parse(identity).map_err(engine)?;
+    Ok(SessionKey::new(OwnerId(owner), identity))
 }
 
 /// An event as a row holds it.
@@ -108,14 +97,14 @@ pub(crate) struct EventRow {
 }
 
 /// Reads rows that follow one place in a stream, and notices what is missing or was swapped.
-pub(crate) struct Reading<'a> {
-    identity: &'a SessionIdentity,
+pub(crate) struct Reading {
+    session: String,
     expected: Seq,
 }
 
-impl<'a> Reading<'a> {
-    pub(crate) fn after(identity: &'a SessionIdentity, after: Seq) -> Self {
-        Self { identity, expected: after }
+impl Reading {
+    pub(crate) fn after(identity: &SessionKey, after: Seq) -> Self {
+        Self { session: identity.to_string(), expected: after }
     }
 
     pub(crate) fn read(&mut self, row: EventRow) -> Result<Recorded, JournalError> {
@@ -125,28 +114,35 @@ impl<'a> Reading<'a> {
             let expected = self.expected;
             return Err(CorruptJournal::new(seq, format!("event {expected} is missing")).into());
         }
-        let event = codec::unpack_event(self.identity, &kind, &body)?;
-        let kind = codec::kind_now(&kind);
-        if event.kind() != kind {
-            let found = format!("a {} in the row of a {kind}", event.kind());
-            return Err(CorruptJournal::new(seq, found).into());
-        }
+        let event = read_event(sealed::event_place(&self.session, seq.0, at), &kind, &body)?;
         Ok(Recorded { seq, at, event })
     }
+}
+
+/// A page of a stream that ends before its limit must have come as far as the stream had when it was asked for; else the
+/// last events are gone.
+pub(crate) fn to_the_end(
+    events: Vec<Recorded>,
+    after: Seq,
+    limit: usize,
+    version: Seq,
+) -> Result<Vec<Recorded>, JournalError> {
+    let last = events.last().map_or(after, |recorded| recorded.seq);
+    if events.len() < limit && last < version {
+        let what = format!("the events after {last} are missing");
+        return Err(CorruptJournal::new(version, what).into());
+    }
+    Ok(events)
+}
+
+/// Reads one row by itself, wherever it stands in its stream.
+pub(crate) fn read_alone(identity: &SessionKey, row: EventRow) -> Result<Recorded, JournalError> {
+    Reading::after(identity, Seq(row.seq.0.saturating_sub(1))).read(row)
 }
 
 /// A session with these events after it.
 pub(crate) fn fold(start: Session, events: &[Recorded]) -> Result<Session, JournalError> {
     Ok(events.iter().try_fold(start, |session, recorded| session.evolve(&recorded.event))?)
-}
-
-/// A session that has come as far as its stream says; else its last events are gone.
-pub(crate) fn whole(session: Session, version: Seq) -> Result<Session, JournalError> {
-    if session.version < version {
-        let what = format!("the events after {} are missing", session.version);
-        return Err(CorruptJournal::new(version, what).into());
-    }
-    Ok(session)
 }
 
 pub(crate) fn engine(error: impl std::error::Error + Send + Sync + 'static) -> JournalError {

@@ -19,20 +19,22 @@ use deadpool_postgres::{GenericClient, Object, Pool};
 use planwright_domain::{
     actor::PersonId,
     digest::Digest,
-    id::{CommandId, MemoryId, Seq},
-    identity::{ChannelType, SessionIdentity},
+    id::{CommandId, MemoryId, OwnerId, Seq},
+    identity::{ChannelType, SessionKey},
     memory::{Chain, Item, rank::Candidates},
     owner::Owner,
     refusal::Refusal,
     session::Session,
     time::Time,
 };
+use planwright_format::body::Packer;
 use planwright_runtime::{
     failpoint,
     ports::{
         journal::{
             Answer, Append, Archive, BackedOff, Decide, DecideOwner, DueRow, Journal, JournalError,
-            OwnerRecorded, Recorded, SessionRow, Stream, Undecided,
+            OwnerRecorded, Recorded, SessionPage, SessionQuery, SessionRow, Since, Stream,
+            Undecided,
         },
         memory::Memory,
     },
@@ -46,9 +48,9 @@ mod write;
 
 use crate::{
     journal::{
-        codec::{Packer, known_level},
         engine, fold,
-        remembering::{Whose, of_session},
+        remembering::{ItemPlace, Whose, of_session},
+        sealed::{AnswerRow, seal_output},
         warm::Warm,
     },
     postgres::{ANSWER_MAX, connection, pool},
@@ -58,6 +60,8 @@ use write::Stored;
 
 /// How often an append decides without the row's lock.
 const UNLOCKED_MAX: u32 = 3;
+/// How many idle packers are kept.
+const PACKERS_MAX: usize = 16;
 /// Appends to one session wait for each other here, so that they do not collide there.
 const STRIPES: usize = 1_024;
 
@@ -66,8 +70,9 @@ pub struct PostgresJournal {
     pool: Pool,
     warm: Mutex<Warm>,
     /// The streams' numbers, which never change.
-    known: Mutex<std::collections::HashMap<SessionIdentity, Known>>,
-    packer: Mutex<Packer>,
+    known: Mutex<std::collections::HashMap<SessionKey, Known>>,
+    /// Packers that nobody uses at the moment. They are not shared: to pack takes long, and nobody waits for another's.
+    packers: Mutex<Vec<Packer>>,
     /// The level of events that may be written.
     level: AtomicU32,
     stripes: Vec<tokio::sync::Mutex<()>>,
@@ -87,7 +92,7 @@ impl PostgresJournal {
             pool,
             warm: Mutex::default(),
             known: Mutex::default(),
-            packer: Mutex::new(Packer::new().map_err(engine)?),
+            packers: Mutex::default(),
             level: AtomicU32::new(1),
             stripes: std::iter::repeat_with(tokio::sync::Mutex::default).take(STRIPES).collect(),
             hasher: RandomState::new(),
@@ -107,12 +112,6 @@ impl PostgresJournal {
 
     fn level(&self) -> u32 {
         self.level.load(Ordering::SeqCst)
-    }
-
-    /// The highest level of events that this program knows.
-    #[must_use]
-    pub fn known_level() -> u32 {
-        known_level()
     }
 
     /// Makes sure that there is room for the streams to come.
@@ -137,11 +136,28 @@ impl PostgresJournal {
         }
     }
 
-    fn packed(&self, value: &impl serde::Serialize) -> Result<Vec<u8>, JournalError> {
-        self.packer.lock().unwrap_or_else(PoisonError::into_inner).pack(value)
+    fn sealed_item(&self, place: &ItemPlace, item: &Item) -> Result<Vec<u8>, JournalError> {
+        self.with_packer(|packer| place.seal(packer, item))
     }
 
-    fn warm(&self, identity: &SessionIdentity) -> Option<(Arc<Session>, Known)> {
+    fn with_packer<T>(
+        &self,
+        pack: impl FnOnce(&mut Packer) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        let idle = self.packers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut packer = match idle {
+            Some(packer) => packer,
+            None => Packer::new().map_err(engine)?,
+        };
+        let packed = pack(&mut packer);
+        let mut idle = self.packers.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < PACKERS_MAX {
+            idle.push(packer);
+        }
+        packed
+    }
+
+    fn warm(&self, identity: &SessionKey) -> Option<(Arc<Session>, Known)> {
         let known =
             self.known.lock().unwrap_or_else(PoisonError::into_inner).get(identity).copied();
         let warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner).get(identity);
@@ -153,7 +169,7 @@ impl PostgresJournal {
         if all.len() > 64 * STRIPES {
             all.clear();
         }
-        all.insert(session.identity.clone(), known);
+        all.insert(session.key(), known);
         drop(all);
         self.warm.lock().unwrap_or_else(PoisonError::into_inner).put(session, news);
     }
@@ -162,7 +178,7 @@ impl PostgresJournal {
     async fn fresh(
         &self,
         client: &Object,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
     ) -> Result<(Arc<Session>, Option<Known>), JournalError> {
         if let Some((warm, known)) = self.warm(identity) {
             let news = read::events(client, identity, known, warm.version, usize::MAX).await?;
@@ -203,29 +219,27 @@ impl PostgresJournal {
             // More than one statement: only in a transaction.
             return Ok(None);
         }
-        let rows = {
-            let mut packer = self.packer.lock().unwrap_or_else(PoisonError::into_inner);
-            write::Rows::pack(&mut packer, &append, known, before, self.level())?
-        };
+        let rows = self.with_packer(|packer| {
+            write::Rows::pack(packer, &append, known, |_| asked.at, self.level())
+        })?;
         failpoint::hit("journal.before_commit");
-        let identity = &session.identity;
-        match write::store(client, identity, known, asked, before, &append, &rows).await? {
+        let identity = &session.key();
+        let version = append.after.version;
+        let answer = Answer::Accepted { before, version };
+        let row = AnswerRow::new(identity, asked.command, &answer)?;
+        match write::store(client, known, asked, &row, &append, &rows).await? {
             Stored::Moved => Ok(None),
             Stored::Answered => {
                 let found = read::answer(client, identity, asked.command).await?;
                 Ok(found.and_then(|(_, answer)| answer).map(Done::answered))
             }
             Stored::Yes(known) => {
-                let pack = |item: &_| self.packed(item);
-                memory::change(client, &pack, Whose::Session(identity), &changes).await?;
-                let version = append.after.version;
+                let seal = |place: &_, item: &_| self.sealed_item(place, item);
+                memory::change(client, &seal, Whose::Session(identity), &changes).await?;
                 let events = (before.following().0..).zip(append.events);
                 let news =
                     events.map(|(seq, event)| Recorded { seq: Seq(seq), at: asked.at, event });
-                Ok(Some(Done {
-                    answer: Answer::Accepted { before, version },
-                    news: Some((append.after, known, news.collect())),
-                }))
+                Ok(Some(Done { answer, news: Some((append.after, known, news.collect())) }))
             }
         }
     }
@@ -268,7 +282,7 @@ async fn refuse(
     asked: &Asking<'_>,
     refusal: Refusal,
 ) -> Result<Option<Done>, JournalError> {
-    let found = read::answer(client, &session.identity, asked.command).await?;
+    let found = read::answer(client, &session.key(), asked.command).await?;
     let Some((version, answer)) = found else {
         let is_new = session.version == Seq(0);
         return Ok(is_new.then_some(Done::answered(Answer::Refused(refusal))));
@@ -282,7 +296,10 @@ async fn refuse(
     if let Some(known) = known
         && refusal.is_final()
     {
-        write::refusal(client, known, asked.command, version, &refusal).await?;
+        let answer = Answer::Refused(refusal);
+        let row = AnswerRow::new(&session.key(), asked.command, &answer)?;
+        write::answer(client, known, asked.command, &row).await?;
+        return Ok(Some(Done::answered(answer)));
     }
     Ok(Some(Done::answered(Answer::Refused(refusal))))
 }
@@ -298,7 +315,7 @@ struct Asking<'a> {
 impl Journal for PostgresJournal {
     async fn append(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         command: CommandId,
         at: Time,
         decide: Decide,
@@ -327,13 +344,13 @@ impl Journal for PostgresJournal {
         answer
     }
 
-    async fn session(&self, identity: &SessionIdentity) -> Result<Arc<Session>, JournalError> {
+    async fn session(&self, identity: &SessionKey) -> Result<Arc<Session>, JournalError> {
         self.ask(async |client| Ok(self.fresh(client, identity).await?.0)).await
     }
 
     async fn events(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Recorded>, JournalError> {
@@ -352,20 +369,34 @@ impl Journal for PostgresJournal {
         .await
     }
 
-    async fn keep_output(
+    async fn events_since(
         &self,
-        identity: &SessionIdentity,
-        text: &str,
-    ) -> Result<Digest, JournalError> {
-        let digest = Digest::of(text.as_bytes());
-        let body = self.packed(&text)?;
+        identity: &SessionKey,
+        since: Since,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, JournalError> {
+        self.ask(async |client| read::events_since(client, identity, since, after, limit).await)
+            .await
+    }
+
+    async fn keep_output(&self, identity: &SessionKey, text: &str) -> Result<Digest, JournalError> {
+        // An output may have megabytes: a thread that serves others is no place to hash and compress it.
+        let (session, text) = (identity.clone(), text.to_owned());
+        let packing = tokio::task::spawn_blocking(move || {
+            let (mut packer, digest) =
+                (Packer::new().map_err(engine)?, Digest::of(text.as_bytes()));
+            let body = seal_output(&mut packer, &session, digest, &text)?;
+            Ok::<_, JournalError>((digest, body))
+        });
+        let (digest, body) = packing.await.map_err(engine)??;
         self.ask(async |client| write::output(client, identity, digest, &body).await).await?;
         Ok(digest)
     }
 
     async fn output(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         digest: Digest,
     ) -> Result<Option<String>, JournalError> {
         self.ask(async |client| read::output(client, identity, digest).await).await
@@ -377,23 +408,27 @@ impl Journal for PostgresJournal {
 
     async fn back_off(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         now: Time,
         why: &str,
     ) -> Result<BackedOff, JournalError> {
         self.ask(async |client| write::back_off(client, identity, now, why).await).await
     }
 
-    async fn unpark(&self, identity: &SessionIdentity, now: Time) -> Result<(), JournalError> {
+    async fn unpark(&self, identity: &SessionKey, now: Time) -> Result<(), JournalError> {
         self.ask(async |client| write::unpark(client, identity, now).await).await
     }
 
     async fn sessions(
         &self,
-        owner: Option<&PersonId>,
+        owner: Option<OwnerId>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, JournalError> {
         self.ask(async |client| read::sessions(client, owner, limit).await).await
+    }
+
+    async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError> {
+        self.ask(async |client| read::session_page(client, query).await).await
     }
 
     async fn planning(&self) -> Result<u64, JournalError> {
@@ -402,27 +437,54 @@ impl Journal for PostgresJournal {
 
     async fn newest(
         &self,
-        owner: &PersonId,
+        owner: OwnerId,
         channel: ChannelType,
-    ) -> Result<Option<SessionIdentity>, JournalError> {
+    ) -> Result<Option<SessionKey>, JournalError> {
         self.ask(async |client| read::newest(client, owner, channel).await).await
     }
 
-    async fn owner(&self, owner: &PersonId) -> Result<Owner, JournalError> {
+    async fn owner(&self, owner: OwnerId) -> Result<Owner, JournalError> {
         self.ask(async |client| owner::read(client, owner).await).await
+    }
+
+    async fn owner_of(&self, person: &PersonId, fresh: OwnerId) -> Result<OwnerId, JournalError> {
+        self.ask(async |client| match owner::named(client, person).await? {
+            Some(owner) => Ok(owner),
+            None => owner::made(client, person, fresh).await,
+        })
+        .await
     }
 
     async fn append_owner(
         &self,
-        owner: &PersonId,
+        owner: OwnerId,
         at: Time,
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError> {
         self.ask(async |client| self.decide_owner(client, owner, at, &decide).await).await
     }
 
-    async fn waiting(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
-        self.ask(async |client| read::waiting(client, limit).await).await
+    async fn waiting(
+        &self,
+        owner: Option<OwnerId>,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.ask(async |client| read::waiting(client, owner, offset, limit).await).await
+    }
+
+    async fn waiting_count(&self, owner: Option<OwnerId>) -> Result<u64, JournalError> {
+        self.ask(async |client| read::waiting_count(client, owner).await).await
+    }
+
+    async fn active(
+        &self,
+        owner: Option<OwnerId>,
+        since: Time,
+        after: Option<&SessionKey>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.ask(async |client| read::active(client, owner, since, after, limit).await).await
     }
 }
 
@@ -452,52 +514,58 @@ impl Memory for PostgresJournal {
 
 #[async_trait]
 impl Archive for PostgresJournal {
-    async fn identities(
+    async fn keys(
         &self,
-        after: Option<&SessionIdentity>,
+        after: Option<&SessionKey>,
         limit: usize,
-    ) -> Result<Vec<SessionIdentity>, JournalError> {
-        self.ask(async |client| read::identities(client, after, limit).await).await
+    ) -> Result<Vec<SessionKey>, JournalError> {
+        self.ask(async |client| read::keys(client, after, limit).await).await
     }
 
     async fn answers(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
     ) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
         self.ask(async |client| read::answers(client, identity).await).await
     }
 
-    async fn outputs(&self, identity: &SessionIdentity) -> Result<Vec<Digest>, JournalError> {
+    async fn outputs(&self, identity: &SessionKey) -> Result<Vec<Digest>, JournalError> {
         self.ask(async |client| read::outputs(client, identity).await).await
     }
 
-    async fn owners(&self) -> Result<Vec<PersonId>, JournalError> {
+    async fn owners(&self) -> Result<Vec<(PersonId, OwnerId)>, JournalError> {
         self.ask(async |client| owner::owners(client).await).await
     }
 
-    async fn owner_events(&self, owner: &PersonId) -> Result<Vec<OwnerRecorded>, JournalError> {
+    async fn adopt_owner(&self, person: &PersonId, owner: OwnerId) -> Result<bool, JournalError> {
+        self.ask(async |client| owner::adopt(client, person, owner).await).await
+    }
+
+    async fn owner_events(&self, owner: OwnerId) -> Result<Vec<OwnerRecorded>, JournalError> {
         self.ask(async |client| owner::events(client, owner).await).await
     }
 
     async fn restore(&self, stream: Stream, append: Append) -> Result<bool, JournalError> {
-        let rows = {
-            let mut packer = self.packer.lock().unwrap_or_else(PoisonError::into_inner);
-            write::Rows::pack(&mut packer, &append, None, Seq(0), self.level())?
-        };
-        let mut outputs = Vec::new();
-        for (digest, text) in &stream.outputs {
-            outputs.push((*digest, self.packed(text)?));
-        }
+        let updated = stream.events.last().map_or(Time(0), |recorded| recorded.at);
+        let times = |event: usize| stream.events.get(event).map_or(updated, |recorded| recorded.at);
+        let rows = self
+            .with_packer(|packer| write::Rows::pack(packer, &append, None, times, self.level()))?;
+        let outputs = self.with_packer(|packer| {
+            let sealed = |(digest, text): (&Digest, &String)| {
+                Ok((*digest, seal_output(packer, &stream.key, *digest, text)?))
+            };
+            stream.outputs.iter().map(sealed).collect::<Result<Vec<_>, JournalError>>()
+        })?;
         self.ask(async |client| {
             let transaction = client.transaction().await.map_err(engine)?;
             let is_new = write::restore(&transaction, &stream, &append, &rows).await?;
             if is_new {
                 for (digest, body) in &outputs {
-                    write::output(&transaction, &stream.identity, *digest, body).await?;
+                    write::output(&transaction, &stream.key, *digest, body).await?;
                 }
-                let pack = |item: &_| self.packed(item);
-                let whose = Whose::Session(&stream.identity);
-                memory::change(&transaction, &pack, whose, &of_session(&append.events)).await?;
+                let seal = |place: &_, item: &_| self.sealed_item(place, item);
+                let whose = Whose::Session(&stream.key);
+                memory::change(&transaction, &seal, whose, &of_session(&append.events)).await?;
             }
             transaction.commit().await.map_err(engine)?;
             Ok(is_new)
@@ -511,7 +579,7 @@ impl PostgresJournal {
     async fn locked(
         &self,
         client: &mut Object,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         asked: &Asking<'_>,
     ) -> Result<Answer, JournalError> {
         loop {

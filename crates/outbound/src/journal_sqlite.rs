@@ -1,8 +1,9 @@
 //! The journal on SQLite: one writer thread that commits in groups, and a few readers.
 //!
 //! Every append that waits while a commit is under way joins the next one, so many clients share
-//! one fsync. The writer also keeps folded sessions warm; this process owns the file, so what is
-//! warm is what is stored.
+//! one fsync. A job that fails is undone by itself, and the others of its group are stored. Folded
+//! sessions are kept warm as they are written or read; this process owns the file, so what is warm is
+//! what is stored.
 
 use std::{
     collections::BTreeMap,
@@ -14,22 +15,26 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::PersonId,
     digest::Digest,
-    id::{CommandId, MemoryId, Seq},
-    identity::{ChannelType, SessionIdentity},
+    id::{CommandId, MemoryId, OwnerId, Seq},
+    identity::{ChannelType, SessionKey},
     memory::{Chain, Item, rank::Candidates},
     owner::Owner,
     refusal::Refusal,
     session::Session,
     time::Time,
 };
-use planwright_runtime::ports::{
-    journal::{
-        Answer, Append, Archive, BackedOff, Decide, DecideOwner, DueRow, Journal, JournalError,
-        OwnerRecorded, Recorded, SessionRow, Stream,
+use planwright_format::{DEVELOPMENT_FORM, FormatError};
+use planwright_runtime::{
+    failpoint::Mutant,
+    ports::{
+        journal::{
+            Answer, Append, Archive, BackedOff, Decide, DecideOwner, DueRow, Journal, JournalError,
+            OwnerRecorded, Recorded, SessionPage, SessionQuery, SessionRow, Since, Stream,
+        },
+        memory::Memory,
     },
-    memory::Memory,
 };
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::{mpsc, oneshot};
 
 mod memory;
@@ -57,9 +62,18 @@ pub struct SqliteJournal {
 impl SqliteJournal {
     /// Opens the journal in this file, or makes it.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
+        // Looked at first, and only to be read: even to open and to close it otherwise may change the file.
+        let found = if path.exists() {
+            let looks = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            schema(&Connection::open_with_flags(path, looks).map_err(engine)?)?
+        } else {
+            Schema::None
+        };
         let connection = Connection::open(path).map_err(engine)?;
         configure(&connection).map_err(engine)?;
-        migrate(&connection).map_err(engine)?;
+        if found == Schema::None {
+            create(&connection).map_err(engine)?;
+        }
         let warm = Arc::new(Mutex::new(Warm::default()));
         let (jobs, receiver) = mpsc::channel(WRITES_MAX);
         let writer = Writer::new(connection, warm.clone()).map_err(engine)?;
@@ -69,6 +83,16 @@ impl SqliteJournal {
             .map_err(engine)?;
         let readers = Arc::new(Readers { path: path.to_owned(), idle: Mutex::default() });
         Ok(Self { jobs, readers, warm })
+    }
+
+    /// Opens a journal that another process may be writing, to read it: every write is refused as closed.
+    pub fn open_read_only(path: &Path) -> Result<Self, JournalError> {
+        let readers = Arc::new(Readers { path: path.to_owned(), idle: Mutex::default() });
+        if readers.with(schema)? == Schema::None {
+            return Err(JournalError::Engine("there is nothing in it".into()));
+        }
+        let (jobs, _) = mpsc::channel(1);
+        Ok(Self { jobs, readers, warm: Arc::new(Mutex::new(Warm::default())) })
     }
 
     async fn submit<T>(
@@ -93,7 +117,7 @@ impl SqliteJournal {
 impl Journal for SqliteJournal {
     async fn append(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         command: CommandId,
         at: Time,
         decide: Decide,
@@ -102,23 +126,30 @@ impl Journal for SqliteJournal {
         self.submit(|reply| Job::Append { identity, command, at, decide, reply }).await
     }
 
-    async fn session(&self, identity: &SessionIdentity) -> Result<Arc<Session>, JournalError> {
-        if let Some(session) =
-            self.warm.lock().unwrap_or_else(PoisonError::into_inner).get(identity)
-        {
-            return Ok(session);
-        }
-        let identity = identity.clone();
+    async fn session(&self, identity: &SessionKey) -> Result<Arc<Session>, JournalError> {
+        let since = {
+            let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(session) = warm.get(identity) {
+                return Ok(session);
+            }
+            warm.evictions()
+        };
+        let (identity, warm) = (identity.clone(), self.warm.clone());
         self.read(move |connection| {
-            let (session, _) = read::session(connection, &identity)?;
-            Ok(Arc::new(session))
+            let (session, stream) = read::session(connection, &identity)?;
+            let session = Arc::new(session);
+            if stream.is_some() {
+                let mut warm = warm.lock().unwrap_or_else(PoisonError::into_inner);
+                warm.put_read(session.clone(), since);
+            }
+            Ok(session)
         })
         .await
     }
 
     async fn events(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Recorded>, JournalError> {
@@ -131,11 +162,19 @@ impl Journal for SqliteJournal {
         self.read(move |connection| read::events(connection, &identity, after, limit)).await
     }
 
-    async fn keep_output(
+    async fn events_since(
         &self,
-        identity: &SessionIdentity,
-        text: &str,
-    ) -> Result<Digest, JournalError> {
+        identity: &SessionKey,
+        since: Since,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, JournalError> {
+        let identity = identity.clone();
+        self.read(move |connection| read::events_since(connection, &identity, since, after, limit))
+            .await
+    }
+
+    async fn keep_output(&self, identity: &SessionKey, text: &str) -> Result<Digest, JournalError> {
         let (identity, digest, text) =
             (identity.clone(), Digest::of(text.as_bytes()), text.to_owned());
         self.submit(|reply| Job::KeepOutput { identity, digest, text, reply }).await?;
@@ -144,7 +183,7 @@ impl Journal for SqliteJournal {
 
     async fn output(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         digest: Digest,
     ) -> Result<Option<String>, JournalError> {
         let identity = identity.clone();
@@ -157,7 +196,7 @@ impl Journal for SqliteJournal {
 
     async fn back_off(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         now: Time,
         why: &str,
     ) -> Result<BackedOff, JournalError> {
@@ -165,18 +204,22 @@ impl Journal for SqliteJournal {
         self.submit(|reply| Job::BackOff { identity, now, why, reply }).await
     }
 
-    async fn unpark(&self, identity: &SessionIdentity, now: Time) -> Result<(), JournalError> {
+    async fn unpark(&self, identity: &SessionKey, now: Time) -> Result<(), JournalError> {
         let identity = identity.clone();
         self.submit(|reply| Job::Unpark { identity, now, reply }).await
     }
 
     async fn sessions(
         &self,
-        owner: Option<&PersonId>,
+        owner: Option<OwnerId>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, JournalError> {
-        let owner = owner.cloned();
-        self.read(move |connection| read::sessions(connection, owner.as_ref(), limit)).await
+        self.read(move |connection| read::sessions(connection, owner, limit)).await
+    }
+
+    async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError> {
+        let query = query.clone();
+        self.read(move |connection| read::session_page(connection, &query)).await
     }
 
     async fn planning(&self) -> Result<u64, JournalError> {
@@ -185,30 +228,57 @@ impl Journal for SqliteJournal {
 
     async fn newest(
         &self,
-        owner: &PersonId,
+        owner: OwnerId,
         channel: ChannelType,
-    ) -> Result<Option<SessionIdentity>, JournalError> {
-        let owner = owner.clone();
-        self.read(move |connection| read::newest(connection, &owner, channel)).await
+    ) -> Result<Option<SessionKey>, JournalError> {
+        self.read(move |connection| read::newest(connection, owner, channel)).await
     }
 
-    async fn owner(&self, owner: &PersonId) -> Result<Owner, JournalError> {
-        let owner = owner.clone();
-        self.read(move |connection| owner::read(connection, &owner)).await
+    async fn owner(&self, owner: OwnerId) -> Result<Owner, JournalError> {
+        self.read(move |connection| owner::read(connection, owner)).await
+    }
+
+    async fn owner_of(&self, person: &PersonId, fresh: OwnerId) -> Result<OwnerId, JournalError> {
+        let name = person.clone();
+        if let Some(owner) = self.read(move |connection| owner::named(connection, &name)).await? {
+            return Ok(owner);
+        }
+        let name = person.clone();
+        self.submit(|reply| Job::NewOwner { name, fresh, reply }).await
     }
 
     async fn append_owner(
         &self,
-        owner: &PersonId,
+        owner: OwnerId,
         at: Time,
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError> {
-        let owner = owner.clone();
         self.submit(|reply| Job::AppendOwner { owner, at, decide, reply }).await
     }
 
-    async fn waiting(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError> {
-        self.read(move |connection| read::waiting(connection, limit)).await
+    async fn waiting(
+        &self,
+        owner: Option<OwnerId>,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.read(move |connection| read::waiting(connection, owner, offset, limit)).await
+    }
+
+    async fn waiting_count(&self, owner: Option<OwnerId>) -> Result<u64, JournalError> {
+        self.read(move |connection| read::waiting_count(connection, owner)).await
+    }
+
+    async fn active(
+        &self,
+        owner: Option<OwnerId>,
+        since: Time,
+        after: Option<&SessionKey>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        let after = after.cloned();
+        self.read(move |connection| read::active(connection, owner, since, after.as_ref(), limit))
+            .await
     }
 }
 
@@ -242,35 +312,39 @@ impl Memory for SqliteJournal {
 
 #[async_trait]
 impl Archive for SqliteJournal {
-    async fn identities(
+    async fn keys(
         &self,
-        after: Option<&SessionIdentity>,
+        after: Option<&SessionKey>,
         limit: usize,
-    ) -> Result<Vec<SessionIdentity>, JournalError> {
-        let after = after.map(ToString::to_string).unwrap_or_default();
-        self.read(move |connection| read::identities(connection, &after, limit)).await
+    ) -> Result<Vec<SessionKey>, JournalError> {
+        let after = after.cloned();
+        self.read(move |connection| read::keys(connection, after.as_ref(), limit)).await
     }
 
     async fn answers(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
     ) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
         let identity = identity.clone();
         self.read(move |connection| read::answers(connection, &identity)).await
     }
 
-    async fn outputs(&self, identity: &SessionIdentity) -> Result<Vec<Digest>, JournalError> {
+    async fn outputs(&self, identity: &SessionKey) -> Result<Vec<Digest>, JournalError> {
         let identity = identity.clone();
         self.read(move |connection| read::outputs(connection, &identity)).await
     }
 
-    async fn owners(&self) -> Result<Vec<PersonId>, JournalError> {
+    async fn owners(&self) -> Result<Vec<(PersonId, OwnerId)>, JournalError> {
         self.read(owner::owners).await
     }
 
-    async fn owner_events(&self, owner: &PersonId) -> Result<Vec<OwnerRecorded>, JournalError> {
-        let owner = owner.clone();
-        self.read(move |connection| owner::events(connection, &owner)).await
+    async fn adopt_owner(&self, person: &PersonId, owner: OwnerId) -> Result<bool, JournalError> {
+        let name = person.clone();
+        self.submit(|reply| Job::AdoptOwner { name, owner, reply }).await
+    }
+
+    async fn owner_events(&self, owner: OwnerId) -> Result<Vec<OwnerRecorded>, JournalError> {
+        self.read(move |connection| owner::events(connection, owner)).await
     }
 
     async fn restore(&self, stream: Stream, append: Append) -> Result<bool, JournalError> {
@@ -306,32 +380,67 @@ impl Readers {
     }
 }
 
+/// What SQLite says. A value that has not the type of its column, and a file that is not as SQLite wrote it, are corrupt.
+fn sqlite(error: rusqlite::Error) -> JournalError {
+    let is_type = matches!(
+        error,
+        rusqlite::Error::Utf8Error(..)
+            | rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+    );
+    let code = error.sqlite_error_code();
+    if is_type || matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)) {
+        let (what, why) = ("a row of the journal".into(), error.to_string());
+        return FormatError::Corrupt { what, why }.into();
+    }
+    engine(error)
+}
+
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // A row that is longer than a quarter of a page takes a page of its own besides: an answer that holds a plan of
     // 4 KB, compressed, is just longer than that on the default page. Only a new database takes this on.
     connection.pragma_update(None, "page_size", 8_192)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // An acknowledgement means that the disk has it.
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    let synchronous = if Mutant::SynchronousNormal.is_on() { "NORMAL" } else { "FULL" };
+    connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }
 
-/// The schema's versions, oldest first. A version is never changed once it was released.
-const MIGRATIONS: [&str; 3] = [
-    include_str!("journal_sqlite/0001_journal.sql"),
-    include_str!("journal_sqlite/0002_outputs.sql"),
-    include_str!("journal_sqlite/0003_owners.sql"),
-];
+/// The schema. Edited until 0.1.0, and then never again: what comes after it is a migration.
+const SCHEMA: &str = include_str!("journal_sqlite/schema.sql");
+const SCHEMA_VERSION: u32 = 1;
+/// What marks the file as a journal of this form: "PW" and the number of the form.
+const APPLICATION_ID: u32 = 0x5057_0000 + DEVELOPMENT_FORM;
 
-fn migrate(connection: &Connection) -> rusqlite::Result<()> {
-    let done: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    for (at, migration) in MIGRATIONS.iter().enumerate().skip(done as usize) {
-        connection.execute_batch(&format!(
-            "BEGIN; {migration}; PRAGMA user_version = {}; COMMIT;",
-            at + 1
-        ))?;
+#[derive(Debug, PartialEq, Eq)]
+enum Schema {
+    /// The file is new.
+    None,
+    /// It is the one that this program writes.
+    Known,
+}
+
+/// Which schema is there, if this program can use it.
+fn schema(connection: &Connection) -> Result<Schema, JournalError> {
+    let read = |pragma| connection.pragma_query_value(None, pragma, |row| row.get(0));
+    let (application, found): (u32, u32) =
+        (read("application_id").map_err(engine)?, read("user_version").map_err(engine)?);
+    let sql = "SELECT COUNT(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(engine)?;
+    match (application, found) {
+        (APPLICATION_ID, SCHEMA_VERSION) => Ok(Schema::Known),
+        (APPLICATION_ID, found) => Err(JournalError::NewerSchema { found, known: SCHEMA_VERSION }),
+        (0, 0) if tables == 0 => Ok(Schema::None),
+        (_, _) => Err(JournalError::DevelopmentData),
     }
-    Ok(())
+}
+
+fn create(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!(
+        "BEGIN; {SCHEMA}; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+    ))
 }

@@ -1,10 +1,11 @@
 //! Lanes in the same process: one at a time per session, any number of sessions at once.
 //!
 //! A wake-up may be lost; the row in the journal cannot. So the worker starts with every row that
-//! is due at any time, and looks again now and then for rows that nobody acts on.
+//! is due at any time, and looks again now and then for rows that nobody acts on. Where more is due
+//! than can be acted on at once, owners take turns.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     panic::AssertUnwindSafe,
     sync::{
         Arc,
@@ -13,13 +14,16 @@ use std::{
     time::Duration,
 };
 
-use crate::stopping::told;
+use crate::{
+    advancing::{ADVANCING, is_own},
+    shutdown::requested,
+};
 use futures_util::FutureExt as _;
-use planwright_domain::{id::Seq, identity::SessionIdentity, next::Due, time::Time};
+use planwright_domain::{id::OwnerId, id::Seq, identity::SessionKey, next::Due, time::Time};
 use planwright_runtime::{
     failpoint,
     ports::{
-        journal::{BackedOff, JournalError},
+        journal::{BackedOff, DueRow},
         signal::Lane,
     },
     runtime::Runtime,
@@ -30,10 +34,16 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+mod ready;
+
+use ready::Ready;
+
 /// How many wake-ups may wait to be heard; what is lost the sweep finds.
 const WAKES_MAX: usize = 4_096;
 /// How many sessions are acted on at once.
-const AT_ONCE_MAX: usize = 256;
+const AT_ONCE_MAX: usize = 288;
+/// How many of these places are kept for owners on none of whose sessions is acted.
+const KEPT_FREE: usize = 32;
 /// How often the journal is asked for rows that nobody acts on.
 const SWEEP: Duration = Duration::from_secs(5);
 /// How many rows one sweep takes.
@@ -42,13 +52,13 @@ const SWEEP_ROWS: usize = 4_096;
 /// The waking end.
 #[derive(Debug)]
 pub struct InProcessLane {
-    wakes: mpsc::Sender<(SessionIdentity, Due)>,
+    wakes: mpsc::Sender<(SessionKey, Due)>,
 }
 
 /// The working end.
 #[derive(Debug)]
 pub struct LaneWorker {
-    wakes: mpsc::Receiver<(SessionIdentity, Due)>,
+    wakes: mpsc::Receiver<(SessionKey, Due)>,
 }
 
 /// A lane: its waking end and its working end.
@@ -59,8 +69,10 @@ pub fn in_process() -> (Arc<InProcessLane>, LaneWorker) {
 }
 
 impl Lane for InProcessLane {
-    fn wake(&self, identity: &SessionIdentity, _version: Seq, due: Due) {
-        let _ = self.wakes.try_send((identity.clone(), due));
+    fn wake(&self, identity: &SessionKey, _version: Seq, due: Due) {
+        if !is_own(identity) {
+            let _ = self.wakes.try_send((identity.clone(), due));
+        }
     }
 }
 
@@ -84,12 +96,12 @@ impl LaneWorker {
                     None => break,
                 },
                 Some(done) = state.running.join_next(), if !state.running.is_empty() => {
-                    if let Ok((identity, acted)) = done {
-                        state.done(identity, acted).await;
+                    if let Ok((identity, due)) = done {
+                        state.done(identity, due);
                     }
                 }
                 () = sleep_until(alarm) => {}
-                () = told(&mut stopping) => break,
+                () = requested(&mut stopping) => break,
             }
             if Instant::now() >= next_sweep {
                 state.sweep(Sweep::Overdue).await;
@@ -107,7 +119,7 @@ pub enum Scope {
     /// All of them.
     Everything,
     /// This one alone.
-    Only(SessionIdentity),
+    Only(SessionKey),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,13 +133,15 @@ struct Working {
     /// Set when nothing new may start.
     ending: Arc<AtomicBool>,
     runtime: Arc<Runtime>,
-    running: JoinSet<(SessionIdentity, Acted)>,
-    busy: HashSet<SessionIdentity>,
-    /// Woken while busy, or while too many were.
-    ready: BTreeSet<SessionIdentity>,
-    alarms: HashMap<SessionIdentity, Time>,
-    /// Acting on them failed last time.
-    failed: HashSet<SessionIdentity>,
+    running: JoinSet<(SessionKey, Due)>,
+    /// On which sessions is acted.
+    busy: HashSet<SessionKey>,
+    /// How many of them each owner has.
+    places: BTreeMap<OwnerId, usize>,
+    /// Woken while busy.
+    again: HashSet<SessionKey>,
+    ready: Ready,
+    alarms: HashMap<SessionKey, Time>,
 }
 
 impl Working {
@@ -138,21 +152,23 @@ impl Working {
             runtime,
             running: JoinSet::new(),
             busy: HashSet::new(),
-            ready: BTreeSet::new(),
+            places: BTreeMap::new(),
+            again: HashSet::new(),
+            ready: Ready::default(),
             alarms: HashMap::new(),
-            failed: HashSet::new(),
         }
     }
 
-    fn wake(&mut self, identity: SessionIdentity, due: Due) {
+    fn wake(&mut self, identity: SessionKey, due: Due) {
         if matches!(&self.scope, Scope::Only(only) if *only != identity) {
             return;
         }
         match due {
             Due::Never => {}
-            Due::Now => {
-                self.ready.insert(identity);
+            Due::Now if self.busy.contains(&identity) => {
+                self.again.insert(identity);
             }
+            Due::Now => self.ready.push(identity),
             Due::At(time) => {
                 let alarm = self.alarms.entry(identity).or_insert(time);
                 *alarm = time.min(*alarm);
@@ -160,27 +176,22 @@ impl Working {
         }
     }
 
-    async fn done(&mut self, identity: SessionIdentity, acted: Acted) {
-        self.busy.remove(&identity);
-        let due = match acted {
-            Acted::Badly(due) => {
-                self.failed.insert(identity.clone());
-                due
+    /// Gives the place of this session back.
+    fn free(&mut self, identity: &SessionKey) {
+        self.busy.remove(identity);
+        if let Some(count) = self.places.get_mut(&identity.owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.places.remove(&identity.owner);
             }
-            Acted::Well(due) => {
-                if self.failed.remove(&identity)
-                    && let Err(error) = self
-                        .runtime
-                        .ports
-                        .journal
-                        .unpark(&identity, self.runtime.ports.clock.now())
-                        .await
-                {
-                    tracing::error!(session_identity = %identity, %error, event = "unpark_failed");
-                }
-                due
-            }
-        };
+        }
+    }
+
+    fn done(&mut self, identity: SessionKey, due: Due) {
+        self.free(&identity);
+        if self.again.remove(&identity) {
+            self.ready.push(identity.clone());
+        }
         self.wake(identity, due);
     }
 
@@ -201,79 +212,96 @@ impl Working {
             .collect();
         for identity in rung {
             self.alarms.remove(&identity);
-            self.ready.insert(identity);
+            self.wake(identity, Due::Now);
         }
-        let free = AT_ONCE_MAX.saturating_sub(self.busy.len());
-        let startable: Vec<_> = self
-            .ready
-            .iter()
-            .filter(|identity| !self.busy.contains(*identity))
-            .take(free)
-            .cloned()
-            .collect();
-        for identity in startable {
-            self.ready.remove(&identity);
+        while let Some(free) = AT_ONCE_MAX.checked_sub(self.busy.len() + 1) {
+            let places = &self.places;
+            let may_start = |owner: &OwnerId| free >= KEPT_FREE || !places.contains_key(owner);
+            let Some(identity) = self.ready.pop(may_start) else { break };
+            *self.places.entry(identity.owner).or_default() += 1;
             self.busy.insert(identity.clone());
-            self.running.spawn(work(self.runtime.clone(), identity, self.ending.clone()));
+            let work = work(self.runtime.clone(), identity.clone(), self.ending.clone());
+            self.running.spawn(ADVANCING.scope(identity, work));
         }
     }
 
     async fn sweep(&mut self, sweep: Sweep) {
+        let now = self.runtime.ports.clock.now();
         let by = match sweep {
             Sweep::Everything => None,
-            Sweep::Overdue => Some(self.runtime.ports.clock.now()),
+            Sweep::Overdue => Some(now),
         };
         match self.runtime.ports.journal.due(by, SWEEP_ROWS).await {
             Err(error) => tracing::error!(%error, event = "sweep_failed"),
             Ok(rows) => {
+                let settings = &self.runtime.settings;
+                let effect_ms = settings.model_deadline_ms.max(settings.tool_deadline_ms);
+                let soon = now.plus_micros(effect_ms.saturating_mul(1_000));
                 for row in rows {
-                    self.wake(row.identity, Due::Now);
+                    let due = due_of(&row, soon);
+                    self.wake(row.session, due);
                 }
             }
         }
     }
 }
 
-/// What came of acting on a session.
-enum Acted {
-    /// It is due then.
-    Well(Due),
-    /// It failed, and is due then.
-    Badly(Due),
+/// When to act on a row that a sweep found. What is due soon may be the deadline of an effect whose process is gone,
+/// and is looked at now; what is due later is a timer, and waits for its time.
+fn due_of(row: &DueRow, soon: Time) -> Due {
+    match row.at {
+        Some(time) if time > soon => Due::At(time),
+        Some(_) | None => Due::Now,
+    }
 }
 
-/// Acts on one session until nothing is due now.
+/// Acts on one session until nothing is due now, and gives when it is due.
 async fn work(
     runtime: Arc<Runtime>,
-    identity: SessionIdentity,
+    identity: SessionKey,
     ending: Arc<AtomicBool>,
-) -> (SessionIdentity, Acted) {
+) -> (SessionKey, Due) {
     loop {
         failpoint::hit("lane.before_advance");
         let advancing = AssertUnwindSafe(runtime.advance(&identity)).catch_unwind().await;
-        let outcome =
-            advancing.map_err(|_| JournalError::Engine("acting on the session panicked".into()));
         failpoint::hit("lane.after_advance");
-        match outcome.and_then(|advanced| advanced).map(|advanced| advanced.due) {
-            Ok(Due::Now) if ending.load(Ordering::SeqCst) => {
-                return (identity, Acted::Well(Due::Now));
-            }
+        let outcome = match advancing {
+            Err(_) => Err("acting on the session panicked".to_owned()),
+            Ok(Err(error)) => Err(error.to_string()),
+            // An attempt that was lost is a failure too: it is tried again a limited number of times.
+            Ok(Ok(advanced)) => advanced.lost.map_or(Ok(advanced.due), Err),
+        };
+        match outcome {
+            Ok(Due::Now) if ending.load(Ordering::SeqCst) => return (identity, Due::Now),
             Ok(Due::Now) => {}
-            Ok(due @ (Due::Never | Due::At(_))) => return (identity, Acted::Well(due)),
-            Err(error) => {
-                tracing::error!(session_identity = %identity, %error, event = "advance_failed");
+            Ok(due @ (Due::Never | Due::At(_))) => return (identity, due),
+            Err(why) => {
+                tracing::error!(session_identity = %identity, why, event = "advance_failed");
                 let now = runtime.ports.clock.now();
-                let due = match runtime
-                    .ports
-                    .journal
-                    .back_off(&identity, now, &error.to_string())
-                    .await
-                {
+                let due = match runtime.ports.journal.back_off(&identity, now, &why).await {
                     Ok(BackedOff::Until(time)) => Due::At(time),
                     Ok(BackedOff::Parked) | Err(_) => Due::Never,
                 };
-                return (identity, Acted::Badly(due));
+                return (identity, due);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_is_due_next_month_is_not_acted_on_at_the_start() {
+        let row = |at| DueRow {
+            session: SessionKey::parse("00000000000000000000000000000001.cli:talk-0001").unwrap(),
+            version: Seq(1),
+            at,
+        };
+        let (soon, next_month) = (Time(600_000_000), Time(2_592_000_000_000));
+        assert_eq!(due_of(&row(None), soon), Due::Now);
+        assert_eq!(due_of(&row(Some(soon)), soon), Due::Now);
+        assert_eq!(due_of(&row(Some(next_month)), soon), Due::At(next_month));
     }
 }

@@ -12,7 +12,8 @@ use std::{
     time::Duration,
 };
 
-use planwright_domain::{id::Seq, identity::SessionIdentity, next::Due, time::Time};
+use crate::advancing::is_own;
+use planwright_domain::{id::Seq, identity::SessionKey, next::Due, time::Time};
 use planwright_runtime::{ports::signal::Lane, runtime::Runtime};
 use tokio::{
     net::TcpListener,
@@ -33,11 +34,6 @@ use wake::Wake;
 
 /// Timers further away than this are left to the sweep: most of them are deadlines that never pass.
 const DELAY_MAX: Duration = Duration::from_secs(30);
-
-tokio::task_local! {
-    /// The session that this task advances. Its own commits need no wake-up.
-    static ADVANCING: SessionIdentity;
-}
 
 /// The waking end.
 pub struct RestateLane {
@@ -76,9 +72,8 @@ pub fn restate(
 }
 
 impl Lane for RestateLane {
-    fn wake(&self, identity: &SessionIdentity, version: Seq, due: Due) {
-        let is_own = ADVANCING.try_with(|advancing| advancing == identity).unwrap_or(false);
-        if !is_own {
+    fn wake(&self, identity: &SessionKey, version: Seq, due: Due) {
+        if !is_own(identity) {
             self.send(identity, version, due);
         }
     }
@@ -91,14 +86,14 @@ impl Lane for RestateLane {
 }
 
 impl RestateLane {
-    fn send(&self, identity: &SessionIdentity, version: Seq, due: Due) {
+    fn send(&self, identity: &SessionKey, version: Seq, due: Due) {
         let (delay, key) = match due {
             Due::Never => return,
             Due::Now => (Duration::ZERO, format!("{identity}@{version}")),
             Due::At(time) => (until(time), format!("{identity}@{version}+{}", time.0)),
         };
         if delay <= DELAY_MAX {
-            let _ = self.wakes.send(Wake { identity: identity.clone(), delay, key });
+            let _ = self.wakes.send(Wake { identity: identity.clone(), delay, key, _sweep: None });
         }
     }
 }

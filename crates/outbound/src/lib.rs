@@ -2,24 +2,26 @@
 
 pub mod access_file;
 pub mod access_postgres;
+mod advancing;
 pub mod broadcast_in_process;
 pub mod broadcast_nats;
 pub mod clock_system;
 pub mod cluster_postgres;
 pub mod data_directory;
-mod ears;
+mod durable_file;
 mod journal;
 pub mod journal_postgres;
 pub mod journal_sqlite;
 pub mod lane_in_process;
 pub mod lane_restate;
+mod local_subscribers;
 pub mod model_demo;
 pub mod model_http;
 pub mod model_switch;
 pub mod notebook_object_store;
-mod passphrase;
+pub mod passphrase;
 mod postgres;
-mod stopping;
+mod shutdown;
 #[cfg(target_os = "linux")]
 pub mod toolbox_command;
 pub mod toolbox_files;

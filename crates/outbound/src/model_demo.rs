@@ -73,6 +73,8 @@ impl Model for DemoModel {
         }
         let planning = request.tools.iter().any(|tool| tool.name == "plan_set_content");
         let (text, calls) = match (executing, said.starts_with("Changes were requested")) {
+            // What is executed is the plan that was approved, and nothing else.
+            (true, _) if said.contains("backup/monday.md") => copying(rounds),
             (true, _) => execution(rounds),
             (false, true) => revision(rounds),
             (false, false) if planning => first_draft(rounds),
@@ -137,30 +139,50 @@ fn revision(rounds: usize) -> Answer {
     }
 }
 
-fn execution(rounds: usize) -> Answer {
+/// The execution of the second plan: a copy, and then what the first one does.
+fn copying(rounds: usize) -> Answer {
     let (_, monday) = FILES[0];
     match rounds {
         0 => (
             "First the copy.",
-            vec![("write_file", json!({"path": "backup/monday.md", "content": monday}).to_string())],
+            vec![(
+                "write_file",
+                json!({"path": "backup/monday.md", "content": monday}).to_string(),
+            )],
         ),
-        1 => ("Now the review.", vec![("write_file", json!({"path": "review.md", "content": REVIEW}).to_string())]),
-        2 => (
+        3 => reported(
+            "review written, Monday's note shortened, a copy kept",
+            "review.md, backup/monday.md",
+        ),
+        4.. => {
+            ("Done. Your review is in review.md, and the old note is in backup/monday.md.", vec![])
+        }
+        _ => execution(rounds - 1),
+    }
+}
+
+fn execution(rounds: usize) -> Answer {
+    match rounds {
+        0 => (
+            "Now the review.",
+            vec![("write_file", json!({"path": "review.md", "content": REVIEW}).to_string())],
+        ),
+        1 => (
             "",
             vec![(
                 "edit_file",
-                json!({"path": "notes/monday.md", "old": "- call the plumber\n", "new": ""}).to_string(),
+                json!({"path": "notes/monday.md", "old": "- call the plumber\n", "new": ""})
+                    .to_string(),
             )],
         ),
-        3 => (
-            "",
-            vec![(
-                "plan_report",
-                json!({"status": "done", "summary": "review written, Monday's note shortened, a copy kept", "evidence": "review.md, backup/monday.md"}).to_string(),
-            )],
-        ),
-        _ => ("Done. Your review is in review.md, and the old note is in backup/monday.md.", vec![]),
+        2 => reported("review written, Monday's note shortened", "review.md"),
+        _ => ("Done. Your review is in review.md.", vec![]),
     }
+}
+
+fn reported(summary: &str, evidence: &str) -> Answer {
+    let report = json!({"status": "done", "summary": summary, "evidence": evidence});
+    ("", vec![("plan_report", report.to_string())])
 }
 
 /// What was last said from outside, and how often the model has answered since.
@@ -172,4 +194,40 @@ fn last_said(messages: &[Message]) -> (&str, usize) {
         Some(Message::Assistant { .. } | Message::Tool { .. }) | None => "",
     };
     (said, rest.iter().filter(|message| matches!(message, Message::Assistant { .. })).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use planwright_runtime::ports::model::{Message, Model as _, ModelRequest};
+
+    use super::{DemoModel, FIRST_PLAN, SECOND_PLAN};
+
+    /// The paths that are written when this plan was approved.
+    async fn written(plan: &str) -> Vec<String> {
+        let model = DemoModel::new(Duration::ZERO);
+        model.has_stumbled.store(true, std::sync::atomic::Ordering::SeqCst);
+        let mut messages = vec![Message::User(format!("Execute the approved plan\n\n{plan}"))];
+        let mut paths = Vec::new();
+        for _ in 0..6 {
+            let (system, tools) = (String::new(), Vec::new());
+            let request = ModelRequest { system, messages: Arc::new(messages.clone()), tools };
+            let answer = model.answer(&request, &|_| {}).await.unwrap();
+            for call in &answer.calls {
+                let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap();
+                paths.extend(arguments["path"].as_str().map(str::to_owned));
+            }
+            let (text, calls) = (answer.text, answer.calls);
+            messages.push(Message::Assistant { text, calls, kept: None });
+        }
+        paths
+    }
+
+    #[tokio::test]
+    async fn the_demo_writes_what_the_approved_plan_says_and_nothing_else() {
+        assert_eq!(written(FIRST_PLAN).await, ["review.md", "notes/monday.md"]);
+        let all = ["backup/monday.md", "review.md", "notes/monday.md"];
+        assert_eq!(written(SECOND_PLAN).await, all);
+    }
 }

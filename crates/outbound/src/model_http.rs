@@ -4,10 +4,9 @@
 //! parallel tool calls. Each format has a file that writes a request and puts an answer together, free of any network;
 //! here is what they share: sending, reading the stream, and who can mend a refusal.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use eventsource_stream::{EventStreamError, Eventsource as _};
 use futures_util::StreamExt as _;
 use planwright_domain::turn::{FailureKind, Kept, ModelFailure};
 use planwright_runtime::ports::model::{
@@ -15,6 +14,7 @@ use planwright_runtime::ports::model::{
 };
 use reqwest::{Client, RequestBuilder, Response, header::CONTENT_TYPE};
 use serde_json::Value;
+use sse_stream::SseByteStream;
 
 mod anthropic;
 pub mod chat;
@@ -24,7 +24,7 @@ mod ollama;
 mod refused;
 mod responses;
 
-use refused::{causes, refused, retry_after};
+use refused::{cause, causes, refused, retry_after};
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -233,7 +233,7 @@ impl HttpModel {
         let unreachable = |error: reqwest::Error| {
             let kind =
                 if error.is_builder() { FailureKind::Permanent } else { FailureKind::Transient };
-            ModelFailure::new(kind, format!("{base_url} cannot be reached: {}", causes(&error)))
+            ModelFailure::new(kind, format!("{base_url} {UNREACHABLE} ({})", cause(&error)))
         };
         let response = self.sending(request).send().await.map_err(unreachable)?;
         let (status, wait) = (response.status(), retry_after(response.headers()));
@@ -310,16 +310,13 @@ impl Model for HttpModel {
             }
             return assembly.finish().map(named);
         }
-        let mut events = response.bytes_stream().eventsource();
+        let mut events = pin!(SseByteStream::new(response.bytes_stream()));
         while !assembly.is_whole() {
             let Some(event) = events.next().await else { break };
-            let event = event.map_err(|error| match error {
-                EventStreamError::Transport(error) => broke_off(&error),
-                EventStreamError::Utf8(_) | EventStreamError::Parser(_) => {
-                    ModelFailure::new(FailureKind::Malformed, "the stream is not what it should be")
-                }
-            })?;
-            take(&mut assembly, &event.data)?;
+            let event = event.map_err(|error| not_read(&error))?;
+            if let Some(data) = event.data.filter(|data| !data.is_empty()) {
+                take(&mut assembly, &data)?;
+            }
         }
         assembly.finish().map(named)
     }
@@ -349,9 +346,27 @@ fn named(mut answer: ModelAnswer) -> ModelAnswer {
     answer
 }
 
+/// What the failure of a model says whose server nobody reached.
+const UNREACHABLE: &str = "cannot be reached";
+
+/// Whether nobody reached the model's server: nothing was asked, and a person can start it.
+#[must_use]
+pub fn is_unreachable(failure: &ModelFailure) -> bool {
+    failure.kind == FailureKind::Transient && failure.message.contains(UNREACHABLE)
+}
+
 fn broke_off(error: &reqwest::Error) -> ModelFailure {
     let words = format!("the stream broke off: {}", causes(error));
     ModelFailure::new(FailureKind::Transient, words)
+}
+
+/// Why the stream could not be read on: the connection broke, or it is no such stream.
+fn not_read(error: &sse_stream::Error) -> ModelFailure {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
+    match cause {
+        Some(cause) => broke_off(cause),
+        None => malformed("the stream is not what it should be"),
+    }
 }
 
 /// A failure whose answer was of no use.

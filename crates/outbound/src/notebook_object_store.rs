@@ -13,7 +13,7 @@ use object_store::{
     local::LocalFileSystem,
     path::Path,
 };
-use planwright_domain::{digest::Digest, identity::SessionIdentity};
+use planwright_domain::{digest::Digest, identity::SessionKey};
 use planwright_runtime::ports::notebook::{Kept, NotebookError, Notebooks, Put};
 use tokio::sync::{Mutex, OnceCell};
 
@@ -121,17 +121,13 @@ impl ObjectStoreNotebooks {
 
 #[async_trait]
 impl Notebooks for ObjectStoreNotebooks {
-    async fn read(
-        &self,
-        identity: &SessionIdentity,
-        name: &str,
-    ) -> Result<Option<Kept>, NotebookError> {
+    async fn read(&self, identity: &SessionKey, name: &str) -> Result<Option<Kept>, NotebookError> {
         self.get(&path(identity, name)?).await
     }
 
     async fn write(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         name: &str,
         text: &str,
         expected: Option<&str>,
@@ -156,7 +152,7 @@ impl Notebooks for ObjectStoreNotebooks {
         }
     }
 
-    async fn list(&self, identity: &SessionIdentity) -> Result<Vec<String>, NotebookError> {
+    async fn list(&self, identity: &SessionKey) -> Result<Vec<String>, NotebookError> {
         let home = home(identity);
         let found: Vec<_> = self.store.list(Some(&home)).try_collect().await.map_err(failed)?;
         let name = |meta: &object_store::ObjectMeta| {
@@ -168,7 +164,7 @@ impl Notebooks for ObjectStoreNotebooks {
         Ok(names)
     }
 
-    async fn remove(&self, identity: &SessionIdentity, name: &str) -> Result<(), NotebookError> {
+    async fn remove(&self, identity: &SessionKey, name: &str) -> Result<(), NotebookError> {
         match self.store.delete(&path(identity, name)?).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(failed(error)),
@@ -181,13 +177,13 @@ pub struct NoNotebooks;
 
 #[async_trait]
 impl Notebooks for NoNotebooks {
-    async fn read(&self, _: &SessionIdentity, _: &str) -> Result<Option<Kept>, NotebookError> {
+    async fn read(&self, _: &SessionKey, _: &str) -> Result<Option<Kept>, NotebookError> {
         Err(no_store())
     }
 
     async fn write(
         &self,
-        _: &SessionIdentity,
+        _: &SessionKey,
         _: &str,
         _: &str,
         _: Option<&str>,
@@ -195,11 +191,11 @@ impl Notebooks for NoNotebooks {
         Err(no_store())
     }
 
-    async fn list(&self, _: &SessionIdentity) -> Result<Vec<String>, NotebookError> {
+    async fn list(&self, _: &SessionKey) -> Result<Vec<String>, NotebookError> {
         Ok(Vec::new())
     }
 
-    async fn remove(&self, _: &SessionIdentity, _: &str) -> Result<(), NotebookError> {
+    async fn remove(&self, _: &SessionKey, _: &str) -> Result<(), NotebookError> {
         Ok(())
     }
 }
@@ -210,12 +206,12 @@ fn no_store() -> NotebookError {
     )
 }
 
-fn home(identity: &SessionIdentity) -> Path {
+fn home(identity: &SessionKey) -> Path {
     Path::from_iter(["users", &identity.path_segment(), "plan"])
 }
 
 /// The place of a page. Only names that the notebook itself makes have one.
-fn path(identity: &SessionIdentity, name: &str) -> Result<Path, NotebookError> {
+fn path(identity: &SessionKey, name: &str) -> Result<Path, NotebookError> {
     let plain = |part: &str| {
         let safe = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
         !part.is_empty() && !part.starts_with('.') && part.chars().all(safe)

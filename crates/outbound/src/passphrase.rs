@@ -14,12 +14,18 @@ const LENGTH_MIN: usize = 8;
 /// The longest passphrase that is looked at.
 const LENGTH_MAX: usize = 1_024;
 
+/// Whether this may be chosen; if not, the rule.
+pub fn check(passphrase: &str) -> Result<(), String> {
+    match passphrase.chars().count() {
+        LENGTH_MIN..=LENGTH_MAX => Ok(()),
+        0..LENGTH_MIN => Err(format!("a passphrase has at least {LENGTH_MIN} characters")),
+        _ => Err(format!("a passphrase has at most {LENGTH_MAX} characters")),
+    }
+}
+
 /// The hash of a passphrase that may be chosen.
 pub(crate) fn hash(passphrase: &str) -> Result<String, AccessError> {
-    if !(LENGTH_MIN..=LENGTH_MAX).contains(&passphrase.chars().count()) {
-        let words = format!("a passphrase has at least {LENGTH_MIN} characters");
-        return Err(AccessError::Refused(words));
-    }
+    check(passphrase).map_err(AccessError::Refused)?;
     let hash = Argon2::default().hash_password(passphrase.as_bytes()).map_err(|error| {
         AccessError::Refused(format!("the passphrase could not be hashed: {error}"))
     })?;

@@ -15,10 +15,11 @@ use async_trait::async_trait;
 use planwright_domain::{
     autonomy::AutoExecutionContext,
     effect::{Effect, Repeat},
+    identity::Root,
     tools::ToolSpec,
     turn::{CallResult, CallStatus},
 };
-use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
+use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox, root_not_configured};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -93,14 +94,15 @@ struct Ended {
 #[derive(Debug)]
 pub struct CommandToolbox {
     keeper: PathBuf,
-    workspace: PathBuf,
+    /// The first is that of sessions that have none.
+    roots: Vec<Root>,
     limits: CommandLimits,
     tools: Arc<Vec<Tool>>,
 }
 
 impl CommandToolbox {
-    /// Commands in this workspace, kept by this program; in words, if this machine cannot hold them.
-    pub fn open(keeper: &Path, workspace: &Path, limits: CommandLimits) -> Result<Self, String> {
+    /// Commands in these roots, kept by this program; in words, if this machine cannot hold them.
+    pub fn open(keeper: &Path, roots: Vec<Root>, limits: CommandLimits) -> Result<Self, String> {
         confined::can_hold()?;
         let parameters = json!({"type": "object", "required": ["command"],
             "additionalProperties": false, "properties": {"command": {"type": "string"}}});
@@ -108,18 +110,19 @@ impl CommandToolbox {
         let (name, effect) = (RUN_COMMAND.into(), Effect::External);
         let spec = ToolSpec { name, description, parameters, effect };
         let tools = Arc::new(vec![Tool::new(spec, Repeat::AskFirst)]);
-        Ok(Self { keeper: keeper.to_owned(), workspace: workspace.to_owned(), limits, tools })
+        Ok(Self { keeper: keeper.to_owned(), roots, limits, tools })
     }
 
     async fn keep(
         &self,
         command: String,
+        workspace: PathBuf,
         context: Option<&AutoExecutionContext>,
     ) -> std::io::Result<Option<Report>> {
         let scratch = tempfile::Builder::new().prefix("planwright-command-").tempdir()?;
         let order = Order {
             command,
-            workspace: self.workspace.clone(),
+            workspace,
             scratch: scratch.path().to_owned(),
             limits: self.limits.clone(),
             environment: context.map(named).unwrap_or_default(),
@@ -218,7 +221,19 @@ impl Toolbox for CommandToolbox {
             Ok(command) => command,
             Err(words) => return ended(CallStatus::Failed, words),
         };
-        match self.keep(command, run.context.as_ref()).await {
+        let root = match &run.root {
+            None => self.roots.first(),
+            Some(root) => self.roots.iter().find(|known| *known == root),
+        };
+        let Some(root) = root else {
+            return ended(CallStatus::Failed, root_not_configured(run.root.as_ref(), &self.roots));
+        };
+        let directory = PathBuf::from(&root.0);
+        if directory.canonicalize().ok().as_deref() != Some(&*directory) {
+            let words = format!("{} was moved or replaced by a link; nothing was run", root.0);
+            return ended(CallStatus::Failed, words);
+        }
+        match self.keep(command, directory, run.context.as_ref()).await {
             Ok(Some(Report::Ended(end))) => end.told(),
             Ok(Some(Report::Refused(why))) => {
                 ended(CallStatus::Failed, format!("nothing was run: {why}"))

@@ -1,22 +1,26 @@
-//! Files under one workspace root: list, glob, grep, read, write, edit. No path leads out of it.
+//! Files under a session's root: list, glob, grep, read, write, edit. No path leads out of it.
 
 use std::{
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use async_trait::async_trait;
-use cap_std::{ambient_authority, fs::Dir};
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, File, OpenOptions, OpenOptionsExt as _},
+};
 use globset::GlobBuilder;
 use planwright_domain::{
     effect::{Aim, Effect, Repeat, Touched},
+    identity::Root,
     tools::{FILE_TOOLS, ToolSpec},
     turn::{CallResult, CallStatus},
 };
 use planwright_runtime::{
     failpoint,
-    ports::toolbox::{Ran, Tool, ToolRun, Toolbox},
+    ports::toolbox::{Ran, Tool, ToolRun, Toolbox, root_not_configured},
 };
 use regex::Regex;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -29,10 +33,11 @@ const FILES_MAX: usize = 20_000;
 /// The largest file that is read or written.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The file tools, under one root.
+/// The file tools, under each of several roots.
 #[derive(Debug)]
 pub struct FileToolbox {
-    root: Arc<Dir>,
+    /// The first is that of sessions that have none.
+    roots: Vec<(Root, Arc<Dir>)>,
     tools: Arc<Vec<Tool>>,
 }
 
@@ -41,7 +46,7 @@ pub struct FileToolbox {
 pub enum WorkspaceError {
     /// Tools could reach the journal, or the journal the tools.
     #[error(
-        "the workspace {root} and the data directory {data} lie inside each other; choose a workspace elsewhere with --workspace"
+        "{root} and the data directory {data} lie inside each other; choose another directory with --workspace or in workspace.roots"
     )]
     OverlapsData {
         /// The workspace.
@@ -49,8 +54,18 @@ pub enum WorkspaceError {
         /// The data directory.
         data: String,
     },
+    /// What works in one could replace the other.
+    #[error(
+        "{root} and {other} lie inside each other, and sessions of one could change what the other is; choose directories apart"
+    )]
+    Nested {
+        /// The root.
+        root: String,
+        /// The other one.
+        other: String,
+    },
     /// The system said no.
-    #[error("the workspace {root} cannot be used: {source}")]
+    #[error("the directory {root} cannot be used: {source}")]
     Unusable {
         /// The workspace.
         root: String,
@@ -62,21 +77,63 @@ pub enum WorkspaceError {
 impl FileToolbox {
     /// The file tools under this root, which is made if it is not there.
     pub fn open(root: &Path, data: &Path) -> Result<Self, WorkspaceError> {
-        let unusable =
-            |source| WorkspaceError::Unusable { root: root.display().to_string(), source };
-        std::fs::create_dir_all(root).map_err(unusable)?;
-        let (real, data) =
-            (root.canonicalize().map_err(unusable)?, data.canonicalize().map_err(unusable)?);
-        if real.starts_with(&data) || data.starts_with(&real) {
-            let (root, data) = (real.display().to_string(), data.display().to_string());
-            return Err(WorkspaceError::OverlapsData { root, data });
-        }
-        let root = Dir::open_ambient_dir(&real, ambient_authority()).map_err(unusable)?;
-        Ok(Self {
-            root: Arc::new(root),
-            tools: Arc::new(FILE_TOOLS.into_iter().map(tool).collect()),
-        })
+        std::fs::create_dir_all(root).map_err(|source| unusable(root, source))?;
+        let roots = vec![opened(root, data)?];
+        Ok(Self { roots, tools: Arc::new(FILE_TOOLS.into_iter().map(tool).collect()) })
     }
+
+    /// The same, and under this root too, which must be there.
+    pub fn and_under(mut self, root: &Path, data: &Path) -> Result<Self, WorkspaceError> {
+        let opened = opened(root, data)?;
+        let new = Path::new(&opened.0.0);
+        for (known, _) in &self.roots {
+            let known = Path::new(&known.0);
+            if known != new && (known.starts_with(new) || new.starts_with(known)) {
+                let (root, other) = (new.display().to_string(), known.display().to_string());
+                return Err(WorkspaceError::Nested { root, other });
+            }
+        }
+        if self.roots.iter().all(|(known, _)| *known != opened.0) {
+            self.roots.push(opened);
+        }
+        Ok(self)
+    }
+
+    /// The roots, as sessions name them; the configured workspace first.
+    #[must_use]
+    pub fn roots(&self) -> Vec<Root> {
+        self.roots.iter().map(|(root, _)| root.clone()).collect()
+    }
+
+    fn directory(&self, root: Option<&Root>) -> Result<Arc<Dir>, String> {
+        let found = match root {
+            None => self.roots.first(),
+            Some(root) => self.roots.iter().find(|(known, _)| known == root),
+        };
+        found
+            .map(|(_, directory)| directory.clone())
+            .ok_or_else(|| root_not_configured(root, &self.roots()))
+    }
+}
+
+fn unusable(root: &Path, source: io::Error) -> WorkspaceError {
+    WorkspaceError::Unusable { root: root.display().to_string(), source }
+}
+
+/// A root that is there and keeps clear of the data directory.
+fn opened(root: &Path, data: &Path) -> Result<(Root, Arc<Dir>), WorkspaceError> {
+    let unusable = |source| unusable(root, source);
+    let (real, data) =
+        (root.canonicalize().map_err(unusable)?, data.canonicalize().map_err(unusable)?);
+    if real.starts_with(&data) || data.starts_with(&real) {
+        let (root, data) = (real.display().to_string(), data.display().to_string());
+        return Err(WorkspaceError::OverlapsData { root, data });
+    }
+    let named = real.to_str().ok_or_else(|| {
+        unusable(io::Error::other("its name is not text; choose a directory whose name is"))
+    })?;
+    let directory = Dir::open_ambient_dir(&real, ambient_authority()).map_err(unusable)?;
+    Ok((Root(named.to_owned()), Arc::new(directory)))
 }
 
 #[async_trait]
@@ -102,7 +159,13 @@ impl Toolbox for FileToolbox {
     }
 
     async fn run(&self, run: ToolRun) -> Ran {
-        let root = self.root.clone();
+        let root = match self.directory(run.root.as_ref()) {
+            Ok(root) => root,
+            Err(output) => {
+                let (status, touched) = (CallStatus::Failed, Vec::new());
+                return Ran::Ended(CallResult { status, output, touched });
+            }
+        };
         let acted = tokio::task::spawn_blocking(move || {
             let request = Request::parse(&run.tool, &run.arguments)?;
             request.act(&root).map_err(|error| error.to_string())
@@ -238,7 +301,7 @@ fn wrote(path: &Path, content: &str) -> (String, Vec<Touched>) {
     (format!("wrote {path} ({bytes} bytes)"), vec![Touched::Wrote { path, bytes }])
 }
 
-/// Writes the whole file or nothing: a new file beside it, synced, takes its place.
+/// Writes the whole file or nothing: a new file beside it, synced, takes its place, and its name is synced.
 fn put(root: &Dir, path: &Path, content: &str) -> io::Result<()> {
     if content.len() as u64 > FILE_BYTES_MAX {
         return Err(io::Error::other(format!(
@@ -249,7 +312,7 @@ fn put(root: &Dir, path: &Path, content: &str) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(parent) = parent {
-        root.create_dir_all(parent)?;
+        make_directories(root, parent)?;
     }
     let directory = parent.map_or_else(|| root.try_clone(), |parent| root.open_dir(parent))?;
     if directory.symlink_metadata(name).is_ok_and(|there| !there.is_file()) {
@@ -264,7 +327,8 @@ fn put(root: &Dir, path: &Path, content: &str) -> io::Result<()> {
         file.write_all(content.as_bytes())?;
         failpoint::hit("tool.mid_act");
         file.sync_all()?;
-        directory.rename(&beside, &directory, name)
+        directory.rename(&beside, &directory, name)?;
+        sync_directory(&directory)
     })();
     if written.is_err() {
         let _ = directory.remove_file(&beside);
@@ -272,15 +336,51 @@ fn put(root: &Dir, path: &Path, content: &str) -> io::Result<()> {
     written
 }
 
-fn text_of(root: &Dir, path: &Path) -> io::Result<String> {
-    let size = root.metadata(path)?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(io::Error::other(format!(
-            "{} has {size} bytes, and the limit is {FILE_BYTES_MAX}",
-            path.display()
-        )));
+/// Makes the directories of this path that are not there, and syncs the names of those that it makes.
+fn make_directories(root: &Dir, path: &Path) -> io::Result<()> {
+    if root.is_dir(path) {
+        return Ok(());
     }
-    root.read_to_string(path)
+    root.create_dir_all(path)?;
+    for above in path.ancestors().skip(1) {
+        let is_root = above.as_os_str().is_empty();
+        sync_directory(&if is_root { root.try_clone()? } else { root.open_dir(above)? })?;
+    }
+    Ok(())
+}
+
+/// Makes the names in a directory durable. Its own handle may be one that only names it, so it is opened anew.
+fn sync_directory(directory: &Dir) -> io::Result<()> {
+    directory.open(".")?.sync_all()
+}
+
+/// Opens a plain file. Whatever else has that name is not waited for: to open a pipe takes until somebody opens its
+/// other end.
+fn open_plain(root: &Dir, path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    let file = root.open_with(path, &options)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::other(format!("{} is not a plain file", path.display())))
+}
+
+fn text_of(root: &Dir, path: &Path) -> io::Result<String> {
+    let file = open_plain(root, path)?;
+    let size = file.metadata()?.len();
+    let too_large = |size: u64| {
+        let words =
+            format!("{} has {size} bytes, and the limit is {FILE_BYTES_MAX}", path.display());
+        Err(io::Error::other(words))
+    };
+    if size > FILE_BYTES_MAX {
+        return too_large(size);
+    }
+    let mut text = String::new();
+    // It may grow while it is read.
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)? as u64;
+    if read > FILE_BYTES_MAX { too_large(read) } else { Ok(text) }
 }
 
 /// `*` stops at a slash, `**` does not.
@@ -309,7 +409,7 @@ fn grep_files(root: &Dir, grep: &Pattern) -> io::Result<String> {
     walk(root, &relative(grep.path.as_deref())?, &mut |path, size| {
         files += 1;
         if size <= FILE_BYTES_MAX
-            && let Ok(text) = root.read_to_string(path)
+            && let Ok(text) = text_of(root, path)
         {
             let matches = text.lines().enumerate().filter(|(_, line)| pattern.is_match(line));
             rows.extend(

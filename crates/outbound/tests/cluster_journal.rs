@@ -2,31 +2,34 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
+use planwright_testkit::people::{self, ada_key};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use planwright_domain::{
-    actor::{Person, PersonId, Standing},
+    actor::{Person, Standing},
     command::{Asked, PersonCommand, SessionCommand},
     id::Seq,
-    identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
+    identity::{ChannelType, ConversationKey, SessionKey, Transport},
     owner::{self, Moved, Owner, OwnerCommand},
     plan::{Reads, Strategy},
+    session::FOLD_VERSION,
     time::Time,
 };
+use planwright_format::body;
 use planwright_outbound::{
     journal_postgres::PostgresJournal,
     journal_sqlite::SqliteJournal,
     notebook_object_store::{NoNotebooks, ObjectStoreNotebooks},
 };
 use planwright_runtime::{
-    archive::{self, ArchiveError},
-    dispatch::dispatch,
+    commands::dispatch::dispatch,
     ports::{
         journal::{Answer, Archive, Journal, JournalError},
         memory::Store,
         notebook::Notebooks as _,
     },
+    transfer::archive::{self, ArchiveError},
 };
 use planwright_testkit::{journal_contract, journal_contract::Place, servers::Postgres};
 
@@ -41,12 +44,12 @@ impl Place for Server {
 
 journal_contract!(Server(Postgres::start()));
 
-fn identity(key: &str) -> SessionIdentity {
-    SessionIdentity::parse(&format!("cli:{key}")).unwrap()
+fn identity(key: &str) -> SessionKey {
+    ada_key(&format!("cli:{key}")).unwrap()
 }
 
 fn person() -> Person {
-    Person::new("ada", "cli", Standing::Decides)
+    people::person("ada", "cli", Standing::Decides)
 }
 
 async fn ask(journal: &dyn Journal, key: &str, id: u128, command: PersonCommand) -> Answer {
@@ -135,6 +138,59 @@ async fn a_detached_partition_takes_its_sessions_along_and_brings_them_back() {
 }
 
 #[tokio::test]
+async fn a_snapshot_of_another_fold_is_renewed_by_the_next_append() {
+    let place = Server(Postgres::start());
+    let journal = place.open().await;
+    for id in 1..=70 {
+        ask(&*journal, "talk-0001", id, say("x")).await;
+    }
+    drop(journal);
+    let _ = place.0.psql("UPDATE streams SET snapshot = '\\x00', fold_version = 999");
+    let journal = place.open().await;
+    assert_eq!(journal.session(&identity("talk-0001")).await.unwrap().version, Seq(70));
+    ask(&*journal, "talk-0001", 71, say("x")).await;
+    let sql = "SELECT snapshot_version || ' ' || fold_version || ' ' || (length(snapshot) > 1) FROM streams";
+    assert_eq!(place.0.psql(sql), format!("71 {FOLD_VERSION} true"));
+}
+
+#[tokio::test]
+async fn a_database_with_a_newer_schema_is_refused_in_a_sentence() {
+    let place = Server(Postgres::start());
+    drop(place.open().await);
+    let _ = place.0.psql("UPDATE planwright_schema SET version = 99");
+    let Err(error) = PostgresJournal::open(&place.0.address()).await else { panic!("opened") };
+    assert!(matches!(error, JournalError::NewerSchema { found: 99, .. }), "{error}");
+    assert!(error.to_string().contains("start that version or a newer one"), "{error}");
+}
+
+#[tokio::test]
+async fn a_stream_with_more_events_than_it_says_is_called_corrupt_at_once() {
+    let place = Server(Postgres::start());
+    let journal = place.open().await;
+    ask(&*journal, "talk-0001", 1, say("one")).await;
+    ask(&*journal, "talk-0001", 2, say("two")).await;
+    let _ = place.0.psql("UPDATE streams SET version = 1");
+    let journal = place.open().await;
+    let command = SessionCommand::Person(person(), say("three"));
+    let asked = Asked::new(uuid::Uuid::from_u128(3), Time(3), command);
+    let talk = identity("talk-0001");
+    let asking = dispatch(&*journal, &talk, asked);
+    let answer = tokio::time::timeout(std::time::Duration::from_secs(3), asking).await.unwrap();
+    assert!(answer.as_ref().is_err_and(JournalError::is_corrupt), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_database_from_before_the_first_release_is_refused_in_a_sentence() {
+    for sql in ["DROP TABLE planwright_schema", "UPDATE planwright_schema SET form = 0"] {
+        let place = Server(Postgres::start());
+        drop(place.open().await);
+        let _ = place.0.psql(sql);
+        let Err(error) = PostgresJournal::open(&place.0.address()).await else { panic!("opened") };
+        assert!(matches!(error, JournalError::DevelopmentData), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     let place = Server(Postgres::start());
     let home = tempfile::tempdir().unwrap();
@@ -147,11 +203,13 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     }
     let long = "what a tool said\n".repeat(9_000);
     let digest = local.keep_output(&identity("talk-0002"), &long).await.unwrap();
-    let (transport, owner) = (Transport::new(ChannelType::Cli, "terminal"), PersonId("ada".into()));
+    let (transport, owner) =
+        (Transport::new(ChannelType::Cli, "terminal"), people::owner_id("ada"));
+    people::introduce(&local, &["ada"]).await.unwrap();
     let key = ConversationKey::new("talk-0002").unwrap();
     let bind = OwnerCommand::Bind { transport, key, why: Moved::Asked };
     let bind = Box::new(move |owner: &Owner| owner::decide(owner, &bind));
-    local.append_owner(&owner, Time(7), bind).await.unwrap().unwrap();
+    local.append_owner(owner, Time(7), bind).await.unwrap().unwrap();
 
     let (there, back) = (
         PostgresJournal::open(&place.0.address()).await.unwrap(),
@@ -209,7 +267,11 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     assert!(archive::verify(cut.as_bytes()).is_err());
     let _: &dyn Archive = &there;
     let connection = rusqlite::Connection::open(home.path().join("b.sqlite")).unwrap();
-    connection.execute("UPDATE outputs SET body = x'00226122'", []).unwrap();
+    // Another text with a checksum of its own: the digest is what finds it.
+    let session = identity("talk-0002").to_string();
+    let place = body::Place::Output { session: &session, digest: &digest.0 };
+    let other = body::Packer::new().unwrap().seal(&place, 1, &"a").unwrap();
+    connection.execute("UPDATE outputs SET body = ?1", [other]).unwrap();
     let lost = archive::export(&back, &NoNotebooks, &mut Vec::new()).await;
     assert!(matches!(lost, Err(ArchiveError::Output(_, named)) if named == digest), "{lost:?}");
 }

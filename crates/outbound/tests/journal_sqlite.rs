@@ -2,20 +2,31 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use std::{path::PathBuf, sync::Arc};
+use planwright_testkit::people::{ada_key, introduce, owner_id, person};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, mpsc},
+};
 
 use async_trait::async_trait;
 use planwright_domain::{
-    actor::{Person, Standing},
+    actor::Standing,
     command::{Asked, PersonCommand, SessionCommand},
     id::Seq,
-    identity::SessionIdentity,
+    identity::{ChannelType, ConversationKey, SessionKey, Transport},
+    memory::{ItemKind, MemoryCommand},
+    owner::{self, Moved, Owner, OwnerCommand},
+    session::{CorruptJournal, FOLD_VERSION, Session},
     time::Time,
 };
+use planwright_format::body;
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
-    dispatch::dispatch,
-    ports::{journal::JournalError, memory::Store},
+    commands::dispatch::dispatch,
+    ports::{
+        journal::{Answer, DecideOwner, JournalError, Undecided},
+        memory::Store,
+    },
 };
 use planwright_testkit::{journal_contract, journal_contract::Place};
 
@@ -40,14 +51,14 @@ impl Place for Directory {
 
 journal_contract!(Directory::new());
 
-fn identity() -> SessionIdentity {
-    SessionIdentity::parse("cli:talk-0001").unwrap()
+fn identity() -> SessionKey {
+    ada_key("cli:talk-0001").unwrap()
 }
 
 async fn two_messages(place: &Directory) {
     let journal = place.open().await;
     for (id, text) in [(1, "one"), (2, "two")] {
-        let person = Person::new("ada", "cli", Standing::Speaks);
+        let person = person("ada", "cli", Standing::Speaks);
         let command = SessionCommand::Person(person, PersonCommand::Say { text: text.into() });
         dispatch(&*journal, &identity(), Asked::new(uuid::Uuid::from_u128(id), Time(1), command))
             .await
@@ -76,14 +87,16 @@ async fn an_event_that_is_missing_is_noticed() {
 async fn an_event_of_a_kind_that_this_version_does_not_know_leaves_the_session_alone() {
     let place = Directory::new();
     two_messages(&place).await;
-    change(
-        &place,
-        "UPDATE events SET kind = 'dream_dreamt', body = X'007B22647265616D223A317D' WHERE seq = 2",
-    );
+    let text = identity().to_string();
+    let dream = body::Place::Event { session: &text, seq: 2, kind: "dream_dreamt", at: 1 };
+    let body = body::Packer::new().unwrap().seal(&dream, 1, &"dream").unwrap();
+    let connection = rusqlite::Connection::open(place.file()).unwrap();
+    let sql = "UPDATE events SET kind = 'dream_dreamt', body = ?1 WHERE seq = 2";
+    assert_eq!(connection.execute(sql, [body]).unwrap(), 1);
     let journal = place.open().await;
     let error = journal.session(&identity()).await.unwrap_err();
-    assert!(matches!(error, JournalError::UnknownEvent { .. }), "{error}");
-    let person = Person::new("ada", "cli", Standing::Speaks);
+    assert!(error.is_newer(), "{error}");
+    let person = person("ada", "cli", Standing::Speaks);
     let command = SessionCommand::Person(person, PersonCommand::Say { text: "three".into() });
     let asked = Asked::new(uuid::Uuid::from_u128(3), Time(1), command);
     assert!(
@@ -97,10 +110,7 @@ async fn a_body_in_the_row_of_another_kind_is_noticed() {
     let place = Directory::new();
     two_messages(&place).await;
     change(&place, "UPDATE events SET kind = 'view_reset' WHERE seq = 2");
-    assert!(matches!(
-        place.open().await.session(&identity()).await.unwrap_err(),
-        JournalError::Corrupt(_)
-    ));
+    assert!(place.open().await.session(&identity()).await.unwrap_err().is_corrupt());
 }
 
 #[tokio::test]
@@ -112,13 +122,188 @@ async fn a_snapshot_of_another_fold_is_discarded() {
 }
 
 #[tokio::test]
+async fn a_snapshot_of_another_fold_is_renewed_by_the_next_append() {
+    let place = Directory::new();
+    let journal = place.open().await;
+    for id in 1..=70 {
+        say(&*journal, "talk-0001", id).await.unwrap();
+    }
+    drop(journal);
+    change(&place, "UPDATE streams SET snapshot = X'00', fold_version = 999");
+    let journal = place.open().await;
+    assert_eq!(journal.session(&identity()).await.unwrap().version, Seq(70));
+    say(&*journal, "talk-0001", 71).await.unwrap();
+    let connection = rusqlite::Connection::open(place.file()).unwrap();
+    let sql = "SELECT snapshot_version, fold_version, length(snapshot) > 1 FROM streams";
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let kept: (i64, u32, bool) = connection.query_row(sql, [], row).unwrap();
+    assert_eq!(kept, (71, FOLD_VERSION, true));
+}
+
+#[tokio::test]
+async fn a_database_with_a_newer_schema_is_refused_in_a_sentence_and_left_as_it_is() {
+    let place = Directory::new();
+    two_messages(&place).await;
+    let connection = rusqlite::Connection::open(place.file()).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    // The journal's own thread may still be about to close the file.
+    let alone = || connection.pragma_update(None, "journal_mode", "DELETE").is_ok();
+    assert!(
+        (0..200).any(|_| alone() || {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            false
+        }),
+        "the file is still open"
+    );
+    drop(connection);
+    let before = std::fs::read(place.file()).unwrap();
+    let error = SqliteJournal::open(&place.file()).unwrap_err();
+    assert!(matches!(error, JournalError::NewerSchema { found: 99, .. }), "{error}");
+    assert!(error.to_string().contains("start that version or a newer one"), "{error}");
+    assert!(std::fs::read(place.file()).unwrap() == before, "the file was changed");
+}
+
+#[tokio::test]
+async fn data_from_before_the_first_release_is_refused_in_a_sentence_and_left_as_it_is() {
+    let place = Directory::new();
+    let connection = rusqlite::Connection::open(place.file()).unwrap();
+    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+    connection.execute_batch("CREATE TABLE streams (id); PRAGMA user_version = 3;").unwrap();
+    // As a process leaves it that was killed: what it wrote last is beside the file.
+    let left = Directory::new();
+    for beside in ["", "-wal"] {
+        let name = |file: std::path::PathBuf| format!("{}{beside}", file.display());
+        std::fs::copy(name(place.file()), name(left.file())).unwrap();
+    }
+    drop(connection);
+    let place = left;
+    let wal = format!("{}-wal", place.file().display());
+    let all = || (std::fs::read(place.file()).unwrap(), std::fs::read(&wal).unwrap());
+    let before = all();
+    for error in [SqliteJournal::open(&place.file()), SqliteJournal::open_read_only(&place.file())]
+    {
+        let error = error.unwrap_err();
+        assert!(matches!(error, JournalError::DevelopmentData), "{error}");
+        assert!(error.to_string().contains("begin with an empty data directory"), "{error}");
+    }
+    assert!(all() == before, "the files were changed");
+}
+
+#[tokio::test]
 async fn the_last_event_that_is_missing_is_noticed() {
     let place = Directory::new();
     two_messages(&place).await;
     change(&place, "DELETE FROM events WHERE seq = 2");
-    let error = place.open().await.session(&identity()).await.unwrap_err();
-    assert!(
-        matches!(&error, JournalError::Corrupt(corrupt) if corrupt.what == "the events after 1 are missing"),
-        "{error}"
+    let journal = place.open().await;
+    let missing = |error: JournalError| {
+        assert!(
+            matches!(&error, JournalError::Corrupt(corrupt) if corrupt.what == "the events after 1 are missing"),
+            "{error}"
+        );
+    };
+    missing(journal.events(&identity(), Seq(0), 10).await.unwrap_err());
+    missing(journal.session(&identity()).await.unwrap_err());
+    assert_eq!(journal.events(&identity(), Seq(0), 1).await.unwrap().len(), 1);
+}
+
+async fn say(journal: &dyn Store, key: &str, id: u128) -> Result<Answer, JournalError> {
+    let person = person("ada", "cli", Standing::Speaks);
+    let command = SessionCommand::Person(person, PersonCommand::Say { text: "hello".into() });
+    let asked = Asked::new(uuid::Uuid::from_u128(id), Time(1), command);
+    dispatch(journal, &ada_key(&format!("cli:{key}")).unwrap(), asked).await
+}
+
+fn bind() -> DecideOwner {
+    let transport = Transport::new(ChannelType::Cli, "terminal");
+    let key = ConversationKey::new("talk-0001").unwrap();
+    let command = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+    Box::new(move |owner: &Owner| owner::decide(owner, &command))
+}
+
+/// Writes a bad job and two good ones in one group, and says what each was answered: a decision
+/// before them holds the writer until all three are queued.
+async fn in_one_group<T>(
+    journal: &dyn Store,
+    bad: impl Future<Output = Result<T, JournalError>>,
+) -> (Result<T, JournalError>, [Result<Answer, JournalError>; 2]) {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let hold = Box::new(move |_: &Session| {
+        wait.lock().unwrap().recv().unwrap();
+        Err(Undecided::Corrupt(CorruptJournal::new(Seq(1), "for a test")))
+    });
+    let key = ada_key("cli:talk-0099").unwrap();
+    let held = journal.append(&key, uuid::Uuid::from_u128(90).into(), Time(1), hold);
+    let (_, first, bad, last, ()) = tokio::join!(
+        held,
+        say(journal, "talk-0002", 91),
+        bad,
+        say(journal, "talk-0003", 92),
+        async { go.send(()).unwrap() }
     );
+    (bad, [first, last])
+}
+
+fn both_are_stored(good: &[Result<Answer, JournalError>; 2]) -> bool {
+    let stored = Answer::Accepted { before: Seq(0), version: Seq(1) };
+    good.iter().all(|answer| matches!(answer, Ok(answer) if *answer == stored))
+}
+
+#[tokio::test]
+async fn an_owner_event_that_cannot_be_read_fails_its_own_job_alone() {
+    let place = Directory::new();
+    let (ada, journal) = (owner_id("ada"), place.open().await);
+    introduce(&*journal, &["ada"]).await.unwrap();
+    journal.append_owner(ada, Time(1), bind()).await.unwrap().unwrap();
+    drop(journal);
+    change(&place, "UPDATE owner_events SET body = X'00'");
+    change(&place, "UPDATE owners SET fold_version = 999");
+    let journal = place.open().await;
+    let (bad, good) = in_one_group(&*journal, journal.append_owner(ada, Time(2), bind())).await;
+    assert!(bad.is_err() && both_are_stored(&good), "{bad:?} {good:?}");
+}
+
+#[tokio::test]
+async fn a_stored_refusal_that_cannot_be_read_fails_its_own_job_alone() {
+    let place = Directory::new();
+    two_messages(&place).await;
+    change(&place, "UPDATE answers SET refusal = 'no such thing' WHERE version = 2");
+    let journal = place.open().await;
+    let (bad, good) = in_one_group(&*journal, say(&*journal, "talk-0001", 2)).await;
+    assert!(bad.is_err() && both_are_stored(&good), "{bad:?} {good:?}");
+}
+
+#[tokio::test]
+async fn a_decision_on_an_owner_that_panics_fails_its_own_job_alone() {
+    let place = Directory::new();
+    let journal = place.open().await;
+    introduce(&*journal, &["ada"]).await.unwrap();
+    let (ada, panics) = (owner_id("ada"), Box::new(|_: &Owner| panic!("on purpose")));
+    let (bad, good) = in_one_group(&*journal, journal.append_owner(ada, Time(2), panics)).await;
+    assert!(bad.is_err() && both_are_stored(&good), "{bad:?} {good:?}");
+}
+
+/// The index of memories is broken after the session's row and its events were written.
+#[tokio::test]
+async fn a_job_that_fails_half_way_leaves_nothing_behind() {
+    let place = Directory::new();
+    two_messages(&place).await;
+    let connection = rusqlite::Connection::open(place.file()).unwrap();
+    connection.execute_batch("ALTER TABLE memory RENAME TO memory_away").unwrap();
+    let journal = place.open().await;
+    let person = person("ada", "cli", Standing::Speaks);
+    let save = MemoryCommand::Save {
+        id: uuid::Uuid::from_u128(7).into(),
+        kind: ItemKind::Fact,
+        text: "backups live in /backup".into(),
+    };
+    let command = SessionCommand::Person(person, PersonCommand::Memory(save));
+    let asked = Asked::new(uuid::Uuid::from_u128(7), Time(1), command);
+    let session = identity();
+    let (bad, good) = in_one_group(&*journal, dispatch(&*journal, &session, asked)).await;
+    assert!(bad.is_err() && both_are_stored(&good), "{bad:?} {good:?}");
+    let events = journal.events(&identity(), Seq(0), 10).await.unwrap();
+    assert_eq!(events.len(), 2);
+    let stored = say(&*journal, "talk-0001", 8).await.unwrap();
+    assert_eq!(stored, Answer::Accepted { before: Seq(2), version: Seq(3) });
 }

@@ -2,12 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use planwright_testkit::people::ada_key;
+use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 use planwright_domain::{
     effect::{Effect, Repeat, Touched},
     id::CallId,
-    identity::SessionIdentity,
+    identity::Root,
     turn::{CallResult, CallStatus},
 };
 use planwright_outbound::{data_directory::DataDirectory, toolbox_files::FileToolbox};
@@ -34,16 +35,21 @@ impl Workspace {
     }
 
     async fn run(&self, tool: &str, arguments: Value) -> CallResult {
+        self.run_in(None, tool, arguments).await
+    }
+
+    async fn run_in(&self, root: Option<Root>, tool: &str, arguments: Value) -> CallResult {
         let ran = self
             .toolbox
             .run(ToolRun {
-                identity: SessionIdentity::parse("cli:talk-0001").unwrap(),
+                identity: ada_key("cli:talk-0001").unwrap(),
                 call: CallId(uuid::Uuid::from_u128(1)),
                 attempt: 1,
                 tool: tool.into(),
                 arguments: arguments.to_string(),
                 plan: None,
                 context: None,
+                root,
             })
             .await;
         match ran {
@@ -68,6 +74,52 @@ impl Workspace {
         );
         result.output
     }
+}
+
+#[tokio::test]
+async fn a_call_works_in_its_sessions_root_and_in_no_other() {
+    let mut place = Workspace::new();
+    let project = place.home.path().join("project");
+    fs::create_dir(&project).unwrap();
+    let data = place.home.path().join("data");
+    place.toolbox = FileToolbox::open(&place.home.path().join("workspace"), &data)
+        .and_then(|toolbox| toolbox.and_under(&project, &data))
+        .unwrap();
+    let [workspace, root] = place.toolbox.roots().try_into().unwrap();
+    assert_eq!(root.0, project.canonicalize().unwrap().display().to_string());
+    let write = json!({"path": "a.txt", "content": "there"});
+    let wrote = place.run_in(Some(root.clone()), "write_file", write.clone()).await;
+    assert_eq!(wrote.status, CallStatus::Done, "{}", wrote.output);
+    assert!(project.join("a.txt").exists() && !place.path("a.txt").exists());
+    for (path, tool) in [("../workspace/x", "write_file"), ("../secret.txt", "read_file")] {
+        let arguments = if tool == "read_file" {
+            json!({"path": path})
+        } else {
+            json!({"path": path, "content": "out"})
+        };
+        let out = place.run_in(Some(root.clone()), tool, arguments).await;
+        assert_eq!(out.status, CallStatus::Failed, "{}", out.output);
+    }
+    for default in [None, Some(workspace)] {
+        let wrote = place.run_in(default, "write_file", write.clone()).await;
+        assert_eq!(wrote.status, CallStatus::Done, "{}", wrote.output);
+    }
+    assert!(place.path("a.txt").exists());
+    // A root that is not configured any more is not replaced by another one.
+    let gone = Root(place.home.path().join("gone").display().to_string());
+    let refused = place.run_in(Some(gone), "write_file", write).await;
+    assert_eq!(refused.status, CallStatus::Failed);
+    assert!(
+        refused.output.contains("workspace.roots") && refused.output.contains("nothing was done")
+    );
+    fs::create_dir(project.join("inner")).unwrap();
+    let nested = FileToolbox::open(&place.home.path().join("workspace"), &data)
+        .and_then(|toolbox| toolbox.and_under(&project, &data))
+        .and_then(|toolbox| toolbox.and_under(&project.join("inner"), &data));
+    assert!(nested.is_err(), "a root inside another");
+    let inside = FileToolbox::open(&place.home.path().join("workspace"), &data)
+        .and_then(|toolbox| toolbox.and_under(place.home.path(), &data));
+    assert!(inside.is_err(), "a root around the data directory");
 }
 
 #[tokio::test]
@@ -190,6 +242,32 @@ async fn reading_may_be_repeated_and_writing_may_not() {
     }
 }
 
+/// A pipe that nobody writes into: to open it waits for ever.
+#[tokio::test]
+async fn a_pipe_in_the_workspace_is_refused_and_holds_nobody_up() {
+    let workspace = Workspace::new();
+    workspace.done("write_file", json!({"path": "notes.txt", "content": "a line\n"})).await;
+    let made = std::process::Command::new("mkfifo").arg(workspace.path("pipe")).status();
+    assert!(made.unwrap().success());
+    symlink("pipe", workspace.path("link")).unwrap();
+    let calls = async {
+        for path in ["pipe", "link"] {
+            let read = workspace.failed("read_file", json!({"path": path})).await;
+            assert_eq!(read, format!("{path} is not a plain file"));
+            let edit = json!({"path": path, "old": "a", "new": "b"});
+            let edited = workspace.failed("edit_file", edit).await;
+            assert_eq!(edited, format!("{path} is not a plain file"));
+            let write = json!({"path": path, "content": "b"});
+            let written = workspace.failed("write_file", write).await;
+            assert_eq!(written, format!("{path} is there and is not a plain file"));
+        }
+        let found = workspace.done("grep_files", json!({"pattern": "line"})).await;
+        assert_eq!(found, "notes.txt:1: a line");
+        assert_eq!(workspace.done("list_files", json!({})).await, "notes.txt (7 bytes)");
+    };
+    tokio::time::timeout(Duration::from_secs(10), calls).await.unwrap();
+}
+
 #[test]
 fn a_workspace_that_overlaps_the_data_directory_is_refused() {
     let home = tempfile::tempdir().unwrap();
@@ -223,4 +301,21 @@ fn a_data_directory_that_others_can_read_is_refused() {
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     assert!(DataDirectory::own(&path, "x").unwrap_err().to_string().contains("chmod 700"));
+}
+
+#[test]
+fn the_data_directory_of_a_node_and_that_of_an_installation_are_never_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("node");
+    drop(DataDirectory::own_for_node(&path, "a node").unwrap());
+    let refused = DataDirectory::own_for_installation(&path, "a terminal").unwrap_err().to_string();
+    assert!(refused.contains("belongs to a cluster node that is not running"), "{refused}");
+    assert!(refused.contains("--server URL"), "{refused}");
+    DataDirectory::own_for_node(&path, "the node again").unwrap();
+    let path = home.path().join("local");
+    drop(DataDirectory::own_for_installation(&path, "a terminal").unwrap());
+    fs::write(path.join("journal.sqlite"), "").unwrap();
+    let refused = DataDirectory::own_for_node(&path, "a node").unwrap_err().to_string();
+    assert!(refused.contains("holds the journal of a local installation"), "{refused}");
+    DataDirectory::own_for_installation(&path, "the terminal again").unwrap();
 }

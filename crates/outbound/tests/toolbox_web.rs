@@ -2,9 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
+use planwright_testkit::people::ada_key;
 use std::{collections::BTreeSet, net::SocketAddr};
 
-use planwright_domain::{effect::Touched, identity::SessionIdentity, turn::CallStatus};
+use planwright_domain::{effect::Touched, turn::CallStatus};
 use planwright_outbound::toolbox_web::{Addresses, WebToolbox, is_public};
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use serde_json::json;
@@ -43,13 +44,14 @@ fn web(hosts: &[&str], also: &[SocketAddr]) -> WebToolbox {
 
 async fn fetch(web: &WebToolbox, url: &str) -> (CallStatus, String, Vec<Touched>) {
     let run = ToolRun {
-        identity: SessionIdentity::parse("cli:talk-0001").unwrap(),
+        identity: ada_key("cli:talk-0001").unwrap(),
         call: uuid::Uuid::now_v7().into(),
         attempt: 1,
         tool: "web_fetch".into(),
         arguments: json!({"url": url}).to_string(),
         plan: None,
         context: None,
+        root: None,
     };
     match web.run(run).await {
         Ran::Ended(result) => (result.status, result.output, result.touched),

@@ -1,6 +1,6 @@
 //! The command line's words.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{io::Write as _, net::SocketAddr, path::PathBuf};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use planwright_domain::{plan::Strategy, refusal::Refusal};
@@ -24,6 +24,12 @@ pub struct Args {
     /// The configuration; without it, config.toml in the data directory if there is one.
     #[arg(long, global = true, env = "PLANWRIGHT_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Talk to this server instead: another node of a cluster, or the balancer in front of them.
+    #[arg(long, global = true, env = "PLANWRIGHT_SERVER", value_name = "URL")]
+    pub server: Option<String>,
+    /// The token for that server; without it, the file token in the data directory.
+    #[arg(long, global = true, env = "PLANWRIGHT_TOKEN", hide_env_values = true, hide = true)]
+    pub token: Option<String>,
     /// The session to work in, by its key; without it, the one used last.
     #[arg(long, global = true, value_name = "KEY")]
     pub session: Option<String>,
@@ -58,6 +64,9 @@ const EXITS: &str =
 pub enum Command {
     /// Talk with the agent; with words, say them and wait for the answer.
     Chat {
+        /// Begin a new conversation that works in this directory: the workspace, or one of workspace.roots.
+        #[arg(long = "in", value_name = "DIR", conflicts_with = "session")]
+        root: Option<PathBuf>,
         /// What to say.
         message: Vec<String>,
     },
@@ -193,6 +202,38 @@ pub enum Command {
         /// Which shell.
         shell: clap_complete::Shell,
     },
+}
+
+impl Command {
+    /// Whether it can be done at a server elsewhere. What can not is about this machine or its data directory.
+    #[must_use]
+    pub fn takes_server(&self) -> bool {
+        match self {
+            Self::Chat { .. }
+            | Self::Plan { .. }
+            | Self::Auto { .. }
+            | Self::Goal { .. }
+            | Self::Task { .. }
+            | Self::Schedule { .. }
+            | Self::Memory { .. }
+            | Self::Session { .. }
+            | Self::Status
+            | Self::Open
+            | Self::Mcp { .. } => true,
+            Self::Up
+            | Self::Node { .. }
+            | Self::Cluster { .. }
+            | Self::Models { .. }
+            | Self::Tools { .. }
+            | Self::Audit { .. }
+            | Self::Export { .. }
+            | Self::Import { .. }
+            | Self::Config { .. }
+            | Self::Doctor
+            | Self::Demo { .. }
+            | Self::Completions { .. } => false,
+        }
+    }
 }
 
 /// What a node of a cluster is connected to; without these, the section `cluster` of the configuration.
@@ -345,6 +386,7 @@ pub enum PlanCommand {
     /// Approve exactly what you were shown last, or the named revision if that is what you were shown.
     Approve {
         /// The revision.
+        #[arg(value_parser = one_word)]
         revision: Option<String>,
         /// Do not start yet.
         #[arg(long)]
@@ -356,7 +398,7 @@ pub enum PlanCommand {
         #[arg(long)]
         ask: bool,
         /// Lease this instead of what the plan declares: tools=a,b paths=src/ hosts=h spend=2 calls=9 expires=2h.
-        #[arg(long, value_name = "PART=VALUE")]
+        #[arg(long, value_name = "PART=VALUE", value_parser = part_of_a_grant)]
         grant: Vec<String>,
         /// What the execution must be told.
         #[arg(long)]
@@ -416,6 +458,22 @@ pub enum PlanCommand {
         #[arg(value_parser = ["happened", "not"])]
         verdict: String,
     },
+}
+
+/// One word that names something: an empty variable of a script is not the same as no word.
+fn one_word(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        return Err("it names nothing; give one word, or leave it out".into());
+    }
+    Ok(text.to_owned())
+}
+
+/// A part of a grant: a bare word would be read as something else.
+fn part_of_a_grant(text: &str) -> Result<String, String> {
+    match one_word(text)?.split_once('=') {
+        Some((part, value)) if !part.is_empty() && !value.is_empty() => Ok(text.to_owned()),
+        Some(_) | None => Err("write it as PART=VALUE, for example tools=read_file".into()),
+    }
 }
 
 /// What to do with models.
@@ -578,7 +636,11 @@ pub enum SessionCommand {
     },
 }
 
-/// Prints completions for a shell.
+/// Prints completions for a shell. A reader that leaves early has read enough.
 pub fn completions(shell: clap_complete::Shell) {
-    clap_complete::generate(shell, &mut Args::command(), "planwright", &mut std::io::stdout());
+    // The library panics where it cannot write; a buffer always takes it.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "planwright", &mut script);
+    let mut out = std::io::stdout();
+    let _ = out.write_all(&script).and_then(|()| out.flush());
 }

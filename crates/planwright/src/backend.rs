@@ -6,16 +6,14 @@ use async_trait::async_trait;
 use planwright_domain::{
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ConversationKey, SessionIdentity},
+    identity::{ConversationKey, Root, SessionIdentity},
+    next::Waiting,
 };
 use planwright_runtime::{
-    inbound::Reply,
-    ports::{
-        journal::{Recorded, SessionRow},
-        signal::Subscription,
-    },
-    requests::{RequestRow, RequestView},
-    view::StatusView,
+    commands::line::Reply,
+    ports::{journal::Recorded, signal::Subscription},
+    queries::model_request_log::{RequestRow, RequestView},
+    queries::view::StatusView,
 };
 
 /// Whether only what is asked for here is worked on, or everything that is due.
@@ -25,6 +23,25 @@ pub enum Reach {
     ThisSession,
     /// All of them.
     Everything,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedSession {
+    /// Which session of the person.
+    pub identity: SessionIdentity,
+    /// What people call it.
+    pub title: String,
+    /// How many events it has.
+    pub version: Seq,
+    /// What it waits for.
+    pub waiting: Option<Waiting>,
+    /// Why nobody acts on it any more, if it was parked.
+    pub parked: Option<String>,
+    /// Whether it was put away.
+    pub archived: bool,
+    /// Whether something is under way in it.
+    pub running: bool,
 }
 
 /// What a terminal talks to.
@@ -76,13 +93,16 @@ pub trait Backend: Send {
     async fn rest(&mut self);
 
     /// The sessions, newest first.
-    async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionRow>>;
+    async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<ListedSession>>;
 
     /// Works in the session that is the active one now.
     async fn choose(&mut self) -> anyhow::Result<()>;
 
     /// Makes a session the active one.
     async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()>;
+
+    /// Begins a new session that works in this directory, and makes it the active one.
+    async fn begin_in(&mut self, root: Root) -> anyhow::Result<()>;
 
     /// Brings in items from before there were scopes: known everywhere, and marked; how many.
     async fn import_memory(&self, file: &Path) -> anyhow::Result<usize>;

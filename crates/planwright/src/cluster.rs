@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use planwright_format::event::known_level;
 use planwright_outbound::{
     access_postgres::PostgresAccess, clock_system::SystemClock, cluster_postgres::PostgresNodes,
     journal_postgres::PostgresJournal, lane_restate::RestateAdmin,
@@ -15,7 +16,7 @@ use crate::{
     config::cluster::{ClusterConfig, without_secret},
     exit::Exit,
     node::database,
-    talk::Lines,
+    talk::{Lines, new_passphrase},
     terminal::Terminal,
 };
 
@@ -50,7 +51,7 @@ pub async fn run(
         ClusterCommand::Drain { id, wait } => drain(cluster, id, *wait, terminal).await,
         ClusterCommand::Finalize => {
             let journal = PostgresJournal::open(database(cluster)?).await?;
-            let level = PostgresJournal::known_level();
+            let level = known_level();
             PostgresNodes::new(journal.pool()).finalize(level, SystemClock.now()).await?;
             terminal.row(
                 &format!("events up to level {level} are written from now on"),
@@ -81,7 +82,7 @@ async fn status(cluster: &ClusterConfig, terminal: &mut Terminal) -> anyhow::Res
         .collect();
     for row in &parked {
         let why = row.parked.as_deref().unwrap_or_default();
-        terminal.refusal(&format!("{} is parked: {why}", row.identity));
+        terminal.refusal(&format!("{} is parked: {why}", row.session));
     }
     let overdue = journal.due(Some(now.plus_micros(-10_000_000)), 1_000).await?.len();
     terminal.row(
@@ -111,11 +112,8 @@ async fn passphrase(
     let given = if args.passphrase_stdin || !lines.is_terminal() {
         lines.next().await.context("there was no line with a passphrase")?
     } else {
-        let first = lines.hidden("choose the passphrase of the cluster: ").await?;
-        if lines.hidden("once more: ").await? != first {
-            bail!("the two differ; nothing was chosen, try again");
-        }
-        first
+        let prompt = "choose the passphrase of the cluster (8 characters or more): ";
+        new_passphrase(&mut lines, prompt).await?.context("no passphrase was chosen")?
     };
     access.choose_passphrase(given.trim_end_matches(['\n', '\r'])).await?;
     terminal.line("chosen; every node asks for it from now on");

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use planwright_domain::{autonomy::budget::Budget, plan::Reads, policy::Policy};
+use planwright_domain::{autonomy::budget::Budget, identity::Root, plan::Reads, policy::Policy};
 use planwright_runtime::runtime::{MemorySettings, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,6 +46,8 @@ pub struct Config {
     pub approval: ApprovalConfig,
     /// Runs, where nothing else is said when they are started.
     pub auto: AutoConfig,
+    /// Where sessions work.
+    pub workspace: WorkspaceConfig,
     /// What is remembered.
     pub memory: MemoryConfig,
     /// The notebook.
@@ -100,6 +102,34 @@ impl Default for ServerConfig {
     }
 }
 
+impl ServerConfig {
+    /// The same, at the address that the arguments or the environment name.
+    #[must_use]
+    pub fn at(&self, bind: Option<SocketAddr>) -> Self {
+        Self { bind: bind.unwrap_or(self.bind), ..self.clone() }
+    }
+
+    /// Nothing is encrypted here: beyond loopback a proxy must be in front, and the names of the host known.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if self.bind.ip().is_loopback() {
+            return Ok(());
+        }
+        if !self.behind_proxy {
+            bail!(
+                "server.bind = {} is not loopback, and nothing there would be encrypted; put a proxy that ends TLS in front and set server.behind_proxy = true, or bind to 127.0.0.1",
+                self.bind
+            );
+        }
+        if self.hosts.is_empty() {
+            bail!(
+                "server.bind = {} is not loopback; name the hosts by which it is reached in server.hosts",
+                self.bind
+            );
+        }
+        Ok(())
+    }
+}
+
 /// Who may decide, and when.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -117,15 +147,25 @@ pub struct ApprovalConfig {
 impl ApprovalConfig {
     /// The policy of the domain.
     #[must_use]
-    pub fn policy(&self) -> Policy {
+    pub fn policy(&self, roots: Vec<Root>) -> Policy {
         let micros = |hours: u32| i64::from(hours.max(1)) * 3_600_000_000;
         Policy {
             people: self.people.clone(),
             surfaces: self.surfaces.clone(),
             remind_micros: self.remind_hours.map(micros),
             expires_micros: self.expires_hours.map(micros),
+            roots,
         }
     }
+}
+
+/// Where sessions work.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkspaceConfig {
+    /// Directories, beside the workspace itself, that a new session may be begun in: `planwright chat --in DIR`, or chosen in the
+    /// dashboard. Each must be there, and apart from the data directory.
+    pub roots: Vec<PathBuf>,
 }
 
 /// Runs, where nothing else is said when they are started.
@@ -340,29 +380,27 @@ impl Config {
             model.http(name)?;
         }
         self.cluster.check()?;
-        let server = &self.server;
-        if server.bind.ip().is_loopback() {
-            return Ok(());
-        }
-        if !server.behind_proxy {
-            bail!(
-                "server.bind = {} is not loopback, and nothing there would be encrypted; put a proxy that ends TLS in front and set server.behind_proxy = true, or bind to 127.0.0.1",
-                server.bind
-            );
-        }
-        if server.hosts.is_empty() {
-            bail!(
-                "server.bind = {} is not loopback; name the hosts by which it is reached in server.hosts",
-                server.bind
-            );
-        }
-        Ok(())
+        self.server.check()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Config;
+    use super::{Config, ServerConfig};
+
+    #[test]
+    fn an_address_is_checked_whether_a_file_or_an_argument_named_it() {
+        let open = "0.0.0.0:7340".parse().ok();
+        let refused = |server: &ServerConfig| server.check().map_err(|error| error.to_string());
+        let words = refused(&ServerConfig::default().at(open)).expect_err("it is not encrypted");
+        assert!(words.contains("put a proxy that ends TLS in front"), "{words}");
+        let proxied = ServerConfig { behind_proxy: true, ..ServerConfig::default() };
+        let words = refused(&proxied.at(open)).expect_err("it has no name");
+        assert!(words.contains("name the hosts"), "{words}");
+        let named = ServerConfig { hosts: vec!["plans.example".into()], ..proxied };
+        assert_eq!(refused(&named.at(open)), Ok(()));
+        assert_eq!(refused(&ServerConfig::default().at("[::1]:7340".parse().ok())), Ok(()));
+    }
 
     #[test]
     fn servers_and_profiles_may_have_any_name_and_their_settings_may_not() {

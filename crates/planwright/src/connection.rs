@@ -19,7 +19,7 @@ use planwright_runtime::ports::{
     model::{Message, Model, ModelRequest},
 };
 
-use crate::{config::model::dollars, up::write_private};
+use crate::{config::model::dollars, durable_file::write_private};
 
 /// Where models are whose keys the environment may hold: the place, its address, a model there, the variable.
 const KEYED: [(&str, &str, &str, &str); 4] = [

@@ -122,7 +122,9 @@ pub async fn serve(terminal: &mut Terminal, port: u16) -> anyhow::Result<Exit> {
         },
     );
     installation.access.keep(grant, Digest::of(secret.as_bytes())).await?;
-    let api = Api::bind(SocketAddr::from(([127, 0, 0, 1], port))).await?;
+    let bind = SocketAddr::from(([127, 0, 0, 1], port));
+    let config = ServerConfig { bind, ..ServerConfig::default() };
+    let api = Api::bind(&config).await?;
     installation.work(Reach::Everything);
     let url = format!("http://{}/login#token={secret}", api.address());
     terminal.row(
@@ -133,7 +135,6 @@ pub async fn serve(terminal: &mut Terminal, port: u16) -> anyhow::Result<Exit> {
     );
     let (runtime, access) = (installation.runtime.clone(), installation.access.clone());
     let connection = installation.connection.clone();
-    let config = ServerConfig::default();
     let served = api.serve(runtime, access, connection, &config, Deployment::Local).await;
     installation.rest().await;
     terminal.line(

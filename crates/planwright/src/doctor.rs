@@ -118,9 +118,14 @@ fn workspace(args: &Args, data: &Path) -> Finding {
             args.workspace.display()
         ));
     }
-    FileToolbox::open(&args.workspace, data)
-        .map(|_| format!("{} and nothing outside it", args.workspace.display()))
-        .map_err(|error| error.to_string())
+    let config =
+        Config::load(args.config.as_deref(), data).map_err(|error| format!("{error:#}"))?;
+    let mut files = FileToolbox::open(&args.workspace, data).map_err(|error| error.to_string())?;
+    for root in &config.workspace.roots {
+        files = files.and_under(root, data).map_err(|error| format!("workspace.roots: {error}"))?;
+    }
+    let roots: Vec<_> = files.roots().into_iter().map(|root| root.0).collect();
+    Ok(format!("{} and nothing outside it", roots.join(", ")))
 }
 
 async fn journal(path: &Path) -> Finding {
@@ -136,10 +141,7 @@ async fn journal(path: &Path) -> Finding {
     let journal = SqliteJournal::open(&file).map_err(|error| error.to_string())?;
     let rows = journal.sessions(None, usize::MAX).await.map_err(|error| error.to_string())?;
     for row in &rows {
-        journal
-            .session(&row.identity)
-            .await
-            .map_err(|error| format!("{}: {error}", row.identity))?;
+        journal.session(&row.session).await.map_err(|error| format!("{}: {error}", row.session))?;
     }
     let parked = rows.iter().filter(|row| row.parked.is_some()).count();
     if parked > 0 {

@@ -10,37 +10,39 @@ use std::{
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
 use planwright_domain::{
-    actor::{Person, Standing},
+    actor::{Person, PersonId, Standing, Surface},
+    command::{LifeCommand, PersonCommand, SessionCommand},
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity},
+    identity::{ChannelType, ConversationKey, Root, SessionIdentity, SessionKey},
     memory::{Item, ItemKind, Provenance, Scope as MemoryScope},
+    next::is_running,
     owner::OwnerCommand,
 };
 use planwright_outbound::{
     access_file::FileAccess,
     broadcast_in_process::InProcessBroadcast,
     clock_system::SystemClock,
-    data_directory::DataDirectory,
+    data_directory::{DataDirectory, JOURNAL},
     journal_sqlite::SqliteJournal,
     lane_in_process::{self, LaneWorker, Scope},
     model_http::{HttpModel, HttpSettings, Wire},
     model_switch::SwitchModel,
 };
 use planwright_runtime::{
-    inbound::{Reply, Spoken},
+    commands::line::{Reply, Spoken},
+    commands::routing::new_key,
     ports::{
         access::OWNER,
         connection::{Connected, Connection, ModelWish},
-        journal::{Recorded, SessionRow},
+        journal::{Answer, Recorded, SessionRow},
         model::{AgentProfile, Model, Profiles, default_profiles},
         signal::Subscription,
         toolbox::Toolbox,
     },
-    requests::{RequestRow, RequestView},
-    routing::new_key,
-    runtime::{Ports, Runtime},
-    view::StatusView,
+    queries::model_request_log::{RequestRow, RequestView},
+    queries::view::StatusView,
+    runtime::{Ports, Runtime, fresh_id},
 };
 use planwright_surfaces::http::sessions::terminal_chat;
 use tokio::{sync::watch, task::JoinHandle};
@@ -48,10 +50,11 @@ use uuid::Uuid;
 
 use crate::{
     args::Args,
-    backend::{Backend, Reach},
+    backend::{Backend, ListedSession, Reach},
     config::{Config, ProfileConfig, model::ModelConfig},
     connection::{LiveConnection, chosen, wished},
     models::roles,
+    session::NamedSession,
     tools::Tools,
 };
 
@@ -63,7 +66,7 @@ pub struct Installation {
     /// The runtime.
     pub runtime: Arc<Runtime>,
     /// The session that is worked in.
-    pub identity: SessionIdentity,
+    pub session: SessionKey,
     /// The person at this terminal.
     pub person: Person,
     /// Who may do what.
@@ -110,11 +113,11 @@ impl Installation {
         config: &Config,
         wrap: Option<WrapToolbox>,
     ) -> anyhow::Result<Self> {
-        let directory = DataDirectory::own(data, "planwright")?;
-        let tools = Tools::open(config, workspace, directory.path())?.toolbox;
+        let directory = DataDirectory::own_for_installation(data, "planwright")?;
+        let Tools { toolbox: tools, roots, .. } = Tools::open(config, workspace, directory.path())?;
         let toolbox = wrap.map_or_else(|| tools.clone(), |wrap| wrap(tools.clone()));
         let (lane, worker) = lane_in_process::in_process();
-        let journal = Arc::new(SqliteJournal::open(&directory.path().join("journal.sqlite"))?);
+        let journal = Arc::new(SqliteJournal::open(&directory.path().join(JOURNAL))?);
         let ports = Ports {
             journal: journal.clone(),
             memory: journal,
@@ -126,16 +129,18 @@ impl Installation {
             profiles,
             toolbox,
             clock: Arc::new(SystemClock),
-            policy: Arc::new(config.approval.policy()),
+            policy: Arc::new(config.approval.policy(roots)),
             session_label: config.metrics.session_label,
         };
         let runtime = Arc::new(Runtime::new(ports, config.settings()));
-        let person = Person::new(OWNER, &surface(), Standing::Speaks);
+        let (name, surface) = (PersonId(OWNER.into()), Surface(surface()));
+        let person = runtime.person(&name, surface, Standing::Speaks).await?;
         let identity = SessionIdentity::new(ChannelType::Cli, new_key()?);
+        let session = SessionKey::new(person.owner, identity);
         let access = Arc::new(FileAccess::open(directory.path())?);
         Ok(Self {
             runtime,
-            identity,
+            session,
             person,
             access,
             connection: None,
@@ -148,8 +153,17 @@ impl Installation {
 
     /// Works in the named session, else in the one used last, else in a new one.
     pub async fn choose_session(&mut self, named: Option<&str>) -> anyhow::Result<()> {
-        match named {
-            Some(named) => self.activate(ConversationKey::legacy(named)?).await,
+        match named.map(NamedSession::parse).transpose()? {
+            Some(NamedSession::OfThisTerminal(key)) => self.activate(key).await,
+            Some(NamedSession::Elsewhere(identity)) => {
+                let session = SessionKey::new(self.person.owner, identity);
+                if self.runtime.session(&session).await?.version == Seq(0) {
+                    let identity = session.identity;
+                    bail!("there is no session {identity}; planwright session lists them");
+                }
+                self.session = session;
+                Ok(())
+            }
             None => self.choose().await,
         }
     }
@@ -170,7 +184,7 @@ impl Installation {
 #[async_trait]
 impl Backend for Installation {
     fn identity(&self) -> &SessionIdentity {
-        &self.identity
+        &self.session.identity
     }
 
     fn described(&self) -> String {
@@ -178,38 +192,38 @@ impl Backend for Installation {
     }
 
     async fn hear(&self, id: CommandId, line: &str) -> anyhow::Result<Reply> {
-        let (identity, person) = (self.identity.clone(), self.person.clone());
+        let (identity, person) = (self.session.clone(), self.person.clone());
         let (transport, line) = (Some(terminal_chat()), line.to_owned());
         Ok(self.runtime.hear(Spoken { identity, transport, person, id, line }).await?)
     }
 
     async fn shown(&self, digest: Digest) -> anyhow::Result<()> {
-        self.runtime.shown(&self.identity, &self.person, digest).await?;
+        self.runtime.shown(&self.session, &self.person, digest).await?;
         Ok(())
     }
 
     async fn status(&self) -> anyhow::Result<StatusView> {
-        Ok(self.runtime.status(&self.identity).await?)
+        Ok(self.runtime.status(&self.session).await?)
     }
 
     async fn events(&self, after: Seq) -> anyhow::Result<Vec<Recorded>> {
-        Ok(self.runtime.ports.journal.events(&self.identity, after, PAGE).await?)
+        Ok(self.runtime.ports.journal.events(&self.session, after, PAGE).await?)
     }
 
     async fn output(&self, digest: Digest) -> anyhow::Result<Option<String>> {
-        Ok(self.runtime.ports.output(&self.identity, digest).await?)
+        Ok(self.runtime.ports.output(&self.session, digest).await?)
     }
 
     async fn requests(&self) -> anyhow::Result<Vec<RequestRow>> {
-        Ok(self.runtime.requests(&self.identity).await?)
+        Ok(self.runtime.requests(&self.session).await?)
     }
 
     async fn request_at(&self, seq: Seq) -> anyhow::Result<Option<RequestView>> {
-        Ok(self.runtime.request_at(&self.identity, seq).await?)
+        Ok(self.runtime.request_at(&self.session, seq).await?)
     }
 
     async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>> {
-        Ok(self.runtime.ports.broadcast.subscribe(&self.identity))
+        Ok(self.runtime.ports.broadcast.subscribe(&self.session))
     }
 
     fn has_passphrase(&self) -> bool {
@@ -229,7 +243,7 @@ impl Backend for Installation {
 
     fn work(&mut self, reach: Reach) {
         let scope = match reach {
-            Reach::ThisSession => Scope::Only(self.identity.clone()),
+            Reach::ThisSession => Scope::Only(self.session.clone()),
             Reach::Everything => Scope::Everything,
         };
         if let Some(worker) = self.worker.take() {
@@ -245,19 +259,52 @@ impl Backend for Installation {
         }
     }
 
-    async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionRow>> {
-        Ok(self.runtime.sessions(&self.person.id, limit).await?)
+    async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<ListedSession>> {
+        let mut listed = Vec::new();
+        for row in self.runtime.sessions(self.person.owner, limit).await? {
+            let SessionRow { session, version, waiting, mut parked, title, archived, .. } = row;
+            let running = match self.runtime.readable_session(&session).await? {
+                Ok(session) => is_running(&session),
+                Err(why) => {
+                    parked.get_or_insert(why);
+                    false
+                }
+            };
+            let identity = session.identity;
+            listed.push(ListedSession {
+                identity,
+                title,
+                version,
+                waiting,
+                parked,
+                archived,
+                running,
+            });
+        }
+        Ok(listed)
     }
 
     async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()> {
         let bound = self.runtime.bind(&self.person, &terminal_chat(), &key).await?;
-        self.identity = bound.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+        self.session = bound.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
         Ok(())
     }
 
     async fn choose(&mut self) -> anyhow::Result<()> {
-        self.identity = self.runtime.resolve(&self.person.id, &terminal_chat()).await?;
+        self.session = self.runtime.resolve(self.person.owner, &terminal_chat()).await?;
         Ok(())
+    }
+
+    async fn begin_in(&mut self, root: Root) -> anyhow::Result<()> {
+        let key = new_key()?;
+        let identity = SessionIdentity::new(ChannelType::Cli, key.clone());
+        let session = SessionKey::new(self.person.owner, identity);
+        let open = PersonCommand::Life(LifeCommand::Open { root });
+        let command = SessionCommand::Person(self.person.clone(), open);
+        match self.runtime.dispatch(&session, fresh_id(), command).await? {
+            Answer::Accepted { .. } => self.activate(key).await,
+            Answer::Refused(refusal) => bail!("{refusal}"),
+        }
     }
 
     async fn import_memory(&self, file: &Path) -> anyhow::Result<usize> {
@@ -277,7 +324,7 @@ impl Backend for Installation {
                 at: self.runtime.ports.clock.now(),
             };
             let import = OwnerCommand::Import { item: Box::new(item) };
-            let stored = self.runtime.own(&self.person.id, import).await?;
+            let stored = self.runtime.own(self.person.owner, import).await?;
             stored.map_err(|refusal| anyhow::anyhow!("line {number}: {refusal}"))?;
             many += 1;
         }
@@ -286,7 +333,7 @@ impl Backend for Installation {
 
     async fn retry(&self) -> anyhow::Result<()> {
         let now = self.runtime.ports.clock.now();
-        Ok(self.runtime.ports.journal.unpark(&self.identity, now).await?)
+        Ok(self.runtime.ports.journal.unpark(&self.session, now).await?)
     }
 }
 

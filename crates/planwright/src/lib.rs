@@ -3,21 +3,29 @@
 //! [`main`] is all that there is to call. Start at [`installation`] for how the parts are wired, and at
 //! [`talk`] for what happens while a person sits at the terminal.
 
+use std::time::Duration;
+
 use clap::Parser as _;
+use planwright_domain::identity::Root;
 
 pub mod args;
 pub mod backend;
 pub mod cluster;
+pub mod completion;
 pub mod config;
 pub mod connection;
 pub mod demo;
 pub mod doctor;
+pub mod durable_file;
 pub mod exit;
 pub mod installation;
+pub mod line_editor;
 pub mod mcp;
+pub mod metrics_recorder;
 pub mod models;
 pub mod node;
 pub mod remote;
+pub mod server;
 pub mod session;
 pub mod talk;
 pub mod terminal;
@@ -33,8 +41,13 @@ use installation::{Installation, WrapToolbox, data_path, first_line};
 use planwright_outbound::data_directory::DataDirectoryError;
 #[cfg(target_os = "linux")]
 use planwright_outbound::toolbox_command;
-use remote::{Remote, ServerFile};
+use remote::Remote;
+use server::{Server, ServerFile};
 use terminal::Terminal;
+
+/// How long threads may take to end when the program ends. One that hangs, as in a file system that does not answer, must
+/// not keep it: what it was doing is then as much in doubt as after a kill.
+const THREADS_END: Duration = Duration::from_secs(1);
 
 /// The program. A keeper of a command confines itself before anything else has started.
 #[must_use]
@@ -44,7 +57,11 @@ pub fn main(wrap: Option<WrapToolbox>) -> std::process::ExitCode {
         return toolbox_command::confined::keep();
     }
     match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime.block_on(run(wrap)).into(),
+        Ok(runtime) => {
+            let exit = runtime.block_on(run(wrap));
+            runtime.shutdown_timeout(THREADS_END);
+            exit.into()
+        }
         Err(error) => {
             Terminal::new(false).error(&error.into());
             Exit::Failed.into()
@@ -69,6 +86,11 @@ async fn act(
     wrap: Option<WrapToolbox>,
 ) -> anyhow::Result<Exit> {
     let data = data_path(args)?;
+    if args.server.is_some() && !args.command.takes_server() {
+        anyhow::bail!(
+            "this command works on this machine and not at a server; leave out --server and PLANWRIGHT_SERVER"
+        );
+    }
     match &args.command {
         Command::Completions { shell } => {
             args::completions(*shell);
@@ -84,8 +106,14 @@ async fn act(
             terminal.row(&text, config::keys::schema);
             Ok(Exit::Fine)
         }
-        Command::Status => up::status(terminal, &data).await,
-        Command::Open => up::open(terminal, &data),
+        Command::Status => {
+            let config = Config::load(args.config.as_deref(), &data)?;
+            up::status(terminal, Server::find(args, &config.cluster, &data)?, &data).await
+        }
+        Command::Open => {
+            let config = Config::load(args.config.as_deref(), &data)?;
+            up::open(terminal, Server::find(args, &config.cluster, &data)?, &data)
+        }
         Command::Up => {
             let config = Config::load(args.config.as_deref(), &data)?;
             let installation = Installation::open(args, &config, wrap).await?;
@@ -136,17 +164,26 @@ async fn act(
     }
 }
 
-/// A server that owns the data directory, else the installation in this process.
+/// The server that is named or that owns the data directory, else the installation in this process.
 async fn backend(args: &Args, wrap: Option<WrapToolbox>) -> anyhow::Result<Box<dyn Backend>> {
     let data = data_path(args)?;
     let config = Config::load(args.config.as_deref(), &data)?;
-    let refused = match Installation::open(args, &config, wrap).await {
-        Ok(installation) => return Ok(Box::new(installation)),
-        Err(refused) => refused,
+    let server = match Server::named(args, &config.cluster)? {
+        Some(named) => named,
+        None => {
+            let refused = match Installation::open(args, &config, wrap).await {
+                Ok(installation) => return Ok(Box::new(installation)),
+                Err(refused) => refused,
+            };
+            let in_use = matches!(refused.downcast_ref(), Some(DataDirectoryError::InUse { .. }));
+            match ServerFile::read(&data).filter(|_| in_use) {
+                Some(server) => server.into(),
+                None => return Err(refused),
+            }
+        }
     };
-    let in_use = matches!(refused.downcast_ref(), Some(DataDirectoryError::InUse { .. }));
-    let Some(server) = ServerFile::read(&data).filter(|_| in_use) else { return Err(refused) };
-    let mut remote = Remote::connect(&data, &server, args.session.as_deref()).await?;
+    let token = server.token(args, &data)?;
+    let mut remote = Remote::connect(&data, server, token, args.session.as_deref()).await?;
     if let Some(passphrase) = first_line(args)? {
         remote.unlock(&passphrase).await?;
     }
@@ -158,12 +195,19 @@ async fn talk(
     backend: &mut dyn Backend,
     terminal: &mut Terminal,
 ) -> anyhow::Result<Exit> {
+    if let Command::Chat { root: Some(root), .. } = &args.command {
+        // A server elsewhere has directories of its own: what is not here is sent as it was written.
+        let named = root.canonicalize().unwrap_or_else(|_| root.clone());
+        backend.begin_in(Root(named.display().to_string())).await?;
+    }
     match &args.command {
         Command::Session { command } => session::run(backend, terminal, command.as_ref()).await,
-        Command::Chat { message } if !message.is_empty() => {
+        Command::Chat { message, .. } if !message.is_empty() => {
             talk::say(backend, terminal, &message.join(" ")).await
         }
-        Command::Chat { .. } => talk::converse(backend, terminal).await,
+        Command::Chat { .. } => {
+            talk::converse(backend, terminal, &data_path(args)?.join("history")).await
+        }
         Command::Plan { command } => talk::say(backend, terminal, &command.line()?).await,
         Command::Auto { words } => said(backend, terminal, "/auto", words).await,
         Command::Goal { words } => said(backend, terminal, "/goal", words).await,
@@ -211,6 +255,8 @@ fn log(args: &Args) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("PLANWRIGHT_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual));
     let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // To say on standard error that standard error is gone would panic.
+    let logging = logging.log_internal_errors(false);
     let _ = if args.json || is_server {
         logging.json().flatten_event(true).try_init()
     } else {

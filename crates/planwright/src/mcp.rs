@@ -12,6 +12,7 @@ use std::{
 };
 
 use planwright_domain::{agent::PLAN_ASK, plan::Strategy};
+use planwright_outbound::data_directory::belongs_to_node;
 use planwright_surfaces::mcp::{self, AGENT, CALL, REVIEW, asking};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt as _,
@@ -30,7 +31,11 @@ use uuid::Uuid;
 
 use crate::{
     args::{Args, McpArgs, McpCommand},
+    backend::Backend as _,
+    config::Config,
     exit::Exit,
+    remote::Remote,
+    server::{Server, start_advice},
     terminal::Terminal,
 };
 
@@ -56,7 +61,7 @@ pub async fn act(
         let mut arguments = McpArgs { advertise, ..mcp.clone() }.words();
         arguments.extend(said(args));
         let (file, undo, yes) = (file.as_deref(), *undo, *yes);
-        if !undo && !data.join("passphrase").exists() {
+        if !undo && !has_passphrase(args, data).await? {
             // Whoever can read the data directory chooses the first one, and the agent can.
             anyhow::bail!(
                 "no passphrase was chosen yet, and an agent with a shell could choose it; run planwright chat once and choose it, then install"
@@ -86,7 +91,12 @@ pub async fn act(
         always: mcp.advertise.as_deref() == Some("always"),
         starts: !mcp.no_start,
     };
-    let link = Arc::new(Link::new(&data, up, wish)?);
+    let config = Config::load(args.config.as_deref(), &data)?;
+    let named = match Server::named(args, &config.cluster)? {
+        Some(server) => Some((server.clone(), server.token(args, &data)?)),
+        None => None,
+    };
+    let link = Arc::new(Link::new(&data, named, up, wish)?);
     match command {
         Some(McpCommand::Token) => {
             let place = link.take().await?;
@@ -111,6 +121,19 @@ pub async fn act(
     }
 }
 
+/// Whether the passphrase was chosen: a cluster and a server elsewhere keep it themselves.
+async fn has_passphrase(args: &Args, data: &Path) -> anyhow::Result<bool> {
+    if args.server.is_none() && !belongs_to_node(data) {
+        return Ok(data.join("passphrase").exists());
+    }
+    let config = Config::load(args.config.as_deref(), data)?;
+    let Some(server) = Server::find(args, &config.cluster, data)? else {
+        anyhow::bail!("no server runs; {}", start_advice(data))
+    };
+    let token = server.token(args, data)?;
+    Ok(Remote::connect(data, server, token, args.session.as_deref()).await?.has_passphrase())
+}
+
 /// What was said about the installation, as words of a command line, with paths that hold anywhere.
 fn said(args: &Args) -> Vec<String> {
     let path = |path: &Path| std::path::absolute(path).map(|path| path.display().to_string());
@@ -123,6 +146,7 @@ fn said(args: &Args) -> Vec<String> {
     option("--data", args.data.as_ref());
     option("--config", args.config.as_ref());
     option("--workspace", Some(&args.workspace).filter(|path| path.as_os_str() != "workspace"));
+    words.extend(args.server.iter().flat_map(|url| ["--server".to_owned(), url.clone()]));
     words
 }
 

@@ -14,10 +14,10 @@ use crate::{
     args::{Args, ModelsCommand},
     config::{Config, model::RolesConfig},
     connection::{self, ask},
+    durable_file::write_private,
     exit::Exit,
     installation::{data_path, model_settings},
     terminal::Terminal,
-    up::write_private,
 };
 
 /// The named models that do what the configuration says.

@@ -3,6 +3,7 @@
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
+use planwright_format::event::known_level;
 use planwright_outbound::{
     access_postgres::PostgresAccess,
     broadcast_nats::NatsBroadcast,
@@ -20,10 +21,10 @@ use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     args::{Args, ClusterArgs},
-    config::{Config, ServerConfig, cluster::ClusterConfig},
+    config::{Config, cluster::ClusterConfig},
     exit::Exit,
     installation::{Agents, WrapToolbox, agents, data_path},
-    remote::ServerFile,
+    server::ServerFile,
     terminal::Terminal,
     tools::Tools,
     up::{self, Api, Deployment, told_to_stop},
@@ -43,9 +44,10 @@ pub async fn run(
 ) -> anyhow::Result<Exit> {
     let cluster = config.cluster.with(said);
     cluster.check()?;
-    let server = ServerConfig { bind: bind.unwrap_or(config.server.bind), ..config.server.clone() };
+    let server = config.server.at(bind);
+    server.check()?;
     let data = data_path(args)?;
-    let directory = DataDirectory::own(&data, "planwright node")?;
+    let directory = DataDirectory::own_for_node(&data, "planwright node")?;
     let journal = Arc::new(PostgresJournal::open(database(&cluster)?).await?);
     let broadcast = NatsBroadcast::connect(
         cluster.nats.as_deref().context("name the message bus in cluster.nats")?,
@@ -58,7 +60,8 @@ pub async fn run(
         drain: Duration::from_secs(cluster.drain_seconds),
     })?;
     let Agents { model, profiles, .. } = agents(args, config)?;
-    let tools = Tools::open(config, &args.workspace, directory.path())?.toolbox;
+    let Tools { toolbox: tools, roots, .. } =
+        Tools::open(config, &args.workspace, directory.path())?;
     let toolbox = wrap.map_or_else(|| tools.clone(), |wrap| wrap(tools.clone()));
     let ports = Ports {
         journal: journal.clone(),
@@ -71,7 +74,7 @@ pub async fn run(
         profiles,
         toolbox,
         clock: Arc::new(SystemClock),
-        policy: Arc::new(config.approval.policy()),
+        policy: Arc::new(config.approval.policy(roots)),
         session_label: config.metrics.session_label,
     };
     let runtime = Arc::new(Runtime::new(ports, config.settings()));
@@ -80,7 +83,7 @@ pub async fn run(
     let endpoint = TcpListener::bind(cluster.endpoint).await.with_context(|| {
         format!("{} cannot be listened at; set cluster.endpoint to another", cluster.endpoint)
     })?;
-    let api = Api::bind(server.bind).await?;
+    let api = Api::bind(&server).await?;
     let name = format!("{}/{}", host(), endpoint.local_addr()?);
     let nodes = PostgresNodes::new(journal.pool());
     beat(&nodes, &journal, &name).await?;
@@ -127,7 +130,7 @@ async fn beat(nodes: &PostgresNodes, journal: &PostgresJournal, name: &str) -> a
         name: name.to_owned(),
         seen: SystemClock.now(),
         version: env!("CARGO_PKG_VERSION").into(),
-        level: PostgresJournal::known_level(),
+        level: known_level(),
     };
     nodes.beat(&node).await?;
     journal.write_up_to(nodes.level().await?);

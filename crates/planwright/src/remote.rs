@@ -4,110 +4,97 @@ use std::{
     collections::BTreeMap,
     fs,
     io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
-use eventsource_stream::Eventsource as _;
 use futures_util::{StreamExt as _, stream::BoxStream};
 use planwright_domain::{
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity},
+    identity::{ChannelType, ConversationKey, Root, SessionIdentity},
     time::Time,
 };
 use planwright_runtime::{
-    inbound::Reply,
+    commands::line::Reply,
+    commands::routing::new_key,
     ports::{
-        journal::{Recorded, SessionRow},
+        journal::Recorded,
         signal::{Preview, Signal, Subscription},
     },
-    requests::{RequestRow, RequestView},
-    routing::new_key,
-    view::StatusView,
+    queries::model_request_log::{RequestRow, RequestView},
+    queries::view::StatusView,
 };
 use planwright_surfaces::http::{
-    dto::SessionRowDto,
+    auth::SURFACE,
+    dto::OwnSessionDto,
     envelope::Envelope,
     sessions::{KeptOutput, Pointer},
     tokens::TokenGiven,
-    who::SURFACE,
 };
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use sse_stream::SseByteStream;
 
 use crate::{
-    backend::{Backend, Reach},
+    backend::{Backend, ListedSession, Reach},
     installation::surface,
+    server::{Server, ServerKind},
+    session::NamedSession,
 };
 
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
-
-/// Where a running server is. It lies in the data directory while the server runs.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ServerFile {
-    /// Its address, as a client writes it.
-    pub url: String,
-    /// Its process.
-    pub pid: u32,
-    /// Whether it is a node of a cluster, which keeps the passphrase elsewhere.
-    #[serde(default)]
-    pub is_node: bool,
-}
-
-impl ServerFile {
-    /// Where it lies.
-    #[must_use]
-    pub fn path(data: &Path) -> PathBuf {
-        data.join("server.json")
-    }
-
-    /// The server of this data directory, if one says that it runs.
-    #[must_use]
-    pub fn read(data: &Path) -> Option<Self> {
-        serde_json::from_str(&fs::read_to_string(Self::path(data)).ok()?).ok()
-    }
-}
+/// How many sessions are asked for at once.
+const SESSIONS_PAGE: usize = 500;
 
 /// A server, as a terminal talks to it.
 pub struct Remote {
     client: Client,
-    url: String,
+    server: Server,
     data: PathBuf,
     token: String,
     decider: Option<String>,
     identity: SessionIdentity,
     surface: String,
-    is_node: bool,
+    /// Whose token it is: who decides here is the same person.
+    person: String,
+    has_passphrase: bool,
 }
 
 impl Remote {
-    /// Connects to the server that owns this data directory.
+    /// Connects to this server. What the terminal remembers is kept in the data directory.
     pub async fn connect(
         data: &Path,
-        server: &ServerFile,
+        server: Server,
+        token: String,
         session: Option<&str>,
     ) -> anyhow::Result<Self> {
-        let token =
-            fs::read_to_string(data.join("token")).context("the server's token cannot be read")?;
         let client = Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
         let mut remote = Self {
             client,
-            url: server.url.clone(),
+            server,
             data: data.to_owned(),
-            token: token.trim().to_owned(),
+            token,
             decider: None,
             identity: SessionIdentity::new(ChannelType::Cli, new_key()?),
             surface: surface(),
-            is_node: server.is_node,
+            person: String::new(),
+            has_passphrase: false,
         };
-        match session {
-            Some(named) => remote.activate(ConversationKey::legacy(named)?).await?,
+        let me: Value = remote.get("/api/me").await?;
+        remote.person = me["person"].as_str().unwrap_or_default().to_owned();
+        remote.has_passphrase = me["passphraseChosen"].as_bool().unwrap_or(true);
+        match session.map(NamedSession::parse).transpose()? {
+            Some(NamedSession::OfThisTerminal(key)) => remote.activate(key).await?,
+            Some(NamedSession::Elsewhere(identity)) => {
+                remote.identity = identity;
+                let _: Value = remote.get(&remote.session_path("/status")).await?;
+            }
             None => remote.choose().await?,
         }
         Ok(remote)
@@ -116,7 +103,7 @@ impl Remote {
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let token = self.decider.as_ref().unwrap_or(&self.token);
         self.client
-            .request(method, format!("{}{path}", self.url))
+            .request(method, format!("{}{path}", self.server.url))
             .bearer_auth(token)
             .header(SURFACE, &self.surface)
     }
@@ -124,9 +111,10 @@ impl Remote {
     async fn send(&self, request: RequestBuilder) -> anyhow::Result<Value> {
         let response = request.timeout(REQUEST_MAX).send().await.map_err(|error| {
             anyhow::anyhow!(
-                "the server at {} does not answer ({}); start it again with: planwright up",
-                self.url,
-                error.without_url()
+                "the server at {} does not answer ({}); {}",
+                self.server.url,
+                innermost(&error),
+                self.server.advice()
             )
         })?;
         let status = response.status();
@@ -136,7 +124,9 @@ impl Remote {
         }
         let problem: Value = serde_json::from_str(&text).unwrap_or_default();
         let words = problem["detail"].as_str().unwrap_or("no reason given").to_owned();
-        if status == StatusCode::UNAUTHORIZED {
+        if status == StatusCode::UNAUTHORIZED && self.server.kind == ServerKind::Named {
+            bail!("{words}; for another server set PLANWRIGHT_TOKEN to one of its tokens")
+        } else if status == StatusCode::UNAUTHORIZED {
             bail!("{words}")
         } else {
             bail!("{words} ({status})")
@@ -152,6 +142,11 @@ impl Remote {
         format!("/api/sessions/{}{rest}", self.identity.to_string().replace('%', "%25"))
     }
 
+    /// This terminal at this server: a token that decides is never shown to another server.
+    fn remembered_as(&self) -> String {
+        format!("{} {}", self.server.url, self.surface)
+    }
+
     fn remembered(&self) -> BTreeMap<String, (String, i64)> {
         let text = fs::read_to_string(self.data.join("terminals")).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
@@ -165,7 +160,7 @@ impl Backend for Remote {
     }
 
     fn described(&self) -> String {
-        format!("server at {}", self.url)
+        format!("server at {}", self.server.url)
     }
 
     async fn hear(&self, id: CommandId, line: &str) -> anyhow::Result<Reply> {
@@ -205,19 +200,19 @@ impl Backend for Remote {
 
     async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>> {
         let response = self.request(Method::GET, &self.session_path("/stream")).send().await?;
-        let stream = response.bytes_stream().eventsource();
+        let stream = SseByteStream::new(response.bytes_stream());
         let signals =
-            stream.filter_map(|event| async move { event.ok().map(|event| signal(&event.data)) });
-        Ok(Box::new(Ear(signals.boxed())))
+            stream.filter_map(|event| async move { event.ok()?.data.map(|data| signal(&data)) });
+        Ok(Box::new(LocalSubscription(signals.boxed())))
     }
 
     fn has_passphrase(&self) -> bool {
-        self.is_node || self.data.join("passphrase").exists()
+        self.has_passphrase
     }
 
     fn is_unlocked(&mut self) -> bool {
         let now = jiff::Timestamp::now().as_microsecond();
-        if let Some((token, until)) = self.remembered().get(&self.surface)
+        if let Some((token, until)) = self.remembered().get(&self.remembered_as())
             && *until > now
         {
             self.decider = Some(token.clone());
@@ -226,15 +221,25 @@ impl Backend for Remote {
     }
 
     async fn unlock(&mut self, passphrase: &str) -> anyhow::Result<()> {
-        let request = self.client.post(format!("{}/api/tokens", self.url));
+        if !self.has_passphrase {
+            let choice = json!({"passphrase": passphrase, "token": self.token});
+            let request = self.client.post(format!("{}/api/passphrase", self.server.url));
+            self.send(request.json(&choice)).await?;
+            self.has_passphrase = true;
+        }
+        let request = self.client.post(format!("{}/api/tokens", self.server.url));
         let given = self
-            .send(request.json(&json!({"name": self.surface, "passphrase": passphrase})))
+            .send(request.json(
+                &json!({"name": self.surface, "passphrase": passphrase, "person": self.person}),
+            ))
             .await?;
         let given: TokenGiven = serde_json::from_value(given)?;
         let until: jiff::Timestamp = given.expires.as_deref().unwrap_or_default().parse()?;
         let mut remembered = self.remembered();
         remembered.retain(|_, (_, until)| *until > jiff::Timestamp::now().as_microsecond());
-        remembered.insert(self.surface.clone(), (given.token.clone(), until.as_microsecond()));
+        remembered.insert(self.remembered_as(), (given.token.clone(), until.as_microsecond()));
+        // A client of a server elsewhere may have no data directory yet.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.data)?;
         let path = self.data.join("terminals");
         let mut file = fs::OpenOptions::new()
             .write(true)
@@ -251,24 +256,27 @@ impl Backend for Remote {
 
     async fn rest(&mut self) {}
 
-    async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionRow>> {
-        let rows: Vec<SessionRowDto> = self.get("/api/sessions").await?;
-        let row = |row: SessionRowDto| {
+    async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<ListedSession>> {
+        let (size, mut rows) = (limit.clamp(1, SESSIONS_PAGE), Vec::<OwnSessionDto>::new());
+        while rows.len() < limit {
+            let path = format!("/api/sessions?limit={size}&offset={}", rows.len());
+            let page: Vec<OwnSessionDto> = self.get(&path).await?;
+            let is_last = page.len() < size;
+            rows.extend(page);
+            if is_last {
+                break;
+            }
+        }
+        let row = |OwnSessionDto { row, running, .. }| {
             let waiting = row.waiting.and_then(|name| serde_json::from_value(name.into()).ok());
-            let updated = row
-                .updated
-                .parse::<jiff::Timestamp>()
-                .map_or(Time(0), |time| Time(time.as_microsecond()));
-            let identity = SessionIdentity::parse(&row.session_id)?;
-            anyhow::Ok(SessionRow {
-                identity,
+            anyhow::Ok(ListedSession {
+                identity: SessionIdentity::parse(&row.session_id)?,
+                title: row.title,
                 version: Seq(row.version),
-                updated,
                 waiting,
                 parked: row.parked,
-                owner: None,
-                title: row.title,
                 archived: row.archived,
+                running,
             })
         };
         rows.into_iter().take(limit).map(row).collect()
@@ -288,6 +296,17 @@ impl Backend for Remote {
         Ok(())
     }
 
+    async fn begin_in(&mut self, root: Root) -> anyhow::Result<()> {
+        let (before, key) = (self.identity.clone(), new_key()?);
+        self.identity = SessionIdentity::new(ChannelType::Cli, key.clone());
+        let request = self.request(Method::PATCH, &self.session_path(""));
+        if let Err(refused) = self.send(request.json(&json!({"root": root}))).await {
+            self.identity = before;
+            return Err(refused);
+        }
+        self.activate(key).await
+    }
+
     async fn import_memory(&self, _: &Path) -> anyhow::Result<usize> {
         bail!("a server owns this installation; stop it, then import")
     }
@@ -297,10 +316,19 @@ impl Backend for Remote {
     }
 }
 
-struct Ear(BoxStream<'static, Signal>);
+/// The cause in the system's words, without what the layers above it said.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+struct LocalSubscription(BoxStream<'static, Signal>);
 
 #[async_trait]
-impl Subscription for Ear {
+impl Subscription for LocalSubscription {
     async fn next(&mut self) -> Option<Signal> {
         match self.0.next().await {
             Some(signal) => Some(signal),

@@ -4,12 +4,13 @@ use anyhow::Context as _;
 use planwright_domain::{
     digest::Digest,
     id::Seq,
-    identity::{ChannelType, ConversationKey},
+    identity::{ChannelType, ConversationKey, SessionIdentity},
     turn::Usage,
 };
 use planwright_runtime::{
-    requests::{RequestRow, RequestView},
-    routing::new_key,
+    commands::routing::new_key,
+    queries::model_request_log::{RequestRow, RequestView},
+    reply_text::work::waits_for,
 };
 use serde_json::json;
 
@@ -18,11 +19,32 @@ use crate::{
     backend::Backend,
     exit::Exit,
     talk,
-    terminal::{Terminal, visible::visible, work::waits_for},
+    terminal::{Terminal, visible::visible},
 };
 
 /// How many conversations are listed.
 const LISTED_MAX: usize = 50;
+
+/// A session as a person names it.
+pub enum NamedSession {
+    /// One of the terminal's own, by its key or as `cli:key`.
+    OfThisTerminal(ConversationKey),
+    /// One that began on another surface, as `channel:key`.
+    Elsewhere(SessionIdentity),
+}
+
+impl NamedSession {
+    /// Reads a name as `session list` prints it, or a key.
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
+        Ok(match SessionIdentity::parse(text) {
+            Ok(identity) if identity.channel == ChannelType::Cli => {
+                Self::OfThisTerminal(identity.key)
+            }
+            Ok(identity) => Self::Elsewhere(identity),
+            Err(_) => Self::OfThisTerminal(ConversationKey::legacy(text)?),
+        })
+    }
+}
 
 /// Does what the words say.
 pub async fn run(
@@ -40,16 +62,22 @@ pub async fn run(
         }
         Some(SessionCommand::Switch { key }) => {
             let rows = backend.sessions(usize::MAX).await?;
-            let known = rows.iter().find(|row| {
-                row.identity.channel == ChannelType::Cli && row.identity.key.as_str() == key
-            });
-            let Some(known) = known else {
+            let named = match NamedSession::parse(key)? {
+                NamedSession::OfThisTerminal(key) => SessionIdentity::new(ChannelType::Cli, key),
+                NamedSession::Elsewhere(identity) => {
+                    terminal.refusal(&format!(
+                        "{identity} is of another surface; work in it with: planwright --session {identity} …"
+                    ));
+                    return Ok(Exit::Failed);
+                }
+            };
+            let Some(known) = rows.into_iter().find(|listed| listed.identity == named) else {
                 terminal.refusal(&format!(
                     "there is no session {key:?}; planwright session lists them"
                 ));
                 return Ok(Exit::Failed);
             };
-            backend.activate(known.identity.key.clone()).await?;
+            backend.activate(known.identity.key).await?;
             terminal.line(&format!("{} is now the active session", backend.identity()));
             Ok(Exit::Fine)
         }
@@ -137,7 +165,9 @@ fn request(view: &RequestView) -> String {
 }
 
 async fn list(backend: &dyn Backend, terminal: &mut Terminal) -> anyhow::Result<Exit> {
-    let rows = backend.sessions(LISTED_MAX).await?;
+    let mut rows = backend.sessions(LISTED_MAX + 1).await?;
+    let has_more = rows.len() > LISTED_MAX;
+    rows.truncate(LISTED_MAX);
     if rows.is_empty() && !terminal.is_json() {
         terminal.line("no conversations yet; start one with: planwright chat");
     }
@@ -146,6 +176,7 @@ async fn list(backend: &dyn Backend, terminal: &mut Terminal) -> anyhow::Result<
         let waits = match (&row.parked, row.waiting) {
             (Some(why), _) => format!("parked: {why}"),
             (None, Some(waiting)) => waits_for(waiting).into(),
+            (None, None) if row.running => "in progress".into(),
             (None, None) if row.archived => "put away".into(),
             (None, None) => "at rest".into(),
         };
@@ -153,9 +184,14 @@ async fn list(backend: &dyn Backend, terminal: &mut Terminal) -> anyhow::Result<
         let title = visible(&row.title);
         let text = format!("{mark} {}  {title}  {} events  {waits}", row.identity, row.version);
         terminal.row(&text, || {
-            json!({"type": "session", "session": row.identity, "version": row.version, "active": is_active,
+            json!({"type": "session", "session": row.identity, "version": row.version, "active": is_active, "running": row.running,
                    "waiting": row.waiting, "parked": row.parked, "title": row.title, "archived": row.archived})
         });
+    }
+    if has_more {
+        let text =
+            format!("… the newest {LISTED_MAX} of more; the dashboard lists and searches all");
+        terminal.row(&text, || json!({"type": "more", "listed": LISTED_MAX}));
     }
     Ok(Exit::Fine)
 }

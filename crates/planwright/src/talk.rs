@@ -1,13 +1,19 @@
 //! A person at the terminal: lines in, events out, until all is at rest.
 
-use std::io::IsTerminal as _;
+use std::{
+    io::{IsTerminal as _, Write as _},
+    path::Path,
+};
 
 use planwright_domain::{
-    chat::{Act, ChatCommand, Line, parse},
+    chat::{Act, ChatCommand, Line, Look, parse},
     id::Seq,
+    session::SessionEvent,
+    turn::event::{TurnEnd, TurnEvent},
 };
+use planwright_outbound::{model_http::is_unreachable, passphrase};
 use planwright_runtime::{
-    inbound::Reply,
+    commands::line::Reply,
     ports::signal::{Signal, Subscription},
     runtime::fresh_id,
 };
@@ -16,13 +22,18 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use crate::{
-    backend::{Backend, Reach},
+    backend::{Backend, ListedSession, Reach},
     exit::Exit,
+    line_editor::{LineEditor, Printer, Typed},
     terminal::Terminal,
 };
 
 /// How long nothing is heard before the session is looked at again.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(2);
+/// How often the model's server may not be reached before a single message is left to be answered later.
+const UNREACHABLE_MAX: u32 = 3;
+/// How many sessions can be completed.
+const COMPLETED_MAX: usize = 100;
 /// How many typed lines may wait.
 const LINES_MAX: usize = 64;
 
@@ -40,11 +51,18 @@ pub async fn say(
     let mut watch = Watch::new(backend).await?;
     let reply = hear(backend, terminal, line, None).await?;
     Ok(match &reply {
+        Reply::Accepted { .. } if is_done_at_once(line) => Exit::Fine,
         Reply::Accepted { .. } => {
             backend.work(Reach::ThisSession);
-            watch.until_rest(backend, terminal).await?;
+            let end = watch.until_rest(backend, terminal).await?;
             backend.rest().await;
-            if backend.status().await?.waiting.is_some() { Exit::WaitsForYou } else { Exit::Fine }
+            let waits = backend.status().await?.waiting.is_some();
+            match end {
+                End::NoModel => Exit::Failed,
+                End::AtRest | End::Failed if waits => Exit::WaitsForYou,
+                End::AtRest => Exit::Fine,
+                End::Failed => Exit::Failed,
+            }
         }
         Reply::Refused(refusal) => Exit::of(refusal),
         Reply::Unreadable(_) => Exit::Failed,
@@ -59,29 +77,77 @@ pub async fn say(
         | Reply::Work(_)
         | Reply::Memory(_)
         | Reply::Notebook(_)
-        | Reply::Nothing(_)
         | Reply::Help => Exit::Fine,
+        Reply::Nothing(_) if asks_what_deleting_ends(line) => Exit::Fine,
+        Reply::Nothing(_) => Exit::Failed,
     })
 }
 
+/// Whether a line that was accepted has done all that it does: nothing that goes on in the session belongs to it.
+fn is_done_at_once(line: &str) -> bool {
+    let Ok(Line::Command(ChatCommand::Act(act))) = parse(line) else { return false };
+    matches!(
+        act,
+        Act::Rename(_)
+            | Act::Archive
+            | Act::Notebook(_)
+            | Act::MemorySave(_)
+            | Act::MemoryEdit(..)
+            | Act::MemoryForget(_)
+            | Act::MemoryPromote(_)
+    )
+}
+
+/// The one question whose answer in words is all there is to give.
+fn asks_what_deleting_ends(line: &str) -> bool {
+    matches!(parse(line), Ok(Line::Command(ChatCommand::Look(Look::Deletion))))
+}
+
 /// Talks until the person leaves.
-pub async fn converse(backend: &mut dyn Backend, terminal: &mut Terminal) -> anyhow::Result<Exit> {
+pub async fn converse(
+    backend: &mut dyn Backend,
+    terminal: &mut Terminal,
+    history: &Path,
+) -> anyhow::Result<Exit> {
     let mut lines = Lines::default();
     if !terminal.is_json() {
         let (identity, described) = (backend.identity(), backend.described());
         terminal.line(&format!("{identity} · {described} · /help lists commands, ^D leaves"));
         if !backend.has_passphrase() && lines.is_terminal() {
-            choose_passphrase(backend, &mut lines).await?;
+            choose_passphrase(backend, &mut lines, "; Enter alone: later").await?;
         }
     }
+    if !terminal.is_json() {
+        terminal.print_through(lines.edit(history));
+    }
+    let talked = converse_with(backend, terminal, &mut lines).await;
+    // The editor gives the terminal back before anything else is said.
+    drop(lines);
+    terminal.print_through(None);
+    terminal.goodbye();
+    backend.rest().await;
+    talked
+}
+
+async fn converse_with(
+    backend: &mut dyn Backend,
+    terminal: &mut Terminal,
+    lines: &mut Lines,
+) -> anyhow::Result<Exit> {
     let mut watch = Watch::new(backend).await?;
+    lines.offer(backend).await;
     backend.work(Reach::Everything);
     let mut is_prompted = false;
     let mut is_open = true;
+    let mut was_interrupted = false;
     loop {
         let is_resting = watch.catch_up(backend, terminal).await?;
         if is_resting && !is_open {
             break;
+        }
+        if !is_open && watch.has_no_model() {
+            terminal.quiet();
+            return Ok(Exit::Failed);
         }
         if is_resting && !is_prompted {
             terminal.quiet();
@@ -91,16 +157,25 @@ pub async fn converse(backend: &mut dyn Backend, terminal: &mut Terminal) -> any
             terminal.busy("working");
         }
         tokio::select! {
-            line = lines.next(), if is_open => match line {
-                None => is_open = false,
-                Some(line) if line.trim().is_empty() => is_prompted = false,
-                Some(line) => {
-                    is_prompted = false;
-                    let reply = converse_line(backend, terminal, &mut lines, &line).await?;
+            typed = lines.typed(), if is_open => match typed {
+                Typed::End => is_open = false,
+                Typed::Interrupted if !is_resting => {
+                    hear(backend, terminal, "/stop", None).await?;
+                }
+                Typed::Interrupted if was_interrupted => break,
+                Typed::Interrupted => {
+                    was_interrupted = true;
+                    terminal.line("^C again or ^D leaves");
+                }
+                Typed::Line(line) if line.trim().is_empty() => is_prompted = false,
+                Typed::Line(line) => {
+                    (is_prompted, was_interrupted) = (false, false);
+                    let reply = converse_line(backend, terminal, lines, &line).await?;
                     if reply.is_some_and(|reply| moves(&reply)) {
                         // Another conversation is the active one: it is watched from here on.
                         backend.choose().await?;
                         watch = Watch::new(backend).await?;
+                        lines.offer(backend).await;
                         terminal.line(&format!("{} · from here on", backend.identity()));
                     }
                 }
@@ -115,8 +190,6 @@ pub async fn converse(backend: &mut dyn Backend, terminal: &mut Terminal) -> any
             }
         }
     }
-    terminal.goodbye();
-    backend.rest().await;
     Ok(Exit::Fine)
 }
 
@@ -173,10 +246,15 @@ pub async fn hear(
     id: Option<uuid::Uuid>,
 ) -> anyhow::Result<Reply> {
     let reply = backend.hear(id.map_or_else(fresh_id, Into::into), line).await?;
-    terminal.reply(&reply, id);
+    let is_written = terminal.reply(&reply, id);
     if let Reply::Revision(view) = &reply
         && view.current
     {
+        anyhow::ensure!(
+            is_written,
+            "revision {} could not be written out whole, so it does not count as shown",
+            view.revision.number
+        );
         backend.shown(view.digest).await?;
     }
     Ok(reply)
@@ -224,44 +302,98 @@ async fn unlock_for(
         return Ok(());
     }
     if !backend.has_passphrase() {
-        return choose_passphrase(backend, lines).await;
+        return match choose_passphrase(backend, lines, "").await? {
+            Choice::Made => Ok(()),
+            Choice::Later => anyhow::bail!("no passphrase was chosen, and deciding needs one"),
+        };
     }
     let given = lines.hidden("passphrase: ").await?;
     backend.unlock(&given).await
 }
 
-/// Lets the person choose the passphrase, at the first run.
-pub async fn choose_passphrase(backend: &mut dyn Backend, lines: &mut Lines) -> anyhow::Result<()> {
-    let first = lines
-        .hidden("choose a passphrase (8 characters or more; deciding on a plan needs it): ")
-        .await?;
-    let second = lines.hidden("once more: ").await?;
-    if first != second {
-        anyhow::bail!("the two differ; nothing was chosen, try again");
+/// Whether a passphrase was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// It was.
+    Made,
+    /// The person only pressed Enter.
+    Later,
+}
+
+/// Lets the person choose the passphrase, at the first run. `besides` is said after the rule.
+pub async fn choose_passphrase(
+    backend: &mut dyn Backend,
+    lines: &mut Lines,
+    besides: &str,
+) -> anyhow::Result<Choice> {
+    let prompt = format!(
+        "choose a passphrase (8 characters or more; deciding on a plan needs it{besides}): "
+    );
+    match new_passphrase(lines, &prompt).await? {
+        Some(chosen) => backend.unlock(&chosen).await.map(|()| Choice::Made),
+        None => Ok(Choice::Later),
     }
-    backend.unlock(&first).await
+}
+
+/// A passphrase that may be chosen, typed twice; none if the person only presses Enter. One that breaks the rule is
+/// refused at once, and asked for again.
+pub async fn new_passphrase(lines: &mut Lines, prompt: &str) -> anyhow::Result<Option<String>> {
+    loop {
+        let first = lines.hidden(prompt).await?;
+        if first.is_empty() {
+            return Ok(None);
+        }
+        let wrong = match passphrase::check(&first) {
+            Err(rule) => rule,
+            Ok(()) if lines.hidden("once more: ").await? == first => return Ok(Some(first)),
+            Ok(()) => "the two differ".into(),
+        };
+        let _ = writeln!(std::io::stderr(), "✗ {wrong}; try again");
+    }
+}
+
+/// How it ended that a session was followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Nothing is under way.
+    AtRest,
+    /// The last turn failed, and nothing is under way.
+    Failed,
+    /// The turn waits for a model that cannot be reached.
+    NoModel,
 }
 
 /// Follows one session: everything recorded since it began to look.
 pub struct Watch {
     seen: Seq,
     ear: Box<dyn Subscription>,
+    /// How often in a row the model's server was not reached.
+    unreachable: u32,
+    /// Whether the model is asked again only after minutes.
+    is_suspended: bool,
+    /// Whether the last turn failed.
+    has_failed: bool,
 }
 
 impl Watch {
     /// Looks from now on.
     pub async fn new(backend: &dyn Backend) -> anyhow::Result<Self> {
         let ear = backend.listen().await?;
-        Ok(Self { seen: backend.status().await?.version, ear })
+        let seen = backend.status().await?.version;
+        Ok(Self { seen, ear, unreachable: 0, is_suspended: false, has_failed: false })
     }
 
-    /// Prints until nothing is under way.
+    /// Prints until nothing is under way, or nothing but waiting for a model that cannot be reached.
     pub async fn until_rest(
         &mut self,
         backend: &dyn Backend,
         terminal: &mut Terminal,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<End> {
         while !self.catch_up(backend, terminal).await? {
+            if self.has_no_model() {
+                terminal.quiet();
+                return Ok(End::NoModel);
+            }
             terminal.busy("working");
             // What tells of news may itself be gone.
             if let Ok(signal) = tokio::time::timeout(LOOK_AGAIN, self.ear.next()).await {
@@ -269,7 +401,25 @@ impl Watch {
             }
         }
         terminal.quiet();
-        Ok(())
+        Ok(if self.has_failed { End::Failed } else { End::AtRest })
+    }
+
+    /// Whether nothing goes on before the model's server is back.
+    fn has_no_model(&self) -> bool {
+        self.is_suspended || self.unreachable >= UNREACHABLE_MAX
+    }
+
+    /// What the event says of the model.
+    fn note(&mut self, event: &SessionEvent) {
+        let SessionEvent::Turn(event) = event else { return };
+        if let TurnEvent::ModelCallFailed { failure, retry_at: Some(_), asking, .. } = event {
+            self.is_suspended = asking.is_suspended();
+            self.unreachable = if is_unreachable(failure) { self.unreachable + 1 } else { 0 };
+        } else if let TurnEvent::ModelAnswered { .. } = event {
+            (self.is_suspended, self.unreachable) = (false, 0);
+        } else if let TurnEvent::TurnFinished { end, .. } = event {
+            self.has_failed = matches!(end, TurnEnd::Failed { .. });
+        }
     }
 
     /// Prints what was recorded and not printed yet; whether nothing is under way then.
@@ -286,6 +436,7 @@ impl Watch {
             }
             for recorded in backend.events(self.seen).await? {
                 self.seen = recorded.seq;
+                self.note(&recorded.event);
                 terminal.event(&view, &recorded);
             }
         }
@@ -303,6 +454,7 @@ impl Watch {
 #[derive(Default)]
 pub struct Lines {
     receiver: Option<mpsc::Receiver<String>>,
+    editor: Option<LineEditor>,
 }
 
 impl Lines {
@@ -310,6 +462,32 @@ impl Lines {
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         std::io::stdin().is_terminal()
+    }
+
+    /// From here on lines can be edited, where there is a terminal that can do it: what prints above them.
+    pub fn edit(&mut self, history: &Path) -> Option<Printer> {
+        let (editor, printer) = LineEditor::open(history)?;
+        self.editor = Some(editor);
+        Some(printer)
+    }
+
+    /// Lets the editor complete the person's sessions.
+    async fn offer(&self, backend: &dyn Backend) {
+        let Some(editor) = &self.editor else { return };
+        // Without a list there is nothing to complete; a conversation is possible all the same.
+        let sessions = backend.sessions(COMPLETED_MAX).await.unwrap_or_default();
+        let of_this_channel =
+            |listed: &ListedSession| listed.identity.channel == backend.identity().channel;
+        let known = sessions.into_iter().filter(of_this_channel);
+        editor.offer(known.map(|listed| listed.identity.key.as_str().to_owned()).collect());
+    }
+
+    /// What is typed next.
+    async fn typed(&mut self) -> Typed {
+        match &mut self.editor {
+            Some(editor) => editor.next().await,
+            None => self.next().await.map_or(Typed::End, Typed::Line),
+        }
     }
 
     /// The next line; none when there will be no more.
@@ -330,7 +508,6 @@ impl Lines {
 
     /// A line that is not shown while it is typed.
     pub async fn hidden(&mut self, prompt: &str) -> anyhow::Result<String> {
-        use std::io::Write as _;
         let stdin = std::io::stdin();
         let before = tcgetattr(&stdin)?;
         let mut quiet = before.clone();
@@ -338,7 +515,18 @@ impl Lines {
         tcsetattr(&stdin, OptionalActions::Now, &quiet)?;
         let _ = write!(std::io::stderr(), "{prompt}");
         let _ = std::io::stderr().flush();
-        let line = self.next().await;
+        let line = match self.receiver {
+            Some(_) => self.next().await,
+            // No thread may go on reading what the editor reads later.
+            None => {
+                tokio::task::spawn_blocking(|| {
+                    let mut line = String::new();
+                    let length = std::io::stdin().read_line(&mut line).unwrap_or(0);
+                    (length > 0).then(|| line.trim_end_matches(['\n', '\r']).to_owned())
+                })
+                .await?
+            }
+        };
         tcsetattr(&stdin, OptionalActions::Now, &before)?;
         let _ = writeln!(std::io::stderr());
         line.ok_or_else(|| anyhow::anyhow!("no passphrase was given"))

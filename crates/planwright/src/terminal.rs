@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use anstream::{AutoStream, ColorChoice, adapter::strip_str};
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 use planwright_domain::{
@@ -14,26 +15,28 @@ use planwright_domain::{
     id::{CallId, TurnId},
     identity::SessionIdentity,
     notebook::NotebookEvent,
-    plan::event::PlanEvent,
-    refusal::Refusal,
+    plan::{event::PlanEvent, step::StepEnd},
     session::SessionEvent,
     turn::{
         CallStatus, RequestedCall, Told,
         event::{Arrival, TurnEnd, TurnEvent},
     },
 };
+use planwright_outbound::model_http::is_unreachable;
 use planwright_runtime::{
-    inbound::Reply,
+    commands::line::Reply,
     ports::{journal::Recorded, signal::Preview},
-    view::StatusView,
+    queries::view::StatusView,
+    reply_text::{Text, Tone, plan as plan_text, text_of},
 };
 use serde_json::{Value, json};
 
-mod plan;
 pub mod visible;
 pub mod work;
 
 use visible::visible;
+
+use crate::line_editor::Printer;
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
@@ -54,6 +57,16 @@ pub struct Terminal {
     printed: Option<(TurnId, u32)>,
     /// What was last said to be degraded.
     degraded: Vec<String>,
+    /// Prints above the line that a person is typing, while one is read.
+    printer: Option<Printer>,
+    /// The end of what was streamed, until its line is full: the printer takes whole lines.
+    unfinished: String,
+    /// Whether it was said that something is under way.
+    said_busy: bool,
+    /// Whether it was said that the model cannot be reached. It is said once, until the model answers.
+    said_unreachable: bool,
+    /// Whether something could not be written out.
+    is_lost: bool,
 }
 
 impl Terminal {
@@ -67,6 +80,11 @@ impl Terminal {
             streamed: 0,
             printed: None,
             degraded: Vec::new(),
+            printer: None,
+            unfinished: String::new(),
+            said_busy: false,
+            said_unreachable: false,
+            is_lost: false,
         }
     }
 
@@ -74,6 +92,14 @@ impl Terminal {
     #[must_use]
     pub fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Prints above the line that is typed from here on; without a printer, as to any terminal.
+    pub fn print_through(&mut self, printer: Option<Printer>) {
+        if !self.unfinished.is_empty() {
+            self.raw("\n");
+        }
+        self.printer = printer;
     }
 
     /// One line of words; as JSON, a note.
@@ -127,7 +153,7 @@ impl Terminal {
 
     /// The prompt, if someone can type.
     pub fn prompt(&mut self) {
-        if !self.json && std::io::stdin().is_terminal() {
+        if !self.json && self.printer.is_none() && std::io::stdin().is_terminal() {
             self.raw(&format!("{CALM}you ›{CALM:#} "));
         }
     }
@@ -135,13 +161,20 @@ impl Terminal {
     /// The last line, so that the shell's prompt stands on its own.
     pub fn goodbye(&mut self) {
         self.quiet();
-        if !self.json && std::io::stdin().is_terminal() {
+        if !self.json && self.printer.is_none() && std::io::stdin().is_terminal() {
             self.raw("\n");
         }
     }
 
     /// Something is under way.
     pub fn busy(&mut self, words: &str) {
+        if self.printer.is_some() {
+            // A spinner would draw over the line that is being typed.
+            if !std::mem::replace(&mut self.said_busy, true) {
+                self.raw(&format!("{DIM}· {words}{DIM:#}\n"));
+            }
+            return;
+        }
         let in_the_way = self.json || self.streamed > 0 || self.spinner.is_some();
         if in_the_way || !std::io::stderr().is_terminal() {
             return;
@@ -155,6 +188,11 @@ impl Terminal {
 
     /// Nothing is under way.
     pub fn quiet(&mut self) {
+        self.quiet_spinner();
+        self.said_busy = false;
+    }
+
+    fn quiet_spinner(&mut self) {
         if let Some(spinner) = self.spinner.take() {
             spinner.finish_and_clear();
         }
@@ -200,9 +238,21 @@ impl Terminal {
                     "{WARN}⏱ nobody decided in time; a newer revision is needed{WARN:#}\n"
                 ));
             }
-            SessionEvent::Plan(PlanEvent::StepEnded { step, end, .. }) => {
-                let (style, mark) = if end.is_settled() { (GOOD, "✓") } else { (BAD, "✗") };
-                self.raw(&format!("{style}{mark}{style:#} step {step} {}\n", end.word()));
+            SessionEvent::Plan(PlanEvent::StepEnded { step, end, summary }) => {
+                // A step with somebody's words on it is a claim; a call that was recorded and ran is none.
+                let (style, mark) = match (end, summary) {
+                    (StepEnd::Done, None) => (GOOD, "✓"),
+                    (StepEnd::Failed { .. }, _) => (BAD, "✗"),
+                    (
+                        StepEnd::Done
+                        | StepEnd::Reported { .. }
+                        | StepEnd::Skipped { .. }
+                        | StepEnd::Carried { .. },
+                        _,
+                    ) => (CALM, "·"),
+                };
+                let word = end.word_with(summary.as_deref());
+                self.raw(&format!("{style}{mark}{style:#} step {step} {word}\n"));
             }
             SessionEvent::CauseWithdrawn { why, .. } => self.raw(&format!("{DIM}· {why}{DIM:#}\n")),
             SessionEvent::Auto(event) => self.auto_event(event),
@@ -220,7 +270,12 @@ impl Terminal {
                 self.raw(&format!("{DIM}⚙ {}: {}{DIM:#}\n", visible(agent), visible(tool)));
             }
             SessionEvent::Plan(_)
-            | SessionEvent::Notebook(NotebookEvent::Switched { .. })
+            | SessionEvent::Notebook(
+                NotebookEvent::Switched { .. }
+                | NotebookEvent::AgentCallStarted { .. }
+                | NotebookEvent::PagesRemoved { .. }
+                | NotebookEvent::RemovalFailed { .. },
+            )
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }
             | SessionEvent::ViewReset { .. }
@@ -234,6 +289,7 @@ impl Terminal {
             TurnEvent::ModelCallStarted { .. } => self.streamed = 0,
             TurnEvent::ModelAnswered { turn, round, answer, arrival: Arrival::InTime } => {
                 self.end_of_text(&answer.text);
+                self.said_unreachable = false;
                 self.printed = Some((*turn, *round));
                 self.calls = answer.calls.iter().map(|call| (call.id, label(call))).collect();
             }
@@ -241,6 +297,13 @@ impl Terminal {
                 self.end_of_text("");
                 let words = visible(&failure.message);
                 match retry_at {
+                    Some(_) if is_unreachable(failure) => {
+                        if !std::mem::replace(&mut self.said_unreachable, true) {
+                            self.raw(&format!(
+                                "{BAD}✗{BAD:#} {words}; start that server, or choose another model with: planwright models set (what you said is kept, and answered once the model can be reached)\n"
+                            ));
+                        }
+                    }
                     Some(at) if asking.is_suspended() => self.raw(&format!(
                         "{WARN}⏸ {words}; asked again by itself at {at}, or when you say something; /stop ends it{WARN:#}\n"
                     )),
@@ -248,7 +311,7 @@ impl Terminal {
                     None => self.raw(&format!("{BAD}✗{BAD:#} {words}\n")),
                 }
             }
-            TurnEvent::ViewCompacted { messages, .. } => {
+            TurnEvent::ViewCompacted { messages, arrival: Arrival::InTime, .. } => {
                 self.raw(&format!(
                     "{DIM}· {messages} messages are summed up for the model; everything stays recorded{DIM:#}\n"
                 ));
@@ -275,7 +338,9 @@ impl Terminal {
             }
             TurnEvent::PermissionAsked { digest, .. } => {
                 let ask = view.ask.as_ref().filter(|ask| ask.digest == *digest);
-                ask.into_iter().for_each(|ask| self.ask(ask, &view.quick_commands));
+                if let Some(ask) = ask {
+                    self.text(&plan_text::ask(ask, &view.quick_commands));
+                }
             }
             TurnEvent::PermissionDecided { permit: Permit::Deny, by: None, .. } => {
                 self.raw(&format!("{WARN}⏱ nobody decided in time; the call is denied{WARN:#}\n"));
@@ -304,14 +369,17 @@ impl Terminal {
                     TurnEnd::Yielded => false,
                 };
                 if let (true, Some(card)) = (has_card, &view.plan) {
-                    self.card(card, &view.quick_commands);
+                    self.text(&plan_text::card(card, &view.quick_commands));
                 }
             }
             TurnEvent::ModelAnswered { .. }
             | TurnEvent::TurnStarted { .. }
+            | TurnEvent::ViewCompacted { arrival: Arrival::Late, .. }
+            | TurnEvent::ModelCallAbandoned { .. }
             | TurnEvent::ModelCallOrphaned { .. }
             | TurnEvent::CallStarted { .. }
             | TurnEvent::PermissionDecided { .. }
+            | TurnEvent::CallAbandoned { .. }
             | TurnEvent::CallOrphaned { .. }
             | TurnEvent::DoubtSettled { .. }
             | TurnEvent::CallAnswered { .. } => {}
@@ -327,8 +395,14 @@ impl Terminal {
         self.streamed = 0;
     }
 
-    /// The answer to a line.
-    pub fn reply(&mut self, reply: &Reply, id: Option<uuid::Uuid>) {
+    /// The answer to a line; whether all of it was written out.
+    pub fn reply(&mut self, reply: &Reply, id: Option<uuid::Uuid>) -> bool {
+        self.is_lost = false;
+        self.print_reply(reply, id);
+        !self.is_lost
+    }
+
+    fn print_reply(&mut self, reply: &Reply, id: Option<uuid::Uuid>) {
         self.quiet();
         if self.json {
             let mut value = reply_json(reply);
@@ -338,42 +412,14 @@ impl Terminal {
             self.raw(&format!("{value}\n"));
             return;
         }
-        match reply {
-            Reply::Accepted { words, .. } if words == "queued" => {}
-            Reply::Accepted { words, .. } => self.raw(&format!("{GOOD}✓{GOOD:#} {words}\n")),
-            Reply::Moved { words, .. } => self.raw(&format!("{GOOD}✓{GOOD:#} {words}\n")),
-            Reply::Sessions(rows) => self.sessions(rows),
-            Reply::Work(view) => self.work(view),
-            Reply::Memory(view) => self.memory(view),
-            Reply::Notebook(view) => self.notebook(view),
-            Reply::Refused(refusal) => {
-                self.raw(&format!("{BAD}✗{BAD:#} {}\n", refusal_words(refusal)))
-            }
-            Reply::Unreadable(refusal) => self.raw(&format!("{BAD}✗{BAD:#} {refusal}\n")),
-            Reply::Nothing(words) => self.raw(&format!("{DIM}{words}{DIM:#}\n")),
-            Reply::Help => {
-                let rows =
-                    HELP.map(|(words, what)| format!("  {BOLD}{words:<34}{BOLD:#} {what}\n"));
-                self.raw(&rows.concat());
-            }
-            Reply::Status(view) => self.status(view),
-            Reply::Revision(view) => self.revision(view),
-            Reply::Diff(view) => self.diff(view),
-            Reply::Comments(rows) if rows.is_empty() => self.raw("no comments on this plan\n"),
-            Reply::Comments(rows) => rows.iter().for_each(|row| self.comment(row)),
-            Reply::Plans(rows) if rows.is_empty() => {
-                self.raw("no plans yet; begin with /plan on\n")
-            }
-            Reply::Plans(rows) => {
-                for row in rows {
-                    let title = if row.title.is_empty() {
-                        "(nothing written)".into()
-                    } else {
-                        visible(&row.title)
-                    };
-                    self.raw(&format!("{:<11} {} revisions  {title}\n", row.status, row.revisions));
-                }
-            }
+        self.text(&text_of(reply));
+    }
+
+    /// Words in their colours, with nothing hidden in them.
+    fn text(&mut self, text: &Text) {
+        let drawn: String = text.spans.iter().map(|(tone, text)| draw(*tone, text)).collect();
+        if !drawn.is_empty() {
+            self.raw(&drawn);
         }
     }
 
@@ -383,21 +429,57 @@ impl Terminal {
 
     fn raw(&mut self, text: &str) {
         if !self.json {
-            self.quiet();
+            self.quiet_spinner();
+        }
+        if let Some(printer) = &mut self.printer {
+            self.unfinished.push_str(text);
+            let whole = full_lines(&mut self.unfinished, columns());
+            let plain = AutoStream::choice(&std::io::stdout()) == ColorChoice::Never;
+            let whole = if plain { strip_str(&whole).to_string() } else { whole };
+            if !whole.is_empty() {
+                self.is_lost |= printer.print(whole).is_err();
+            }
+            return;
         }
         let mut out = anstream::stdout();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        self.is_lost |= written.is_err();
     }
 }
 
-/// What a refusal means for the person in front of it.
-fn refusal_words(refusal: &Refusal) -> String {
-    match refusal.kind() {
-        "stale_decision" => format!(
-            "{refusal}. Nothing was approved.\n  what changed: /plan diff   the whole: /plan show"
-        ),
-        _ => refusal.to_string(),
+/// How wide the terminal is.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.map_or(80, |size| usize::from(size.ws_col).max(20))
+}
+
+/// Takes the full lines off the beginning of a text: those that have ended, and those that are as wide as the terminal.
+fn full_lines(text: &mut String, columns: usize) -> String {
+    let end = text.rfind('\n').map_or(0, |end| end + 1);
+    let mut rest = text.split_off(end);
+    let mut full = std::mem::take(text);
+    while let Some((width, _)) = rest.char_indices().nth(columns) {
+        let space = rest[..width].rfind(' ');
+        let after = rest.split_off(space.map_or(width, |space| space + 1));
+        full.push_str(rest.trim_end_matches(' '));
+        full.push('\n');
+        rest = after;
     }
+    *text = rest;
+    full
+}
+
+fn draw(tone: Tone, text: &str) -> String {
+    let style = match tone {
+        Tone::Plain => return visible(text),
+        Tone::Dim => DIM,
+        Tone::Bold => BOLD,
+        Tone::Good => GOOD,
+        Tone::Bad => BAD,
+        Tone::Warn => WARN,
+        Tone::Calm => CALM,
+    };
+    format!("{style}{}{style:#}", visible(text))
 }
 
 fn reply_json(reply: &Reply) -> Value {
@@ -438,5 +520,27 @@ fn label(call: &RequestedCall) -> String {
     match about {
         Some(about) => format!("{} {}", call.tool, visible(about)),
         None => call.tool.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::full_lines;
+
+    #[test]
+    fn a_streamed_text_is_printed_by_whole_lines_and_nothing_is_lost() {
+        let mut text = String::new();
+        let mut printed = String::new();
+        for piece in ["one two ", "three\nfour five six", " seven eight", "\n"] {
+            text.push_str(piece);
+            printed.push_str(&full_lines(&mut text, 10));
+        }
+        assert_eq!(
+            (printed.as_str(), text.as_str()),
+            ("one two three\nfour five\nsix seven\neight\n", "")
+        );
+        let mut text = "a".repeat(25);
+        assert_eq!(full_lines(&mut text, 10), format!("{0}\n{0}\n", "a".repeat(10)));
+        assert_eq!(text, "aaaaa");
     }
 }

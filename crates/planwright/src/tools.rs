@@ -2,7 +2,8 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
+use planwright_domain::identity::Root;
 #[cfg(target_os = "linux")]
 use planwright_outbound::toolbox_command::{CommandLimits, CommandToolbox};
 use planwright_outbound::{
@@ -27,6 +28,8 @@ use crate::{
 pub struct Tools {
     /// All of them, as one.
     pub toolbox: Arc<dyn Toolbox>,
+    /// The roots that a session may have, the configured workspace first.
+    pub roots: Vec<Root>,
     servers: Vec<Arc<McpToolbox>>,
     pins: Arc<Pins>,
 }
@@ -34,7 +37,11 @@ pub struct Tools {
 impl Tools {
     /// The tools that the configuration names, over this data directory.
     pub fn open(config: &Config, workspace: &Path, data: &Path) -> anyhow::Result<Self> {
-        let files: Arc<dyn Toolbox> = Arc::new(FileToolbox::open(workspace, data)?);
+        let mut files = FileToolbox::open(workspace, data)?;
+        for root in &config.workspace.roots {
+            files = files.and_under(root, data).context("workspace.roots")?;
+        }
+        let roots = files.roots();
         let pins = Arc::new(Pins::open(data.join("mcp-pins.json"))?);
         let workspace = workspace.canonicalize()?;
         let mut servers = Vec::new();
@@ -44,31 +51,31 @@ impl Tools {
             let mcp = McpToolbox::new(name, server, mcp.pinned(), pins.clone()).within(longest);
             servers.push(Arc::new(mcp));
         }
-        let mut boxes = vec![files];
+        let mut boxes: Vec<Arc<dyn Toolbox>> = vec![Arc::new(files)];
         if !config.web.hosts.is_empty() {
             let web = WebToolbox::new(config.web.hosts.clone(), Addresses::default())?;
             boxes.push(Arc::new(web));
         }
         if config.command.enabled {
-            boxes.push(commands(config, &workspace)?);
+            boxes.push(commands(config, roots.clone())?);
         }
         let others = servers.iter().map(|server| server.clone() as Arc<dyn Toolbox>);
         boxes.extend(others);
         let toolbox = ToolboxUnion::of(boxes);
-        Ok(Self { toolbox: Arc::new(toolbox), servers, pins })
+        Ok(Self { toolbox: Arc::new(toolbox), roots, servers, pins })
     }
 }
 
 #[cfg(target_os = "linux")]
-fn commands(config: &Config, workspace: &Path) -> anyhow::Result<Arc<dyn Toolbox>> {
+fn commands(config: &Config, roots: Vec<Root>) -> anyhow::Result<Arc<dyn Toolbox>> {
     let CommandConfig { seconds, memory_mib, file_mib, read, .. } = config.command.clone();
     let limits = CommandLimits { seconds, memory_mib, file_mib, read };
-    let toolbox = CommandToolbox::open(&std::env::current_exe()?, workspace, limits);
+    let toolbox = CommandToolbox::open(&std::env::current_exe()?, roots, limits);
     Ok(Arc::new(toolbox.map_err(|why| anyhow::anyhow!("command.enabled: {why}"))?))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn commands(_: &Config, _: &Path) -> anyhow::Result<Arc<dyn Toolbox>> {
+fn commands(_: &Config, _: Vec<Root>) -> anyhow::Result<Arc<dyn Toolbox>> {
     bail!("command.enabled: commands run only on Linux, which can hold them")
 }
 

@@ -9,20 +9,24 @@ use std::{
 };
 
 use anyhow::Context as _;
-use planwright_domain::identity::SessionIdentity;
+use planwright_domain::identity::SessionKey;
 use planwright_outbound::{
-    data_directory::DataDirectory, journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal,
+    cluster_postgres::PostgresNodes,
+    data_directory::{DataDirectory, JOURNAL, belongs_to_node},
+    journal_postgres::PostgresJournal,
+    journal_sqlite::SqliteJournal,
 };
 use planwright_runtime::{
-    archive::{self, Totals},
-    audit::{self, Summary},
-    ports::{journal::Archive, notebook::Notebooks},
+    ports::{access::OWNER, journal::Archive, notebook::Notebooks},
+    queries::audit::{self, Summary},
+    transfer::archive::{self, Totals},
 };
 use serde_json::json;
 
 use crate::{
     args::{Args, ClusterArgs},
     config::Config,
+    durable_file::sync_name,
     exit::Exit,
     installation::data_path,
     terminal::Terminal,
@@ -40,8 +44,8 @@ async fn open(args: &Args, database: Option<&str>) -> anyhow::Result<Opened> {
     let data = data_path(args)?;
     let config = Config::load(args.config.as_deref(), &data)?;
     let Some(database) = database else {
-        let directory = DataDirectory::own(&data, "planwright export or import")?;
-        let journal = SqliteJournal::open(&directory.path().join("journal.sqlite"))?;
+        let directory = DataDirectory::own_for_installation(&data, "planwright export or import")?;
+        let journal = SqliteJournal::open(&directory.path().join(JOURNAL))?;
         let notebooks = config.notebook.local(directory.path())?;
         let journal = Arc::new(journal);
         return Ok(Opened { journal, notebooks, _directory: Some(directory) });
@@ -49,8 +53,33 @@ async fn open(args: &Args, database: Option<&str>) -> anyhow::Result<Opened> {
     let said = ClusterArgs { database: Some(database.to_owned()), ..ClusterArgs::default() };
     config.cluster.with(&said).check()?;
     let journal = PostgresJournal::open(database).await?;
+    journal.write_up_to(PostgresNodes::new(journal.pool()).level().await?);
     let notebooks = config.notebook.shared()?;
     Ok(Opened { journal: Arc::new(journal), notebooks, _directory: None })
+}
+
+/// The journal, only to be read: a server may be writing it meanwhile. A node's is in its cluster's database.
+async fn open_to_read(args: &Args, database: Option<&str>) -> anyhow::Result<Arc<dyn Archive>> {
+    let data = data_path(args)?;
+    let config = Config::load(args.config.as_deref(), &data)?;
+    let mut database = database.map(str::to_owned);
+    if database.is_none() && belongs_to_node(&data) {
+        let known = std::env::var("PLANWRIGHT_DATABASE").ok().or(config.cluster.database.clone());
+        database = Some(known.with_context(|| {
+            format!(
+                "{} belongs to a cluster node; name the cluster's database with --database, PLANWRIGHT_DATABASE or cluster.database",
+                data.display()
+            )
+        })?);
+    }
+    let Some(database) = database else {
+        let file = data.join(JOURNAL);
+        anyhow::ensure!(file.exists(), "there is no journal in {} yet", data.display());
+        return Ok(Arc::new(SqliteJournal::open_read_only(&file)?));
+    };
+    let said = ClusterArgs { database: Some(database.clone()), ..ClusterArgs::default() };
+    config.cluster.with(&said).check()?;
+    Ok(Arc::new(PostgresJournal::open(&database).await?))
 }
 
 /// Writes everything out.
@@ -65,6 +94,7 @@ pub async fn export(
     let totals = archive::export(&*opened.journal, &*opened.notebooks, &mut out).await?;
     out.flush()?;
     out.get_ref().sync_all()?;
+    sync_name(file)?;
     say(terminal, "written", &totals);
     terminal.line("the passphrase and the tokens are not in it: choose and give them anew");
     Ok(Exit::Fine)
@@ -96,14 +126,26 @@ pub async fn audit(
     file: &Path,
     terminal: &mut Terminal,
 ) -> anyhow::Result<Exit> {
-    let only = of.map(SessionIdentity::parse).transpose()?;
-    let opened = open(args, database).await?;
+    let journal = open_to_read(args, database).await?;
+    let only = match of {
+        Some(named) => Some(named_by_the_owner(&*journal, named).await?),
+        None => None,
+    };
     let mut out = BufWriter::new(make(file)?);
-    let summary = audit::export(&*opened.journal, only.as_ref(), &mut out).await?;
+    let summary = audit::export(&*journal, only.as_ref(), &mut out).await?;
     out.flush()?;
     out.get_ref().sync_all()?;
+    sync_name(file)?;
     say_log(terminal, "written", &summary);
     Ok(Exit::Fine)
+}
+
+/// A session as the installation's owner names it.
+async fn named_by_the_owner(journal: &dyn Archive, named: &str) -> anyhow::Result<SessionKey> {
+    let owners = journal.owners().await?;
+    let owner = owners.into_iter().find(|(name, _)| name.0 == OWNER).map(|(_, owner)| owner);
+    let owner = owner.context("there is no session yet; planwright chat begins one")?;
+    Ok(SessionKey::named(named, owner)?)
 }
 
 /// `planwright audit verify`: offline, from the file alone.

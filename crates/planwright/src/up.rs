@@ -1,7 +1,10 @@
 //! `planwright up`: the runtime behind HTTP, until it is told to stop; and what asks after it.
 
 use std::{
-    fs, io::Write as _, net::SocketAddr, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc,
+    fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
     time::Duration,
 };
 
@@ -24,13 +27,16 @@ use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
 };
+use webbrowser::{Browser, BrowserOptions};
 
 use crate::{
     backend::{Backend as _, Reach},
     config::ServerConfig,
+    durable_file::write_private,
     exit::Exit,
     installation::Installation,
-    remote::ServerFile,
+    metrics_recorder,
+    server::{Server, ServerFile, start_advice},
     talk::{Lines, choose_passphrase},
     terminal::Terminal,
 };
@@ -49,14 +55,17 @@ pub async fn run(
     first_token(&*installation.access, now, data).await?;
     let mut lines = Lines::default();
     if !installation.has_passphrase() && lines.is_terminal() {
-        choose_passphrase(&mut installation, &mut lines).await?;
+        let besides = "; Enter alone: choose it in the dashboard";
+        choose_passphrase(&mut installation, &mut lines, besides).await?;
     }
-    let api = Api::bind(config.bind).await?;
+    let api = Api::bind(config).await?;
     let (runtime, access) = (installation.runtime.clone(), installation.access.clone());
     installation.work(Reach::Everything);
     api.announce(terminal, data, false)?;
     if !installation.has_passphrase() {
-        terminal.line("no passphrase was chosen yet, so nothing can be approved; stop, run planwright chat once, and start again");
+        terminal.line(
+            "no passphrase was chosen yet, so nothing can be approved; choose it in the dashboard (First time here), or in another terminal with: planwright chat",
+        );
     }
     let connection = installation.connection.clone();
     let served = api.serve(runtime, access, connection, config, Deployment::Local).await;
@@ -96,8 +105,10 @@ pub struct Api {
 const REQUESTS_END: Duration = Duration::from_secs(2);
 
 impl Api {
-    /// Listens at this address.
-    pub async fn bind(address: SocketAddr) -> anyhow::Result<Self> {
+    /// Listens where these settings say, if they allow it: this is the only way to listen.
+    pub async fn bind(config: &ServerConfig) -> anyhow::Result<Self> {
+        config.check()?;
+        let address = config.bind;
         let listener = TcpListener::bind(address).await.with_context(|| {
             format!("{address} cannot be listened at; set server.bind to another")
         })?;
@@ -112,20 +123,21 @@ impl Api {
         data: &Path,
         is_node: bool,
     ) -> anyhow::Result<()> {
-        let url = if self.address.ip().is_unspecified() {
-            format!("http://127.0.0.1:{}", self.address.port())
-        } else {
-            format!("http://{}", self.address)
-        };
+        let url = client_url(self.address);
         let file = ServerFile { url: url.clone(), pid: std::process::id(), is_node };
         write_private(&ServerFile::path(data), &serde_json::to_string(&file)?)?;
-        let token = data.join("token");
+        let (address, token) = (self.address, data.join("token"));
+        let place = if address.ip().is_unspecified() {
+            format!("http://{address} (every interface of this machine; from here {url})")
+        } else {
+            url.clone()
+        };
         terminal.row(
             &format!(
-                "planwright listens at {url}; open it in a browser (its token is in {})",
+                "planwright listens at {place}; open it in a browser (its token is in {})",
                 token.display()
             ),
-            || json!({"type": "listening", "url": url}),
+            || json!({"type": "listening", "url": url, "address": address.to_string()}),
         );
         Ok(())
     }
@@ -145,7 +157,7 @@ impl Api {
         config: &ServerConfig,
         deployment: Deployment,
     ) -> anyhow::Result<()> {
-        let figures = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().ok();
+        let figures = metrics_recorder::install();
         let app = App::new(runtime, access, settings(config, self.address.port(), deployment));
         let app = match figures {
             Some(figures) => app.with_figures(figures),
@@ -167,18 +179,32 @@ impl Api {
     }
 }
 
+/// Where a client on this machine finds what listens at this address.
+fn client_url(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
+}
+
 /// Says whether a server runs, and what waits there.
-pub async fn status(terminal: &mut Terminal, data: &Path) -> anyhow::Result<Exit> {
-    let Some(server) = ServerFile::read(data) else {
+pub async fn status(
+    terminal: &mut Terminal,
+    server: Option<Server>,
+    data: &Path,
+) -> anyhow::Result<Exit> {
+    let Some(server) = server else {
         terminal.row(
-            "no server runs; start one with: planwright up",
+            &format!("no server runs; {}", start_advice(data)),
             || json!({"type": "status", "running": false}),
         );
         return Ok(Exit::Failed);
     };
     let answer = reqwest::Client::new().get(format!("{}/ready", server.url)).send().await;
     let (is_ready, words, degraded) = match answer {
-        Err(_) => (false, "not answering; start it again".to_owned(), Vec::new()),
+        Err(_) => (false, format!("not answering; {}", server.advice()), Vec::new()),
         Ok(answer) => {
             let is_ready = answer.status().is_success();
             let body: serde_json::Value = answer.json().await.unwrap_or_default();
@@ -189,8 +215,9 @@ pub async fn status(terminal: &mut Terminal, data: &Path) -> anyhow::Result<Exit
             (is_ready, words.to_owned(), degraded)
         }
     };
+    let process = server.pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
     terminal.row(
-        &format!("server at {} (process {}): {words}", server.url, server.pid),
+        &format!("server at {}{process}: {words}", server.url),
         || json!({"type": "status", "running": is_ready, "url": server.url, "pid": server.pid}),
     );
     terminal.degraded(&degraded);
@@ -198,15 +225,11 @@ pub async fn status(terminal: &mut Terminal, data: &Path) -> anyhow::Result<Exit
 }
 
 /// Opens the server's address in a browser, or prints it where there is none.
-pub fn open(terminal: &mut Terminal, data: &Path) -> anyhow::Result<Exit> {
-    let Some(server) = ServerFile::read(data) else {
-        bail!("no server runs; start one with: planwright up")
-    };
-    let opened = std::process::Command::new("xdg-open")
-        .arg(&server.url)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn();
+pub fn open(terminal: &mut Terminal, server: Option<Server>, data: &Path) -> anyhow::Result<Exit> {
+    let Some(server) = server else { bail!("no server runs; {}", start_advice(data)) };
+    let mut options = BrowserOptions::new();
+    options.with_suppress_output(true);
+    let opened = webbrowser::open_browser_with_options(Browser::Default, &server.url, &options);
     let words = if opened.is_ok() { "opened" } else { "open this in a browser:" };
     terminal.line(&format!("{words} {}", server.url));
     Ok(Exit::Fine)
@@ -279,14 +302,6 @@ pub fn private(path: &Path) -> anyhow::Result<()> {
         bail!("others can read {0} (mode {mode:o}); run: chmod 600 {0}", path.display());
     }
     Ok(())
-}
-
-/// Writes a file that nobody else can read.
-pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())?;
-    Ok(file.sync_all()?)
 }
 
 /// Ends when the process is told to stop.

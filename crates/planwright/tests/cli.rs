@@ -4,10 +4,12 @@
 
 use std::{
     io::Write as _,
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
 
+use planwright_outbound::data_directory::DataDirectory;
 use planwright_testkit::scripted_model::{ScriptedModel, worker::worker};
 use serde_json::Value;
 
@@ -78,7 +80,8 @@ async fn the_demo_plays_itself_and_ends_with_what_was_written() {
         "+ 2. Copy `notes/monday.md` to `backup/monday.md`.",
         "↻ the demo model is busy",
         "✓ wrote review.md (133 bytes)",
-        "╭ Plan done",
+        "╭ Plan reported done",
+        "Observed:",
     ] {
         assert!(text.contains(words), "{words} is missing in:\n{text}");
     }
@@ -101,7 +104,9 @@ async fn a_plan_goes_from_request_to_file_with_exit_codes_that_scripts_can_read(
     let (code, text) = home.decide(&["plan", "approve"]).await;
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("╭ Plan done") && text.contains("the model reports: all files written"),
+        text.contains("╭ Plan reported done")
+            && text.contains("the model reports: all files written")
+            && text.contains("2 calls ran"),
         "{text}"
     );
     assert_eq!(std::fs::read_dir(home.path("workspace/out")).unwrap().count(), 2);
@@ -109,6 +114,77 @@ async fn a_plan_goes_from_request_to_file_with_exit_codes_that_scripts_can_read(
     assert_eq!(
         (code, text.contains("no plan work; the last plan: Plan 0 (Done)")),
         (Some(0), true),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_works_in_the_directory_that_it_was_begun_in() {
+    let home = Home::new().await;
+    let (project, elsewhere) = (home.path("project"), home.path("elsewhere"));
+    for directory in [&project, &elsewhere, &home.path("data")] {
+        std::fs::create_dir(directory).unwrap();
+    }
+    let config = home.path("data/config.toml");
+    let roots = format!("[workspace]\nroots = [{:?}]\n", project.display().to_string());
+    std::fs::write(&config, roots).unwrap();
+    for (path, mode) in [(home.path("data"), 0o700), (config.clone(), 0o600)] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let (begun, not_allowed) = (project.to_str().unwrap(), elsewhere.to_str().unwrap());
+    let (code, text) = home.says(&["chat", "--in", not_allowed, "hello"]).await;
+    assert_eq!((code, text.contains("workspace.roots")), (Some(1), true), "{text}");
+    assert!(home.says(&["session", "list"]).await.1.contains("no conversations yet"));
+    let (code, text) = home.says(&["chat", "--in", begun, "just talk"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    home.says(&["plan", "on"]).await;
+    home.says(&["chat", "write", "two", "files"]).await;
+    let (_, text) = home.decide(&["plan", "show"]).await;
+    assert!(text.contains(&format!("work in {begun}")), "{text}");
+    let (code, text) = home.decide(&["plan", "approve"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(std::fs::read_dir(project.join("out")).unwrap().count(), 2);
+    assert!(!home.path("workspace/out").exists());
+}
+
+#[tokio::test]
+async fn a_revision_that_could_not_be_written_out_was_not_shown() {
+    let home = Home::new().await;
+    home.says(&["plan", "on"]).await;
+    home.says(&["chat", "write", "two", "files"]).await;
+    let mut show = home.command(&["plan", "show", "--passphrase-stdin"]);
+    show.stdout(std::fs::File::create("/dev/full").unwrap());
+    let shown = tokio::task::spawn_blocking(move || {
+        let mut child = show.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(format!("{PASSPHRASE}\n").as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    });
+    let (code, text) = told(&shown.await.unwrap());
+    assert_eq!((code, text.contains("does not count as shown")), (Some(1), true), "{text}");
+    let (code, text) = home.decide(&["plan", "approve"]).await;
+    assert_eq!((code, text.contains("was not shown in full here")), (Some(5), true), "{text}");
+    // An empty variable of a script approves nothing, and neither does a bare word for a grant.
+    home.decide(&["plan", "show"]).await;
+    assert_eq!(home.decide(&["plan", "approve", ""]).await.0, Some(2));
+    assert_eq!(home.decide(&["plan", "approve", "--grant", "note"]).await.0, Some(2));
+    assert_eq!(home.says(&["plan", "status"]).await.0, Some(3), "it still waits");
+}
+
+#[tokio::test]
+async fn a_session_is_named_as_it_is_listed() {
+    let home = Home::new().await;
+    home.says(&["--session", "first-0001", "chat", "hello"]).await;
+    home.says(&["--session", "second-0001", "chat", "hello"]).await;
+    let (_, listed) = home.says(&["session", "list"]).await;
+    assert!(listed.contains("cli:first-0001"), "{listed}");
+    let (code, text) = home.says(&["session", "switch", "cli:first-0001"]).await;
+    assert_eq!((code, text.contains("cli:first-0001 is now")), (Some(0), true), "{text}");
+    let (_, text) = home.says(&["--session", "cli:second-0001", "session", "list"]).await;
+    assert_eq!(text.matches("second-0001").count(), 1, "no other session began: {text}");
+    let (code, text) = home.says(&["--session", "web:elsewhere-1", "plan", "status"]).await;
+    assert_eq!(
+        (code, text.contains("there is no session web:elsewhere-1")),
+        (Some(1), true),
         "{text}"
     );
 }
@@ -284,4 +360,118 @@ async fn the_decision_log_is_written_out_and_any_changed_dropped_or_moved_line_s
         let (code, told) = home.says(&["audit", "verify", file.to_str().unwrap()]).await;
         assert_eq!(code, Some(1), "{told}: {lines:?}");
     }
+}
+
+/// As a node leaves it that was killed.
+#[tokio::test]
+async fn the_data_directory_of_a_node_refuses_local_work_and_says_what_to_do() {
+    let home = Home::new().await;
+    drop(DataDirectory::own_for_node(&home.path("data"), "planwright node").unwrap());
+    let archive = home.path("archive.jsonl").display().to_string();
+    let commands: [&[&str]; 8] = [
+        &["chat", "hello"],
+        &["chat"],
+        &["plan", "on"],
+        &["session", "list"],
+        &["memory"],
+        &["export", &archive],
+        &["up"],
+        &["memory", "--import", &archive],
+    ];
+    for words in commands {
+        let (code, text) = home.says(words).await;
+        assert_eq!(code, Some(1), "{words:?}: {text}");
+        assert!(
+            text.contains("belongs to a cluster node that is not running"),
+            "{words:?}: {text}"
+        );
+        assert!(text.contains("--server URL"), "{words:?}: {text}");
+    }
+    assert!(!home.path("data/journal.sqlite").exists());
+    let (code, text) = home.says(&["status"]).await;
+    assert_eq!((code, text.contains("start this node with: planwright node")), (Some(1), true));
+    assert!(!text.contains("planwright up"), "{text}");
+}
+
+#[tokio::test]
+async fn a_node_does_not_take_over_the_directory_of_an_installation() {
+    let home = Home::new().await;
+    home.says(&["plan", "on"]).await;
+    let (code, text) = home.says(&["node", "--database", "postgresql://127.0.0.1:9/none"]).await;
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("holds the journal of a local installation"), "{text}");
+}
+
+#[tokio::test]
+async fn an_address_beyond_loopback_is_refused_wherever_it_is_named() {
+    let home = Home::new().await;
+    let words = ["node", "--bind", "0.0.0.0:0"];
+    let (code, text) = home.says(&words).await;
+    assert_eq!(
+        (code, text.contains("put a proxy that ends TLS in front")),
+        (Some(1), true),
+        "{text}"
+    );
+    let mut command = home.command(&["node"]);
+    command.env("PLANWRIGHT_BIND", "[::]:0").stdin(Stdio::null());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let (code, text) = told(&output);
+    assert_eq!(
+        (code, text.contains("put a proxy that ends TLS in front")),
+        (Some(1), true),
+        "{text}"
+    );
+    assert!(!home.path("data/server.json").exists());
+}
+
+/// As with `| head`: the reader leaves before everything is written.
+#[tokio::test]
+async fn a_reader_that_leaves_early_is_no_failure() {
+    let home = Home::new().await;
+    let commands: [&[&str]; 4] =
+        [&["completions", "bash"], &["config", "--schema"], &["--help"], &["session", "list"]];
+    for words in commands {
+        let mut command = home.command(words);
+        let output = tokio::task::spawn_blocking(move || {
+            let mut child = command.spawn().unwrap();
+            drop(child.stdout.take());
+            child.wait_with_output().unwrap()
+        });
+        let (code, text) = told(&output.await.unwrap());
+        assert_eq!((code, text.as_str()), (Some(0), ""), "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_cannot_be_shown_and_scripts_see_it() {
+    let home = Home::new().await;
+    for words in [&["plan", "show"][..], &["plan", "diff"], &["plan", "diff", "1", "2"]] {
+        let (code, text) = home.says(words).await;
+        assert_eq!(code, Some(1), "{words:?}: {text}");
+    }
+    home.says(&["plan", "on"]).await;
+    let (code, text) = home.says(&["session", "delete"]).await;
+    assert_eq!(code, Some(0), "a question that was answered: {text}");
+}
+
+#[tokio::test]
+async fn without_a_model_one_message_ends_soon_with_one_sentence_that_says_what_to_do() {
+    let mut home = Home::new().await;
+    home.url = "http://127.0.0.1:9/v1".into();
+    let begun = std::time::Instant::now();
+    let (code, text) = home.says(&["chat", "hello"]).await;
+    assert_eq!(code, Some(1), "{text}");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(
+        text.contains("http://127.0.0.1:9/v1 cannot be reached (Connection refused)"),
+        "{text}"
+    );
+    assert!(text.contains("planwright models set"), "{text}");
+    let begun = std::time::Instant::now();
+    let (code, text) = told(&home.run(&["chat"], "hello\n").await);
+    assert_eq!(code, Some(1), "what is piped in ends too: {text}");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    let (code, text) = home.says(&["session", "rename", "later"]).await;
+    assert_eq!(code, Some(0), "a name needs no model: {text}");
 }

@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
+use planwright_domain::identity::Root;
+use planwright_testkit::people::ada_key;
 use std::{
     fs,
     io::{Read as _, Write as _},
@@ -16,7 +18,6 @@ use std::{
 use planwright_domain::{
     autonomy::AutoExecutionContext,
     id::CallId,
-    identity::SessionIdentity,
     turn::{CallResult, CallStatus},
 };
 use planwright_outbound::toolbox_command::{
@@ -30,6 +31,10 @@ const KEEPER_PROGRAM: &str = env!("CARGO_BIN_EXE_planwright");
 struct Place {
     home: tempfile::TempDir,
     toolbox: CommandToolbox,
+}
+
+fn roots(workspace: &Path) -> Vec<Root> {
+    vec![Root(workspace.display().to_string())]
 }
 
 impl Place {
@@ -47,7 +52,8 @@ impl Place {
         fs::create_dir(home.path().join("workspace")).unwrap();
         fs::write(home.path().join("secret"), "the secret").unwrap();
         let workspace = home.path().join("workspace");
-        let toolbox = CommandToolbox::open(Path::new(KEEPER_PROGRAM), &workspace, limits).unwrap();
+        let toolbox =
+            CommandToolbox::open(Path::new(KEEPER_PROGRAM), roots(&workspace), limits).unwrap();
         Some(Self { home, toolbox })
     }
 
@@ -61,13 +67,14 @@ impl Place {
 
     async fn run_as(&self, command: &str, context: Option<AutoExecutionContext>) -> Ran {
         let run = ToolRun {
-            identity: SessionIdentity::parse("cli:talk-0001").unwrap(),
+            identity: ada_key("cli:talk-0001").unwrap(),
             call: CallId(uuid::Uuid::from_u128(1)),
             attempt: 1,
             tool: RUN_COMMAND.into(),
             arguments: json!({"command": command}).to_string(),
             plan: None,
             context,
+            root: None,
         };
         self.toolbox.run(run).await
     }
@@ -95,9 +102,9 @@ impl Place {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_of_a_run_finds_whose_work_it_is_under_the_canonical_names() {
     let Some(place) = Place::new() else { return };
-    let identity = SessionIdentity::parse("cli:talk-0001").unwrap();
+    let identity = ada_key("cli:talk-0001").unwrap();
     let id = uuid::Uuid::from_u128;
-    let context = AutoExecutionContext::new(identity, id(5).into(), None, id(6).into());
+    let context = AutoExecutionContext::new(identity.identity, id(5).into(), None, id(6).into());
     let Ran::Ended(ended) = place.run_as("env | grep AUTO_ | sort", Some(context)).await else {
         panic!("it ended")
     };
@@ -255,7 +262,7 @@ async fn a_keeper_that_is_not_there_ran_nothing() {
     let Some(mut place) = Place::new() else { return };
     let limits = CommandLimits { seconds: 20, memory_mib: 512, file_mib: 2, read: vec![] };
     let workspace = place.path("workspace");
-    place.toolbox = CommandToolbox::open(Path::new("/nowhere"), &workspace, limits).unwrap();
+    place.toolbox = CommandToolbox::open(Path::new("/nowhere"), roots(&workspace), limits).unwrap();
     let words = place.refused("true").await;
     assert!(words.starts_with("nothing was run: /nowhere cannot be started"), "{words}");
 }

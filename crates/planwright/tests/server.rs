@@ -8,9 +8,11 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
-use planwright_testkit::scripted_model::{ScriptedModel, worker::worker};
+use planwright_testkit::scripted_model::{Conduct, Said, ScriptedModel, Told, worker::worker};
 
 const PASSPHRASE: &str = "correct horse battery";
 
@@ -34,10 +36,11 @@ impl Drop for Up {
 
 impl Home {
     async fn new() -> Self {
-        let home = Self {
-            home: tempfile::tempdir().unwrap(),
-            model: ScriptedModel::start(worker(300, 2)).await.unwrap(),
-        };
+        Self::with(ScriptedModel::start(worker(300, 2)).await.unwrap())
+    }
+
+    fn with(model: ScriptedModel) -> Self {
+        let home = Self { home: tempfile::tempdir().unwrap(), model };
         fs::create_dir(home.data()).unwrap();
         fs::set_permissions(home.data(), fs::Permissions::from_mode(0o700)).unwrap();
         home.configure("[server]\nbind = \"127.0.0.1:0\"\n", 0o600);
@@ -82,7 +85,13 @@ impl Home {
     }
 
     async fn up(&self) -> Up {
-        let mut child = self.command(&["up", "--json"]).spawn().unwrap();
+        self.up_with(&[]).await
+    }
+
+    /// The same, with more in its environment.
+    async fn up_with(&self, environment: &[(&str, &str)]) -> Up {
+        let mut command = self.command(&["up", "--json"]);
+        let mut child = command.envs(environment.iter().copied()).spawn().unwrap();
         let output = child.stdout.take().unwrap();
         let line = tokio::task::spawn_blocking(move || {
             let mut line = String::new();
@@ -128,7 +137,7 @@ async fn every_command_becomes_a_client_of_the_server() {
     let with = |words: &'static [&'static str]| home.run(words, "correct horse battery\n");
     assert_eq!(with(&["plan", "show", "--passphrase-stdin"]).await.0, Some(0));
     let (code, text) = with(&["plan", "approve", "--passphrase-stdin"]).await;
-    assert_eq!((code, text.contains("╭ Plan done")), (Some(0), true), "{text}");
+    assert_eq!((code, text.contains("╭ Plan reported done")), (Some(0), true), "{text}");
     let (_, text) = home.run(&["session"], "").await;
     assert!(text.contains("● cli:talk-") && text.contains("at rest"), "{text}");
     assert_eq!(home.run(&["status"], "").await.0, Some(0));
@@ -159,6 +168,44 @@ async fn a_server_that_is_told_to_stop_keeps_everything_and_says_so() {
     assert!(up.child.wait().unwrap().success());
     assert!(!home.data().join("server.json").exists());
     assert_eq!(home.run(&["status"], "").await.0, Some(1));
+}
+
+/// A tool's thread hangs for good in the middle of a write, as in a file system that does not answer.
+#[tokio::test]
+async fn a_server_that_is_told_to_stop_ends_in_time_though_a_tool_hangs() {
+    let home = Home::new().await;
+    home.run(&["plan", "status", "--passphrase-stdin"], &format!("{PASSPHRASE}\n")).await;
+    let mut up = home.up_with(&[("PLANWRIGHT_HANGPOINT", "tool.mid_act:1")]).await;
+    home.run(&["plan", "on"], "").await;
+    home.run(&["chat", "write", "two", "files"], "").await;
+    let given = format!("{PASSPHRASE}\n");
+    home.run(&["plan", "show", "--passphrase-stdin"], &given).await;
+    let mut approving = home.command(&["plan", "approve", "--passphrase-stdin"]).spawn().unwrap();
+    approving.stdin.take().unwrap().write_all(given.as_bytes()).unwrap();
+    let hangs = || {
+        let files = fs::read_dir(home.home.path().join("workspace/out")).into_iter().flatten();
+        files.flatten().any(|file| file.file_name().to_string_lossy().ends_with(".part"))
+    };
+    let begun = Instant::now();
+    while !hangs() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "no tool was called");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let pid = rustix::process::Pid::from_child(&up.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let told = Instant::now();
+    let ended = loop {
+        if let Some(status) = up.child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if told.elapsed() > Duration::from_secs(20) {
+            break None;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let _ = approving.kill();
+    let _ = approving.wait();
+    assert!(ended.is_some_and(|status| status.success()), "{ended:?} after {:?}", told.elapsed());
 }
 
 #[tokio::test]
@@ -283,4 +330,136 @@ async fn figures_and_lines_of_the_log_have_the_published_names() {
     assert_eq!(started["run_kind"], "GOAL_RUN");
     assert!(!started["goal_id"].as_str().unwrap().is_empty());
     assert_eq!(said["transport_chat_hash"].as_str().unwrap().len(), 8, "the chat, by its digest");
+}
+
+// The model answers in this process while its clients are waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_elsewhere_names_the_server_and_shows_its_token() {
+    let (here, there) = (Home::new().await, Home::new().await);
+    let up = there.up().await;
+    let token = fs::read_to_string(there.data().join("token")).unwrap();
+    let asked = |words: &[&str], token: Option<&str>| {
+        let mut command = here.command(words);
+        command.args(["--server", &up.url]).stdin(Stdio::null());
+        command.envs(token.map(|token| ("PLANWRIGHT_TOKEN", token.trim().to_owned())));
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        (status.code(), format!("{out}{err}"))
+    };
+    let (code, text) = asked(&["session", "list"], None);
+    assert_eq!((code, text.contains("set PLANWRIGHT_TOKEN")), (Some(1), true), "{text}");
+    let (code, text) = asked(&["session", "list"], Some("not-a-token"));
+    assert_eq!((code, text.contains("set PLANWRIGHT_TOKEN")), (Some(1), true), "{text}");
+    let (code, text) = asked(&["chat", "hello"], Some(&token));
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(asked(&["plan", "on"], Some(&token)).0, Some(0));
+    let (code, text) = asked(&["status"], None);
+    assert_eq!((code, text.contains(&up.url)), (Some(0), true), "{text}");
+    assert!(!here.data().join("journal.sqlite").exists(), "nothing was done here");
+    let (_, text) = there.run(&["plan", "status"], "").await;
+    assert!(text.contains("Plan drafting"), "{text}");
+    let (code, text) = asked(&["export", "archive.jsonl"], Some(&token));
+    assert_eq!((code, text.contains("leave out --server")), (Some(1), true), "{text}");
+    drop(up);
+    let named = |url: &str| here.command(&["chat", "hello", "--server", url]);
+    for (url, words) in [
+        ("http://127.0.0.1:9", "check the address in --server"),
+        ("http://192.0.2.1", "nothing there would be encrypted"),
+        ("192.0.2.1:7340", "is not an address"),
+    ] {
+        let mut command = named(url);
+        command.env("PLANWRIGHT_TOKEN", token.trim()).stdin(Stdio::null());
+        let Output { status, stderr, .. } = command.output().unwrap();
+        let text = String::from_utf8_lossy(&stderr);
+        assert_eq!((status.code(), text.contains(words)), (Some(1), true), "{url}: {text}");
+        assert!(!text.contains("planwright up"), "{text}");
+    }
+}
+
+/// The decision needs a passphrase, and the first one may be chosen while the server runs.
+#[tokio::test]
+async fn the_first_passphrase_can_be_chosen_at_a_terminal_while_the_server_runs() {
+    let home = Home::new().await;
+    let _up = home.up().await;
+    let chosen = format!("{PASSPHRASE}\n");
+    let (code, text) = home.run(&["plan", "status", "--passphrase-stdin"], &chosen).await;
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = home.run(&["plan", "status", "--passphrase-stdin"], "another one\n").await;
+    assert_eq!(code, Some(1), "{text}");
+}
+
+#[tokio::test]
+async fn the_decision_log_is_written_out_while_the_server_runs() {
+    let home = Home::new().await;
+    let chosen = format!("{PASSPHRASE}\n");
+    home.run(&["plan", "status", "--passphrase-stdin"], &chosen).await;
+    let _up = home.up().await;
+    home.run(&["plan", "on"], "").await;
+    home.run(&["chat", "write it"], "").await;
+    home.run(&["plan", "show", "--passphrase-stdin"], &chosen).await;
+    let (code, text) = home.run(&["plan", "approve", "--passphrase-stdin"], &chosen).await;
+    assert_eq!(code, Some(0), "{text}");
+    let file = home.home.path().join("log.jsonl");
+    let file = file.to_str().unwrap();
+    let (code, text) = home.run(&["audit", "export", file], "").await;
+    assert_eq!(code, Some(0), "{text}");
+    assert!(fs::read_to_string(file).unwrap().contains("plan_approved"));
+    assert_eq!(home.run(&["audit", "verify", file], "").await.0, Some(0));
+    let (code, text) = home.run(&["plan", "list"], "").await;
+    assert_eq!((code, text.contains("Done")), (Some(0), true), "the server goes on: {text}");
+}
+
+#[tokio::test]
+async fn a_session_whose_turn_runs_is_not_said_to_be_at_rest() {
+    let slow: Conduct =
+        Arc::new(|_: &Told| Said { thinks: Duration::from_secs(30), ..Said::text("at last") });
+    let home = Home::with(ScriptedModel::start(slow).await.unwrap());
+    let _up = home.up().await;
+    let mut chat = home.command(&["chat", "hello"]).spawn().unwrap();
+    while home.model.thinking() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (code, text) = home.run(&["session", "list"], "").await;
+    let _ = chat.kill();
+    let _ = chat.wait();
+    assert_eq!((code, text.contains("in progress")), (Some(0), true), "{text}");
+    assert!(!text.contains("at rest"), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_without_a_passphrase_says_that_the_dashboard_can_choose_it() {
+    let home = Home::new().await;
+    let mut up = home.command(&["up"]).spawn().unwrap();
+    let mut output = BufReader::new(up.stdout.take().unwrap());
+    let lines = tokio::task::spawn_blocking(move || {
+        let mut lines = String::new();
+        output.read_line(&mut lines).unwrap();
+        output.read_line(&mut lines).unwrap();
+        lines
+    });
+    let lines = lines.await.unwrap();
+    let _ = up.kill();
+    let _ = up.wait();
+    assert!(lines.contains("choose it in the dashboard"), "{lines}");
+}
+
+#[tokio::test]
+async fn the_dashboard_is_opened_in_a_browser_or_its_address_is_said() {
+    let home = Home::new().await;
+    let up = home.up().await;
+    let (browser, opened) = (home.home.path().join("browser"), home.home.path().join("opened"));
+    fs::write(&browser, format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display())).unwrap();
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    let open = |browser: Option<&std::path::Path>| {
+        let mut command = home.command(&["open"]);
+        command.envs(browser.map(|browser| ("BROWSER", browser))).stdin(Stdio::null());
+        String::from_utf8(command.env("PATH", "/nowhere").output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(open(Some(&browser)), format!("opened {}\n", up.url));
+    while fs::read_to_string(&opened).unwrap_or_default().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let address = fs::read_to_string(&opened).unwrap();
+    assert_eq!(address.trim().trim_end_matches('/'), up.url);
+    assert_eq!(open(None), format!("open this in a browser: {}\n", up.url));
 }

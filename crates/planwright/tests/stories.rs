@@ -1,10 +1,20 @@
 //! The stories, on the local deployment.
 
-use planwright_testkit::{house::House, scripted_model::worker::worker, stories};
+use planwright_testkit::people::person;
+use std::{sync::Arc, time::Duration};
+
+use planwright_domain::{actor::Standing, id::Seq, identity::SessionKey};
+use planwright_runtime::commands::line::Reply;
+use planwright_testkit::{
+    house::{House, session},
+    scripted_model::{Said, Told, worker::worker},
+    stories,
+};
 
 planwright_testkit::stories!(House::local);
 planwright_testkit::work_stories!(House::local);
 planwright_testkit::notebook_stories!(House::local);
+planwright_testkit::lane_stories!(House::local);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversation_that_does_not_fit_is_refused_in_words() {
@@ -25,4 +35,26 @@ async fn what_was_said_is_summed_up_and_the_plan_stays() {
         House::with_window(stories::talkative(), 6_000).await,
     )
     .await;
+}
+
+/// Six hundred of one owner's sessions ask a model that takes a minute; another owner's is answered at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_owner_with_many_sessions_does_not_keep_another_owner_waiting() {
+    let house = House::local(Arc::new(|told: &Told| {
+        let thinks = if told.last_said == "slowly" { 60 } else { 0 };
+        Said { thinks: Duration::from_secs(thinks), ..Said::text("there") }
+    }))
+    .await;
+    for number in 0..600 {
+        house.says(&session(&format!("alpha-{number:04}")), "slowly").await;
+    }
+    while house.model.thinking() < 256 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let bea = person("bea", "story", Standing::Speaks);
+    let late = SessionKey::named("cli:zulu-0001", bea.owner).unwrap();
+    let heard = house.hears(bea, &late, "quickly").await;
+    assert!(matches!(heard, Reply::Accepted { .. }), "{heard:?}");
+    assert!(house.rests(&late).await.version > Seq(2), "her turn was taken");
+    assert_eq!(house.model.thinking(), 256, "all of the first owner's places are in use");
 }

@@ -3,7 +3,42 @@
 //! Without the feature `failpoints` a hit is nothing at all. With it, the environment variable
 //! `PLANWRIGHT_FAILPOINT=name:n` kills the process, as `kill -9` would, at the n-th hit of that
 //! point: no destructor runs, no buffer is flushed. `PLANWRIGHT_FREEZEPOINT=name:n` stops it there
-//! instead, until it is told to continue.
+//! instead, until it is told to continue. `PLANWRIGHT_HANGPOINT=name:n` lets only the thread that came there hang,
+//! for good.
+
+/// A mistake that a proof makes on purpose, to show that it would be noticed. The environment variable
+/// `PLANWRIGHT_MUTANT` names it; without the feature `failpoints` there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutant {
+    /// The journal syncs at checkpoints instead of at commits.
+    SynchronousNormal,
+    /// The journal acknowledges before it has committed.
+    AnswerBeforeCommit,
+}
+
+impl Mutant {
+    /// Whether this mistake is made.
+    #[cfg(feature = "failpoints")]
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        use std::sync::OnceLock;
+        static NAMED: OnceLock<Option<String>> = OnceLock::new();
+        let named = NAMED.get_or_init(|| std::env::var("PLANWRIGHT_MUTANT").ok());
+        let name = match self {
+            Self::SynchronousNormal => "synchronous-normal",
+            Self::AnswerBeforeCommit => "answer-before-commit",
+        };
+        named.as_deref() == Some(name)
+    }
+
+    /// Whether this mistake is made: never.
+    #[cfg(not(feature = "failpoints"))]
+    #[inline]
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        false
+    }
+}
 
 /// Every point there is, for the proof that visits them all.
 pub const POINTS: [&str; 22] = [
@@ -42,9 +77,11 @@ pub fn hit(name: &'static str) {
     type Armed = OnceLock<Option<(String, AtomicU64)>>;
     static KILL: Armed = OnceLock::new();
     static FREEZE: Armed = OnceLock::new();
+    static HANG: Armed = OnceLock::new();
     let points = [
-        (&KILL, "PLANWRIGHT_FAILPOINT", Signal::KILL),
-        (&FREEZE, "PLANWRIGHT_FREEZEPOINT", Signal::STOP),
+        (&KILL, "PLANWRIGHT_FAILPOINT", Some(Signal::KILL)),
+        (&FREEZE, "PLANWRIGHT_FREEZEPOINT", Some(Signal::STOP)),
+        (&HANG, "PLANWRIGHT_HANGPOINT", None),
     ];
     for (point, variable, signal) in points {
         let armed = point.get_or_init(|| {
@@ -56,6 +93,11 @@ pub fn hit(name: &'static str) {
             && armed == name
             && left.fetch_sub(1, Ordering::SeqCst) == 1
         {
+            let Some(signal) = signal else {
+                loop {
+                    std::thread::park();
+                }
+            };
             let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
             // The signal may reach another thread first; this one must not go on meanwhile.
             std::thread::sleep(std::time::Duration::from_millis(100));

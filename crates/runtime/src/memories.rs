@@ -5,7 +5,7 @@ use planwright_domain::{
     autonomy::AutoExecutionContext,
     command::{PersonCommand, SessionCommand},
     id::{CommandId, MemoryId, Seq},
-    identity::SessionIdentity,
+    identity::SessionKey,
     memory::{
         Chain, Item, MemoryCommand, Scope, ScopeKind,
         rank::{Ranked, Why},
@@ -80,7 +80,7 @@ impl Runtime {
         };
         let context = session.auto.run_of(cause).map(|run| &run.context);
         let before = Seq(queued.0 - 1);
-        let event = self.ports.journal.events(&session.identity, before, 1).await?;
+        let event = self.ports.journal.events(&session.key(), before, 1).await?;
         let text = match (cause, event.into_iter().next().map(|recorded| recorded.event)) {
             (Cause::Message, Some(SessionEvent::MessageQueued { text, .. })) => text,
             (Cause::Tick { .. }, _) => {
@@ -106,7 +106,7 @@ impl Runtime {
     /// What a person sees of what is remembered: everything of the session, or what fits these words.
     pub async fn memory(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         text: &str,
     ) -> Result<MemoryView, JournalError> {
         let session = self.session(identity).await?;
@@ -125,10 +125,10 @@ impl Runtime {
     pub async fn elsewhere(
         &self,
         person: &Person,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
     ) -> Result<u64, JournalError> {
         let session = self.session(identity).await?;
-        if session.owner.as_ref() != Some(&person.id) {
+        if session.owner != person.owner {
             return Ok(0);
         }
         self.ports.memory.elsewhere(&Chain::in_session(&session, None)).await
@@ -137,7 +137,7 @@ impl Runtime {
     /// The one item of a session, or of what is known everywhere, whose id this is, or how it ends.
     pub async fn remembered(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         id: &str,
     ) -> Result<Option<Item>, JournalError> {
         let session = self.session(identity).await?;
@@ -161,7 +161,7 @@ impl Runtime {
     pub async fn promote(
         &self,
         person: &Person,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         id: MemoryId,
         text: &str,
     ) -> Result<Result<MemoryId, Refusal>, JournalError> {
@@ -174,8 +174,9 @@ impl Runtime {
             return Ok(Err(Refusal::NotThere { what: "memory".into() }));
         };
         let global = MemoryId(Uuid::new_v5(&id.0, b"global"));
-        let command = OwnerCommand::Promote { item: Box::new(item), text: text.into(), id: global };
-        let promoted = self.own(&person.id, command).await?;
+        let (item, by) = (Box::new(item), person.id.clone());
+        let command = OwnerCommand::Promote { item, text: text.into(), id: global, by };
+        let promoted = self.own(person.owner, command).await?;
         if promoted.is_ok() {
             tracing::info!(session_identity = %identity, event = "memory_promoted");
         }
@@ -186,12 +187,12 @@ impl Runtime {
     pub async fn forget(
         &self,
         person: &Person,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         command: CommandId,
         item: &Item,
     ) -> Result<Answer, JournalError> {
         if item.scope.session().is_none() {
-            let forgotten = self.own(&person.id, OwnerCommand::Forget { id: item.id }).await?;
+            let forgotten = self.own(person.owner, OwnerCommand::Forget { id: item.id }).await?;
             let version = self.session(identity).await?.version;
             return Ok(match forgotten {
                 Ok(_) => Answer::Accepted { before: version, version },

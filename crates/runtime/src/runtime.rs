@@ -6,11 +6,12 @@ use std::{
 };
 
 use planwright_domain::{
+    actor::PersonId,
     autonomy::budget::Budget,
     command::{Asked, AutoCommand, Decision, LifeCommand, PersonCommand, SessionCommand, Terms},
     digest::Digest,
-    id::{CommandId, Incarnation},
-    identity::{SessionIdentity, Transport},
+    id::{CommandId, Incarnation, OwnerId},
+    identity::{Root, SessionKey, Transport},
     next::{Due, next},
     notebook::NotebookTool,
     plan::Reads,
@@ -21,9 +22,10 @@ use planwright_domain::{
 use uuid::Uuid;
 
 use crate::{
-    dispatch::{Decided, decided},
-    failpoint, figures,
-    history::Histories,
+    commands::dispatch::{Decided, decided},
+    engine::attempt::Attempts,
+    engine::conversation::Histories,
+    failpoint, metrics,
     ports::{
         Clock,
         journal::{Answer, Journal, JournalError},
@@ -67,7 +69,7 @@ pub struct Settings {
 pub struct NotebookSettings {
     /// Whether it is on where nobody said otherwise.
     pub enabled: bool,
-    /// Every so-manieth finding is noted, and every error; nothing, if zero.
+    /// One in this many findings is noted, and every error; nothing, if zero.
     pub note_every: u64,
 }
 
@@ -118,6 +120,19 @@ pub struct Runtime {
     pub settings: Settings,
     /// Conversations as the model is given them, kept warm.
     pub(crate) histories: Mutex<Histories>,
+    /// What this process works on.
+    pub(crate) attempts: Attempts,
+    /// Which owner each person is, as far as it was looked up: that never changes.
+    pub(crate) owners: Mutex<BTreeMap<PersonId, OwnerId>>,
+}
+
+/// Where a command came from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Origin {
+    /// The chat.
+    pub(crate) transport: Option<Transport>,
+    /// The project of a foreign agent.
+    pub(crate) project: Option<Root>,
 }
 
 /// The ports that a runtime is made of.
@@ -154,28 +169,42 @@ impl Runtime {
     #[must_use]
     pub fn new(ports: Ports, settings: Settings) -> Self {
         let incarnation = Incarnation(Uuid::now_v7());
-        Self { ports, incarnation, settings, histories: Mutex::default() }
+        Self {
+            ports,
+            incarnation,
+            settings,
+            histories: Mutex::default(),
+            attempts: Attempts::default(),
+            owners: Mutex::default(),
+        }
     }
 
-    /// Decides a command, then tells the lane and the watchers.
+    /// Decides a command, then tells the lane and the watchers, whether or not the caller waits for it: what a
+    /// disconnected client asked for is either not done, or done and told.
     pub async fn dispatch(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         id: CommandId,
         command: SessionCommand,
     ) -> Result<Answer, JournalError> {
-        self.ports.dispatch(identity, id, command, None).await
+        self.dispatch_from(Origin::default(), identity, id, command).await
     }
 
-    /// The same, for what came from this chat.
+    /// The same, for what came from this chat or this agent.
     pub(crate) async fn dispatch_from(
         &self,
-        transport: Option<&Transport>,
-        identity: &SessionIdentity,
+        from: Origin,
+        identity: &SessionKey,
         id: CommandId,
         command: SessionCommand,
     ) -> Result<Answer, JournalError> {
-        self.ports.dispatch(identity, id, command, transport).await
+        let (ports, identity) = (self.ports.clone(), identity.clone());
+        let dispatching =
+            tokio::spawn(async move { ports.dispatch(&identity, id, command, from).await });
+        match dispatching.await {
+            Ok(answer) => answer,
+            Err(broke) => Err(JournalError::Engine(Box::new(broke))),
+        }
     }
 
     /// Tools and profiles as they stand now.
@@ -203,8 +232,19 @@ impl Runtime {
     }
 
     /// The session as it stands.
-    pub async fn session(&self, identity: &SessionIdentity) -> Result<Arc<Session>, JournalError> {
+    pub async fn session(&self, identity: &SessionKey) -> Result<Arc<Session>, JournalError> {
         self.ports.journal.session(identity).await
+    }
+
+    /// The same for a list, in which one session that cannot be read does not hide the others: why it cannot.
+    pub async fn readable_session(
+        &self,
+        identity: &SessionKey,
+    ) -> Result<Result<Arc<Session>, String>, JournalError> {
+        match self.session(identity).await {
+            Ok(session) => Ok(Ok(session)),
+            Err(error) => unreadable(identity, error).map(Err),
+        }
     }
 
     /// What does not get through at the moment, in sentences for people.
@@ -218,18 +258,38 @@ impl Runtime {
     }
 }
 
+/// Why this session alone cannot be read; any other failure of the journal is one of all sessions.
+pub(crate) fn unreadable(
+    identity: &SessionKey,
+    error: JournalError,
+) -> Result<String, JournalError> {
+    match error {
+        JournalError::Format(_) | JournalError::Corrupt(_) => {
+            tracing::warn!(session = %identity, %error, event = "session_unreadable");
+            Ok(error.to_string())
+        }
+        JournalError::NewerSchema { .. }
+        | JournalError::DevelopmentData
+        | JournalError::Engine(_)
+        | JournalError::Closed => Err(error),
+    }
+}
+
 impl Ports {
-    /// Decides a command, then tells the lane and the watchers. Nothing leaves before it is durable.
+    /// Decides a command, then tells the lane and the watchers. Nothing leaves before it is durable. Not safe
+    /// against a caller that goes away: a lane calls it from a task of its own, everyone else goes through
+    /// [`Runtime::dispatch`].
     pub(crate) async fn dispatch(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         id: CommandId,
         command: SessionCommand,
-        transport: Option<&Transport>,
+        from: Origin,
     ) -> Result<Answer, JournalError> {
         let told = told(&command);
-        let deletes = is_deletion(&command);
-        let asked = Asked::new(id, self.clock.now(), command).under(self.policy.clone());
+        let Origin { transport, project } = from;
+        let asked = Asked::new(id, self.clock.now(), command);
+        let asked = asked.under(self.policy.clone()).of_project(project);
         let Decided { answer, since } = decided(&*self.journal, identity, asked).await?;
         if let (Answer::Refused(refusal), Some(asked)) = (&answer, told) {
             let kind = refusal.kind();
@@ -239,10 +299,7 @@ impl Ports {
             && before < version
         {
             if let Some(event) = told {
-                figures::line(identity, None, transport, event);
-            }
-            if deletes {
-                self.forget_notebook(identity).await;
+                metrics::line(identity, None, transport.as_ref(), event);
             }
             failpoint::hit("dispatch.before_wake");
             let due = match since {
@@ -262,15 +319,13 @@ impl Ports {
     }
 }
 
-fn is_deletion(command: &SessionCommand) -> bool {
-    matches!(command, SessionCommand::Person(_, PersonCommand::Life(LifeCommand::Delete)))
-}
-
 /// What the log says of a command; reports of the runtime and plain words are not logged.
 fn told(command: &SessionCommand) -> Option<&'static str> {
     let SessionCommand::Person(_, command) = command else { return None };
     match command {
-        PersonCommand::Say { .. } | PersonCommand::RecordShown { .. } => None,
+        PersonCommand::Say { .. }
+        | PersonCommand::RecordShown { .. }
+        | PersonCommand::MarkSeen { .. } => None,
         PersonCommand::StartPlan { .. } => Some("plan_mode_enabled"),
         PersonCommand::EndPlan(_) => Some("plan_mode_disabled"),
         PersonCommand::Reset => Some("session_reset"),
@@ -290,6 +345,7 @@ fn told(command: &SessionCommand) -> Option<&'static str> {
         PersonCommand::Memory(_) => Some("memory_changed"),
         PersonCommand::Notebook { .. } => Some("notebook_switched"),
         PersonCommand::Life(command) => Some(match command {
+            LifeCommand::Open { .. } => "session_opened",
             LifeCommand::Rename { .. } => "session_renamed",
             LifeCommand::Archive => "session_archived",
             LifeCommand::Restore => "session_restored",

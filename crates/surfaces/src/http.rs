@@ -19,7 +19,9 @@ use planwright_runtime::{
 use tokio::net::TcpListener;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub mod activity;
 pub mod agents;
+pub mod auth;
 pub mod body;
 pub mod dashboard;
 pub mod description;
@@ -27,7 +29,6 @@ pub mod dto;
 pub mod envelope;
 pub mod guard;
 pub mod health;
-pub mod looks;
 pub mod model;
 pub mod openai;
 pub mod params;
@@ -37,11 +38,10 @@ pub mod sessions;
 pub mod streams;
 mod tags;
 pub mod tokens;
-pub mod who;
 pub mod work;
 
+use auth::Limits;
 use guard::Guard;
-use who::Limits;
 
 /// The largest body of a request.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -142,17 +142,17 @@ impl App {
 /// The API as axum serves it.
 pub fn router(app: Arc<App>) -> Router {
     let (open, guarded) = (open_routes(), guarded_routes());
-    let guarded = guarded.layer(middleware::from_fn_with_state(app.clone(), who::authenticate));
+    let guarded = guarded.layer(middleware::from_fn_with_state(app.clone(), auth::authenticate));
     let known = Router::new()
         .route("/v1/models", get(openai::models))
         .route("/v1/chat/completions", post(openai::complete))
         .route("/v1/responses", post(openai::respond))
-        .layer(middleware::from_fn_with_state(app.clone(), who::authenticate));
+        .layer(middleware::from_fn_with_state(app.clone(), auth::authenticate));
     // What a foreign agent reaches with the token of its place, and nothing else.
     let places = Router::new()
         .route("/mcp", any(agents::serve))
         .route("/mcp/live", get(agents::live))
-        .layer(middleware::from_fn_with_state(app.clone(), who::authenticate_agent));
+        .layer(middleware::from_fn_with_state(app.clone(), auth::authenticate_agent));
     let (router, _) = open.merge(guarded).split_for_parts();
     let router = router.merge(known).merge(places);
     let guard = Guard::new(&app.settings);
@@ -204,11 +204,11 @@ pub(crate) fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(model::try_model))
         .routes(routes!(model::found_models))
         .routes(routes!(agents::take_place))
-        .routes(routes!(looks::stream_hints))
-        .routes(routes!(looks::list_decisions))
-        .routes(routes!(looks::get_spend))
-        .routes(routes!(looks::get_timeline))
-        .routes(routes!(looks::list_slots))
+        .routes(routes!(activity::stream_hints))
+        .routes(routes!(activity::list_decisions))
+        .routes(routes!(activity::get_spend))
+        .routes(routes!(activity::get_timeline))
+        .routes(routes!(activity::list_slots))
         .routes(routes!(sessions::list_sessions, sessions::create_session))
         .routes(routes!(sessions::list_approvals))
         .routes(routes!(sessions::get_session, sessions::change_session, sessions::delete_session))
@@ -224,6 +224,7 @@ pub(crate) fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(work::forget_memory))
         .routes(routes!(sessions::send_message))
         .routes(routes!(sessions::say_line))
+        .routes(routes!(sessions::say_line_in_words))
         .routes(routes!(sessions::stop))
         .routes(routes!(sessions::reset))
         .routes(routes!(sessions::list_events))
@@ -235,6 +236,7 @@ pub(crate) fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(plans::get_revision))
         .routes(routes!(plans::get_diff))
         .routes(routes!(plans::record_shown))
+        .routes(routes!(plans::mark_seen))
         .routes(routes!(plans::approve))
         .routes(routes!(plans::request_changes))
         .routes(routes!(plans::reject))

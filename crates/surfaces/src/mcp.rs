@@ -7,7 +7,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use planwright_domain::{agent::PLAN_ASK, id::CommandId, plan::Strategy, tools::ToolSpec};
 use planwright_runtime::{
-    agents::{AgentAsks, AgentTold, Seat},
+    commands::agents::{AgentAsks, AgentTold, Seat},
     ports::journal::JournalError,
     runtime::Runtime,
 };
@@ -106,7 +106,7 @@ impl Planner {
 
     /// Where a person reviews the plan.
     fn review(&self) -> String {
-        format!("{}/s/{}/plan", self.url, self.seat.identity)
+        format!("{}/s/{}/plan", self.url, self.seat.identity.name_for(self.seat.person.owner))
     }
 
     fn result(&self, tool: &str, told: AgentTold) -> CallToolResult {
@@ -157,6 +157,9 @@ pub fn tool(spec: &ToolSpec) -> Tool {
 
 fn unavailable(error: JournalError) -> ErrorData {
     tracing::error!(%error, event = "agent_not_answered");
+    if error.is_newer() || error.is_corrupt() {
+        return ErrorData::internal_error(error.to_string(), None);
+    }
     ErrorData::internal_error("the journal does not answer now; ask again in a moment", None)
 }
 

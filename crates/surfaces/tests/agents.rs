@@ -362,3 +362,35 @@ async fn responses_stream_and_go_on_from_the_one_before() {
         told(ask(json!({"input": "x", "previous_response_id": "resp_nonsense"}))).await;
     assert_eq!((status, told["type"].as_str().unwrap()), (404, "urn:planwright:no_such_response"));
 }
+
+/// A notebook call is recorded as started before it acts, and its id has one effect however much happens in between.
+#[tokio::test]
+async fn a_notebook_call_that_is_repeated_long_after_does_nothing_again() {
+    let served = served().await;
+    let (token, session) = place(&served, project(None)).await;
+    let on = served.decide(Method::POST, &format!("/api/sessions/{session}/lines"));
+    let (status, reply) = told(on.json(&json!({"line": "/notebook on"}))).await;
+    assert_eq!(status, 200, "{reply}");
+    let write = async |id: &str, content: &str| {
+        let arguments = json!({"which": "findings", "content": content});
+        let params = json!({"name": "write_plan", "arguments": arguments,
+            "_meta": {"planwright/call": id, "planwright/agent": "a tester"}});
+        rpc(&served, &token, "tools/call", params).await.1
+    };
+    let first = write("the first", "one").await;
+    assert_ne!(first["result"]["isError"], json!(true), "{first}");
+    write("the second", "two").await;
+    for _ in 0..80 {
+        call(&served, &token, "memory_search", json!({"query": "x"})).await;
+    }
+    assert_eq!(write("the first", "one").await, first, "the same answer");
+    let (text, _) = call(&served, &token, "read_plan", json!({"which": "findings"})).await;
+    assert_eq!(text, "two", "and no second effect");
+    let (_, events) = told(
+        served.decide(Method::GET, &format!("/api/sessions/{session}/events?after=0&limit=20")),
+    )
+    .await;
+    let text = events.to_string();
+    let (started, called) = (text.find("agent_call_started"), text.find("agent_called"));
+    assert!(started.unwrap() < called.unwrap(), "{text}");
+}

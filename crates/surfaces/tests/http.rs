@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
+use planwright_testkit::people::{owner_id, owners_key};
 use std::{fs, path::PathBuf};
 
 use planwright_domain::actor::Standing;
@@ -26,7 +27,7 @@ async fn ready(served: &Served) -> String {
         served.request(Method::POST, &format!("{TALK}/messages")).json(&json!({"text": "plan it"})),
     )
     .await;
-    served.house.rests(&planwright_testkit::house::session("talk-0001")).await;
+    served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
     let (status, plan) = told(served.request(Method::GET, &format!("{TALK}/plan"))).await;
     assert_eq!((status, &plan["status"]), (200, &json!("Ready")));
     plan["digest"].as_str().unwrap().to_owned()
@@ -72,11 +73,14 @@ async fn a_plan_goes_from_request_to_done_over_http() {
         "urn:planwright:not_shown"
     );
     assert_eq!(decide(&served, "shown", &digest, json!({})).await.0, 200);
+    let again = served.decide(Method::GET, &format!("{TALK}/plan/revisions/current"));
+    let again = told(again.header("if-none-match", format!("\"{digest}\""))).await;
+    assert_eq!((again.0, &again.1["shown"]), (200, &json!(true)), "the tag names the text alone");
     assert_eq!(
         decide(&served, "approve", &digest, json!({"notes": ["mind the cat"]})).await.0,
         200
     );
-    served.house.rests(&planwright_testkit::house::session("talk-0001")).await;
+    served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
     let (_, session) = told(served.request(Method::GET, TALK)).await;
     assert_eq!(
         (&session["active"], &session["plan"]["status"], &session["resting"]),
@@ -95,7 +99,7 @@ async fn a_stale_decision_is_412_and_a_second_one_409() {
         decide(&served, "changes", &first, json!({"comments": [{"line": 1, "text": "shorter"}]}))
             .await;
     assert_eq!(status, 200);
-    served.house.rests(&planwright_testkit::house::session("talk-0001")).await;
+    served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
     let (status, problem) = decide(&served, "approve", &first, json!({})).await;
     let current = problem["currentDigest"].as_str().unwrap().to_owned();
     assert_eq!((status, &problem["type"]), (412, &json!("urn:planwright:stale_decision")));
@@ -103,6 +107,14 @@ async fn a_stale_decision_is_412_and_a_second_one_409() {
     let (_, diff) =
         told(served.request(Method::GET, &format!("{TALK}/plan/diff?from=1&to=2"))).await;
     assert_eq!((&diff["from"], &diff["to"]), (&json!(1), &json!(2)));
+    for one in ["from=1", "to=2"] {
+        let path = format!("{TALK}/plan/diff?{one}");
+        assert_eq!(
+            told(served.request(Method::GET, &path)).await.0,
+            400,
+            "{one} alone is not ignored"
+        );
+    }
     decide(&served, "shown", &current, json!({})).await;
     assert_eq!(decide(&served, "approve", &current, json!({"hold": true})).await.0, 200);
     let (status, problem) = decide(&served, "approve", &current, json!({})).await;
@@ -449,6 +461,57 @@ async fn a_login_gets_a_cookie_that_decides_and_can_be_ended() {
 }
 
 #[tokio::test]
+async fn a_page_can_approve_what_was_seen_block_by_block_and_claims_nothing_whole() {
+    let served = served().await;
+    let digest = ready(&served).await;
+    let login = served.bare(Method::POST, "/api/login").json(&json!({"passphrase": PASSPHRASE}));
+    let cookie = login.send().await.unwrap().headers()["set-cookie"].to_str().unwrap().to_owned();
+    let pair = cookie.split(';').next().unwrap().to_owned();
+    let page = |what: &str, digest: &str, sent: Value| {
+        let request = served.bare(Method::POST, &format!("{TALK}/plan/{what}"));
+        told(
+            request.header("cookie", &pair).header("if-match", format!("\"{digest}\"")).json(&sent),
+        )
+    };
+    let current = || {
+        let path = format!("{TALK}/plan/revisions/current");
+        told(served.bare(Method::GET, &path).header("cookie", &pair))
+    };
+    let (status, problem) = page("shown", &digest, json!({})).await;
+    assert_eq!((status, &problem["type"]), (409, &json!("urn:planwright:shown_in_blocks")));
+    let (_, revision) = current().await;
+    let lines = revision["markdown"].as_str().unwrap().lines().count();
+    let blocks = revision["blocks"].as_array().unwrap().clone();
+    let ids: Vec<_> = blocks.iter().map(|block| block["id"].as_str().unwrap()).collect();
+    assert!(blocks.len() > 1 && blocks.iter().all(|block| block["seen"] == false), "{blocks:?}");
+    assert_eq!((&blocks[0]["index"], &blocks[0]["firstLine"]), (&json!(0), &json!(1)));
+    assert_eq!(
+        (&blocks[blocks.len() - 1]["lastLine"], &revision["shown"]),
+        (&json!(lines), &json!(false))
+    );
+    for (sent, words) in [
+        (json!({"blocks": ["abc"]}), "is no id of a block"),
+        (json!({"blocks": ["0".repeat(32)]}), "revision 1 has no block"),
+        (json!({"blocks": vec![ids[0]; 1_025]}), "the limit is 1024"),
+    ] {
+        let (status, problem) = page("seen", &digest, sent).await;
+        assert_eq!(status, 422, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
+    assert_eq!(page("seen", &"0".repeat(64), json!({"blocks": []})).await.0, 409);
+    assert_eq!(page("seen", &digest, json!({"blocks": ids[1..]})).await.0, 200);
+    let (status, problem) = page("approve", &digest, json!({})).await;
+    assert_eq!((status, &problem["type"]), (409, &json!("urn:planwright:not_shown")));
+    let (_, revision) = current().await;
+    let seen: Vec<_> =
+        revision["blocks"].as_array().unwrap().iter().map(|block| block["seen"] == true).collect();
+    assert!(!seen[0] && seen[1..].iter().all(|seen| *seen), "{seen:?}");
+    assert_eq!(page("seen", &digest, json!({"blocks": [ids[0]]})).await.0, 200);
+    assert_eq!(current().await.1["shown"], true);
+    assert_eq!(page("approve", &digest, json!({"hold": true})).await.0, 200);
+}
+
+#[tokio::test]
 async fn logins_are_tried_only_so_often() {
     let served = served().await;
     let mut answers = Vec::new();
@@ -494,6 +557,7 @@ async fn a_session_is_seen_and_moved_by_its_owner_alone() {
     };
     let bea = served.token_of("bea", planwright_domain::actor::Standing::Speaks).await;
     assert_eq!(told(say(&served.token, "api:talk-0001")).await.0, 202);
+    let theirs = owners_key("api:talk-0001").unwrap();
     for (method, path, sent) in [
         (Method::GET, "", Value::Null),
         (Method::GET, "/events", Value::Null),
@@ -506,9 +570,8 @@ async fn a_session_is_seen_and_moved_by_its_owner_alone() {
         (Method::DELETE, "", Value::Null),
         (Method::PATCH, "", json!({"title": "hers"})),
     ] {
-        let request = served
-            .bare(method.clone(), &format!("/api/sessions/api:talk-0001{path}"))
-            .bearer_auth(&bea);
+        let request =
+            served.bare(method.clone(), &format!("/api/sessions/{theirs}{path}")).bearer_auth(&bea);
         let request = if sent.is_null() { request } else { request.json(&sent) };
         let (status, problem) = told(request).await;
         assert_eq!(
@@ -522,6 +585,12 @@ async fn a_session_is_seen_and_moved_by_its_owner_alone() {
     };
     assert_eq!(listed(&bea).await, json!([]));
     assert_eq!(listed(&served.token).await[0]["sessionId"], "api:talk-0001");
+    // The same key is another session, and hers.
+    assert_eq!(told(say(&bea, "api:talk-0001")).await.0, 202);
+    let her_events =
+        served.bare(Method::GET, "/api/sessions/api:talk-0001/events").bearer_auth(&bea);
+    let (_, hers) = told(her_events).await;
+    assert_eq!(hers[0]["data"]["message_queued"]["by"]["id"], "bea", "{hers}");
 }
 
 #[tokio::test]
@@ -560,6 +629,45 @@ async fn a_chat_is_moved_gone_and_repaired_and_the_reply_names_the_session() {
 }
 
 #[tokio::test]
+async fn every_command_that_looks_answers_in_words_where_it_was_typed() {
+    let served = served().await;
+    let line = |line: &str| {
+        let path = "/api/sessions/api:talk-0001/lines/text";
+        served.request(Method::POST, path).json(&json!({"line": line}))
+    };
+    let (status, said) = told(line("just talk")).await;
+    assert_eq!((status, said), (200, json!({"text": "", "movedTo": null})));
+    for (typed, words) in [
+        ("/plan status", "no plan work; /plan on begins it"),
+        ("/plan list", "no plans yet; begin with /plan on"),
+        ("/plan show", "there is no such revision"),
+        ("/plan diff", "there are no two such revisions to compare"),
+        ("/plan comments", "no comments on this plan"),
+        ("/auto status", "no goals, tasks, runs or schedules"),
+        ("/goal", "no goals, tasks, runs or schedules"),
+        ("/memory", "blocked: 0 foreign"),
+        ("/notebook", "notebook: "),
+        ("/sessions", "api:talk-0001  just talk"),
+        ("/help", "/plan status"),
+        ("/goal add tidy up", "✓ the goal is set"),
+        ("/goal", "g1 tidy up"),
+    ] {
+        let (status, answer) = told(line(typed)).await;
+        let text = answer["text"].as_str().unwrap_or_default();
+        assert!(status == 200 && text.contains(words), "{typed}: {status} {answer}");
+        assert_eq!(answer["movedTo"], Value::Null, "{typed}");
+    }
+    let (status, problem) = told(line("/plna status")).await;
+    assert_eq!((status, &problem["type"]), (422, &json!("urn:planwright:unreadable")));
+    let (status, problem) = told(line("/plan stop")).await;
+    assert_eq!((status, &problem["type"]), (409, &json!("urn:planwright:work_inactive")));
+    let (_, moved) = told(line("/new")).await;
+    assert!(moved["movedTo"].as_str().is_some_and(|id| id.starts_with("api:talk-")), "{moved}");
+    let (_, moved) = told(line("/switch api:talk-0001")).await;
+    assert_eq!(moved["movedTo"], "api:talk-0001");
+}
+
+#[tokio::test]
 async fn what_is_remembered_is_looked_at_promoted_by_its_text_and_forgotten() {
     let served = served().await;
     let path = |rest: &str| format!("/api/sessions/api:talk-0001{rest}");
@@ -583,7 +691,7 @@ async fn what_is_remembered_is_looked_at_promoted_by_its_text_and_forgotten() {
     assert_eq!(told(promote("tea is drunk at four")).await.0, 200);
     let (_, other) =
         told(served.request(Method::GET, "/api/sessions/api:talk-0002/memory?query=tea")).await;
-    assert_eq!(other["items"], json!([]), "a session in which nothing was said has no owner yet");
+    assert_eq!(other["items"][0]["item"]["text"], "tea is drunk at four", "known everywhere");
     let (status, _) = told(served.request(Method::DELETE, &path(&format!("/memory/{id}")))).await;
     assert_eq!(status, 200);
     let (_, memory) = told(served.request(Method::GET, &path("/memory"))).await;
@@ -668,7 +776,7 @@ async fn looking_back_shows_what_happened_who_decided_and_only_to_who_may_see_it
     let digest = ready(&served).await;
     decide(&served, "shown", &digest, json!({})).await;
     decide(&served, "approve", &digest, json!({})).await;
-    served.house.rests(&planwright_testkit::house::session("talk-0001")).await;
+    served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
     let (_, bars) = told(served.request(Method::GET, &format!("{TALK}/timeline"))).await;
     let bars = bars.as_array().unwrap();
     let of = |kind: &str| bars.iter().filter(|bar| bar["kind"] == kind).count();
@@ -693,7 +801,78 @@ async fn looking_back_shows_what_happened_who_decided_and_only_to_who_may_see_it
     let stranger = served.token_of("mallory", Standing::Speaks).await;
     let as_stranger = |path: &str| served.bare(Method::GET, path).bearer_auth(&stranger);
     assert_eq!(told(as_stranger("/api/decisions")).await, (200, json!([])));
-    assert_eq!(told(as_stranger(&format!("{TALK}/timeline"))).await.0, 404);
+    let theirs = format!("/api/sessions/{}", owners_key("cli:talk-0001").unwrap());
+    assert_eq!(told(as_stranger(&format!("{theirs}/timeline"))).await.0, 404);
+}
+
+/// Rows of sessions as lists find them: so many, of this owner, waiting, newer than everything else.
+fn waiting_rows(served: &Served, owner: &str, many: usize) {
+    served.house.sql(&format!(
+        "INSERT INTO streams (owner, identity, version, updated_at, waiting)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {many})
+         SELECT {}, 'web:' || '{owner}-waits-' || n, 0, 4102444800000000 + n, 'decision' FROM numbers",
+        served.house.bytes(owner_id(owner).0.as_bytes())
+    ));
+}
+
+#[tokio::test]
+async fn what_waits_for_a_person_is_listed_though_hundreds_of_others_wait() {
+    let served = served().await;
+    ready(&served).await;
+    waiting_rows(&served, "mallory", 600);
+    let (_, own) = told(served.request(Method::GET, "/api/approvals")).await;
+    let own: Vec<_> = own.as_array().unwrap().iter().map(|row| row["sessionId"].clone()).collect();
+    assert_eq!(own, [json!("cli:talk-0001")], "those of others are not counted");
+    let page = async |query: &str| {
+        let path = format!("/api/approvals{query}");
+        let answer = served.decide(Method::GET, &path).send().await.unwrap();
+        let total = answer.headers()["x-total-count"].to_str().unwrap().to_owned();
+        let rows: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        (total, rows.as_array().unwrap().len())
+    };
+    assert_eq!(page("").await, ("601".into(), 500), "who decides sees all, and how many");
+    assert_eq!(page("?offset=500").await, ("601".into(), 101));
+    assert_eq!(page("?limit=10&offset=600").await, ("601".into(), 1));
+    assert_eq!(page("?offset=601").await, ("601".into(), 0));
+    assert_eq!(told(served.decide(Method::GET, "/api/approvals?limit=501")).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_day_is_counted_in_every_session_though_hundreds_moved_since() {
+    let served = served().await;
+    let digest = ready(&served).await;
+    decide(&served, "shown", &digest, json!({})).await;
+    decide(&served, "approve", &digest, json!({})).await;
+    served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
+    let before = told(served.request(Method::GET, "/api/spend")).await;
+    assert_ne!(before.1["micros"], json!(0));
+    let owner = planwright_runtime::ports::access::OWNER;
+    waiting_rows(&served, owner, 300);
+    assert_eq!(told(served.request(Method::GET, "/api/spend")).await, before);
+    let (_, decided) = told(served.request(Method::GET, "/api/decisions")).await;
+    let kinds: Vec<_> = decided.as_array().unwrap().iter().map(|row| &row["kind"]).collect();
+    assert_eq!(kinds, [&json!("plan_approved")]);
+    let delete = served.decide(Method::POST, &format!("{TALK}/lines"));
+    assert_eq!(told(delete.json(&json!({"line": "/delete yes"}))).await.0, 200);
+    assert_eq!(told(served.request(Method::GET, "/api/spend")).await, before, "it was spent");
+    let (_, decided) = told(served.request(Method::GET, "/api/decisions")).await;
+    let kinds: Vec<_> = decided.as_array().unwrap().iter().map(|row| &row["kind"]).collect();
+    assert_eq!(kinds, [&json!("session_deleted"), &json!("plan_approved")]);
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_read_says_why_in_the_list_and_hides_no_other() {
+    let served = served().await;
+    ready(&served).await;
+    waiting_rows(&served, planwright_runtime::ports::access::OWNER, 1);
+    // Its events are gone.
+    served.house.sql("UPDATE streams SET version = 5 WHERE identity LIKE 'web:%'");
+    let (status, rows) = told(served.request(Method::GET, "/api/sessions")).await;
+    let rows = rows.as_array().cloned().unwrap_or_default();
+    assert_eq!((status, rows.len()), (200, 2));
+    let why = rows[0]["parked"].as_str().unwrap_or_default();
+    assert!(why.contains("missing"), "{rows:?}");
+    assert_eq!((&rows[1]["plan"], &rows[1]["parked"]), (&json!("Ready"), &Value::Null));
 }
 
 #[tokio::test]

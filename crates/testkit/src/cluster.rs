@@ -5,7 +5,7 @@ use std::{
     fs,
     net::SocketAddr,
     os::unix::fs::PermissionsExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     kill::PASSPHRASE,
+    scratch,
     scripted_model::{Conduct, ScriptedModel},
     servers::{Daemon, Nats, Postgres, Restate, answers, faults::Proxy, free_port, loopback},
 };
@@ -61,6 +62,8 @@ pub struct Node {
     pub to_database: Proxy,
     /// From it to the bus.
     pub to_bus: Proxy,
+    /// The program that it runs.
+    pub program: PathBuf,
     /// What is set in its environment besides.
     pub environment: Vec<(String, String)>,
 }
@@ -92,7 +95,7 @@ impl Cluster {
     /// one, or where this names it.
     pub async fn start(conduct: Conduct, shape: Shape) -> anyhow::Result<Self> {
         let subject = shape.program.clone().map_or_else(subject, Ok)?;
-        let home = tempfile::Builder::new().prefix("planwright-cluster-").tempdir()?;
+        let home = scratch::directory("cluster")?;
         let postgres = Postgres::start();
         let nats = Nats::start();
         let restate = Restate::start_many(shape.engines);
@@ -112,6 +115,7 @@ impl Cluster {
                 to_engine: Proxy::before(first).await,
                 to_database: Proxy::before(vec![loopback(postgres.port)]).await,
                 to_bus: Proxy::before(vec![loopback(nats.port)]).await,
+                program: subject.clone(),
                 environment: Vec::new(),
             });
         }
@@ -169,25 +173,24 @@ impl Cluster {
 
     /// Runs one command of the program against the cluster, with this on its standard input.
     pub fn tell(&self, verb: &str, words: &[&str], input: &str) -> anyhow::Result<String> {
-        self.tell_as(verb, words, input, &[])
+        self.tell_by(&self.subject, verb, words, input)
     }
 
-    /// The same with this in its environment besides.
-    pub fn tell_as(
+    /// The same by this program.
+    pub fn tell_by(
         &self,
+        program: &Path,
         verb: &str,
         words: &[&str],
         input: &str,
-        environment: &[(&str, &str)],
     ) -> anyhow::Result<String> {
         use std::io::Write as _;
-        let mut child = Command::new(&self.subject)
+        let mut child = Command::new(program)
             .arg(verb)
             .args(["--data", &self.home.path().join("operator").display().to_string()])
             .args(words)
             .env("PLANWRIGHT_DATABASE", self.postgres.address())
             .env("PLANWRIGHT_ADMIN", self.restate.admin(0))
-            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -238,7 +241,7 @@ impl Cluster {
             values.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let besides = &self.nodes[at].environment;
         environment.extend(besides.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        let daemon = Daemon::start(&self.subject, &arguments, &log, None, &environment);
+        let daemon = Daemon::start(&self.nodes[at].program, &arguments, &log, None, &environment);
         self.nodes[at].daemon = Some(daemon);
     }
 
@@ -375,11 +378,21 @@ impl Cluster {
     }
 }
 
-/// The program under proof: beside a proof, or two levels up from a test.
+/// The program under proof.
 fn subject() -> anyhow::Result<PathBuf> {
+    program("subject")
+}
+
+/// The program under proof as a later version of it would be: it knows one level of stored events more.
+pub fn newer_subject() -> anyhow::Result<PathBuf> {
+    program("newer-subject")
+}
+
+/// A program that is built with this one: beside a proof, or two levels up from a test.
+fn program(name: &str) -> anyhow::Result<PathBuf> {
     let this = std::env::current_exe()?;
-    let beside = this.with_file_name("subject");
-    let above = this.parent().and_then(|place| place.parent()).map(|place| place.join("subject"));
+    let beside = this.with_file_name(name);
+    let above = this.parent().and_then(|place| place.parent()).map(|place| place.join(name));
     [Some(beside), above].into_iter().flatten().find(|place| place.exists()).ok_or_else(|| {
         anyhow::anyhow!("the program under proof is missing; build planwright-testkit")
     })

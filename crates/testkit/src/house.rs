@@ -1,5 +1,7 @@
 //! A whole Planwright in this process: runtime, journal, lane and tools, with a scripted model.
 
+use crate::people::{ada_key, introduce, person};
+use planwright_runtime::ports::access::OWNER;
 use std::{
     fs,
     path::PathBuf,
@@ -10,7 +12,7 @@ use std::{
 use planwright_domain::{
     actor::{Person, Standing},
     id::Seq,
-    identity::SessionIdentity,
+    identity::SessionKey,
     next::next,
     session::{Session, SessionEvent},
 };
@@ -26,7 +28,7 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    inbound::{Reply, Spoken},
+    commands::line::{Reply, Spoken},
     ports::{
         journal::Recorded,
         memory::Store,
@@ -38,6 +40,7 @@ use planwright_runtime::{
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::{
+    scratch,
     scripted_model::{Conduct, ScriptedModel},
     servers::{Nats, Postgres, Restate, free_port, loopback},
 };
@@ -75,13 +78,13 @@ struct Servers {
 /// A person who may decide.
 #[must_use]
 pub fn ada() -> Person {
-    Person::new("ada", "story", Standing::Decides)
+    person("ada", "story", Standing::Decides)
 }
 
 /// A session by its key.
 #[must_use]
-pub fn session(key: &str) -> SessionIdentity {
-    SessionIdentity::parse(&format!("cli:{key}")).expect("a key")
+pub fn session(key: &str) -> SessionKey {
+    ada_key(&format!("cli:{key}")).expect("a key")
 }
 
 /// The default profile, and a scribe that may only read and write files.
@@ -128,8 +131,7 @@ impl House {
 
     async fn build(conduct: Conduct, window_tokens: usize, deployment: Deployment) -> Self {
         let model = ScriptedModel::start(conduct).await.expect("a server");
-        let home =
-            tempfile::Builder::new().prefix("planwright-house-").tempdir().expect("a directory");
+        let home = scratch::directory("house").expect("a directory");
         fs::create_dir(home.path().join("data")).expect("a directory");
         let life = Self::wire(&home, &model, window_tokens, &deployment).await;
         let (runtime, stopping, working) = life;
@@ -184,7 +186,9 @@ impl House {
                 let (lane, worker) = in_process();
                 let journal = SqliteJournal::open(&data.join("journal.sqlite"));
                 let broadcast: Arc<dyn Broadcast> = Arc::new(InProcessBroadcast::default());
-                let runtime = runtime(Arc::new(journal.expect("a journal")), lane, broadcast);
+                let journal = Arc::new(journal.expect("a journal"));
+                introduce(&*journal, &["ada", OWNER]).await.expect("ada is known");
+                let runtime = runtime(journal, lane, broadcast);
                 let working = tokio::spawn(worker.run(runtime.clone(), Scope::Everything, told));
                 (runtime, stopping, working)
             }
@@ -198,7 +202,9 @@ impl House {
                 let journal = PostgresJournal::open(&servers.postgres.address()).await;
                 let broadcast = NatsBroadcast::connect(&servers.nats.address(), "test").await;
                 let broadcast: Arc<dyn Broadcast> = Arc::new(broadcast.expect("a bus"));
-                let runtime = runtime(Arc::new(journal.expect("a journal")), lane, broadcast);
+                let journal = Arc::new(journal.expect("a journal"));
+                introduce(&*journal, &["ada", OWNER]).await.expect("ada is known");
+                let runtime = runtime(journal, lane, broadcast);
                 let listener = TcpListener::bind(loopback(servers.node)).await.expect("a port");
                 let serving = worker.run(runtime.clone(), listener, told);
                 let working = tokio::spawn(async { serving.await.expect("it serves") });
@@ -227,12 +233,59 @@ impl House {
         self.home.path().join("data")
     }
 
+    /// Changes or asks the database behind the journal's back, as another program would; the first column of the
+    /// first row, if there is one.
+    ///
+    /// # Panics
+    /// If the database refuses it.
+    pub fn sql(&self, sql: &str) -> String {
+        match &self.deployment {
+            Deployment::Local => {
+                let file = self.data().join("journal.sqlite");
+                let connection = rusqlite::Connection::open(file).expect("a database");
+                let mut statement = connection.prepare(sql).expect("a statement");
+                if statement.column_count() == 0 {
+                    statement.execute([]).expect("it is done");
+                    return String::new();
+                }
+                let first = statement.query_row([], |row| row.get::<_, rusqlite::types::Value>(0));
+                match first.expect("a row") {
+                    rusqlite::types::Value::Integer(number) => number.to_string(),
+                    rusqlite::types::Value::Text(text) => text,
+                    other => format!("{other:?}"),
+                }
+            }
+            Deployment::Cluster(servers) => servers.postgres.psql(sql),
+        }
+    }
+
+    /// These bytes as this journal's SQL writes them.
+    #[must_use]
+    pub fn bytes(&self, bytes: &[u8]) -> String {
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        match &self.deployment {
+            Deployment::Local => format!("x'{digits}'"),
+            Deployment::Cluster(_) => format!(r"'\x{digits}'::bytea"),
+        }
+    }
+
+    /// Makes the bodies of events of this kind unreadable.
+    pub fn damage(&self, kind: &str) {
+        let body = self.bytes(&[9]);
+        drop(self.sql(&format!("UPDATE events SET body = {body} WHERE kind = '{kind}'")));
+    }
+
     /// Ada says a line.
-    pub async fn says(&self, identity: &SessionIdentity, line: &str) -> Reply {
+    pub async fn says(&self, identity: &SessionKey, line: &str) -> Reply {
+        self.hears(ada(), identity, line).await
+    }
+
+    /// Somebody says a line.
+    pub async fn hears(&self, person: Person, identity: &SessionKey, line: &str) -> Reply {
         let spoken = Spoken {
             identity: identity.clone(),
             transport: None,
-            person: ada(),
+            person: person.clone(),
             id: fresh_id(),
             line: line.into(),
         };
@@ -240,13 +293,13 @@ impl House {
         if let Reply::Revision(view) = &reply
             && view.current
         {
-            self.runtime.shown(identity, &ada(), view.digest).await.expect("an answer");
+            self.runtime.shown(identity, &person, view.digest).await.expect("an answer");
         }
         reply
     }
 
     /// Ada says a line that is accepted, and waits until nothing is under way.
-    pub async fn does(&self, identity: &SessionIdentity, line: &str) -> Arc<Session> {
+    pub async fn does(&self, identity: &SessionKey, line: &str) -> Arc<Session> {
         let reply = self.says(identity, line).await;
         let fine = matches!(reply, Reply::Accepted { .. } | Reply::Revision(_));
         assert!(fine, "{line}: {reply:?}");
@@ -254,14 +307,14 @@ impl House {
     }
 
     /// Waits until nothing is under way.
-    pub async fn rests(&self, identity: &SessionIdentity) -> Arc<Session> {
+    pub async fn rests(&self, identity: &SessionKey) -> Arc<Session> {
         self.until(identity, |session| next(session).is_rest()).await
     }
 
     /// Waits until the session is so.
     pub async fn until(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         is_so: impl Fn(&Session) -> bool,
     ) -> Arc<Session> {
         let mut ear = self.runtime.ports.broadcast.subscribe(identity);
@@ -277,14 +330,14 @@ impl House {
     }
 
     /// Everything that was recorded.
-    pub async fn events(&self, identity: &SessionIdentity) -> Vec<SessionEvent> {
+    pub async fn events(&self, identity: &SessionKey) -> Vec<SessionEvent> {
         let events =
             self.runtime.ports.journal.events(identity, Seq(0), usize::MAX).await.expect("events");
         events.into_iter().map(|recorded: Recorded| recorded.event).collect()
     }
 
     /// The kinds of everything that was recorded.
-    pub async fn kinds(&self, identity: &SessionIdentity) -> Vec<&'static str> {
+    pub async fn kinds(&self, identity: &SessionKey) -> Vec<&'static str> {
         self.events(identity).await.iter().map(SessionEvent::kind).collect()
     }
 }

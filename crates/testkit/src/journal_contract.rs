@@ -3,6 +3,7 @@
 //! A [`Place`] is somewhere a journal lives; opening it twice gives the same journal again, as a
 //! restart would.
 
+use crate::people::{introduce, owner_id, person};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,8 +11,8 @@ use planwright_domain::{
     actor::{Person, PersonId, Standing},
     command::{Asked, Given, LifeCommand, PersonCommand, SessionCommand, SystemCommand},
     digest::Digest,
-    id::{MemoryId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
+    id::{MemoryId, OwnerId, Seq},
+    identity::{ChannelType, ConversationKey, SessionKey, Transport},
     memory::{Chain, ItemKind, MemoryCommand, Scope, words},
     next::{Next, Waiting, next},
     owner::{self, Moved, Owner, OwnerCommand},
@@ -21,9 +22,12 @@ use planwright_domain::{
     turn::{Answer as ModelSaid, CallKind, RequestedCall, event::TurnEvent},
 };
 use planwright_runtime::{
-    dispatch::dispatch,
+    commands::dispatch::dispatch,
     ports::{
-        journal::{Answer, BackedOff, Journal, JournalError, Undecided},
+        journal::{
+            Answer, Append, BackedOff, Journal, JournalError, SessionPage, SessionQuery, Since,
+            Undecided,
+        },
         memory::Store,
     },
 };
@@ -47,17 +51,23 @@ macro_rules! journal_contract {
             a_refusal_that_is_only_too_late_is_not_kept
             a_decision_that_finds_corruption_stores_nothing
             a_decision_that_breaks_down_harms_nobody_else
+            a_decision_on_an_owner_that_panics_affects_nobody_else
             events_are_numbered_from_one_without_a_gap
             the_session_is_the_fold_of_its_events_across_snapshots
+            a_session_that_was_read_is_not_folded_again
             appends_to_one_session_happen_one_after_the_other
             appends_to_many_sessions_do_not_mix
             what_is_due_is_stored_with_what_happened
             what_waits_for_a_person_is_listed
+            what_waits_is_listed_for_its_owner_page_by_page
+            no_owner_fills_the_page_of_what_is_due
+            what_happened_since_is_found_wherever_it_stands
             a_session_that_fails_backs_off_and_is_parked
             failures_are_counted_in_a_row
             a_revision_can_be_read_again_at_its_place
             what_belongs_to_an_owner_is_kept
-            sessions_belong_to_who_spoke_in_them_first
+            sessions_belong_to_their_owner_and_two_owners_may_use_one_key
+            an_owners_sessions_come_in_pages_and_are_found_by_title_and_key
             what_is_remembered_is_found_in_its_own_scope_alone
             an_output_is_kept_once_and_for_its_session_alone
         );
@@ -71,12 +81,16 @@ macro_rules! journal_contract {
     )*};
 }
 
-fn identity(key: &str) -> SessionIdentity {
-    SessionIdentity::parse(&format!("cli:{key}")).expect("a key")
+fn identity(key: &str) -> SessionKey {
+    key_of(owner_id("ada"), key)
+}
+
+fn key_of(owner: OwnerId, key: &str) -> SessionKey {
+    SessionKey::named(&format!("cli:{key}"), owner).expect("a key")
 }
 
 fn ada() -> Person {
-    Person::new("ada", "cli", Standing::Decides)
+    person("ada", "cli", Standing::Decides)
 }
 
 fn say(text: &str) -> SessionCommand {
@@ -84,8 +98,14 @@ fn say(text: &str) -> SessionCommand {
 }
 
 async fn ask(journal: &dyn Journal, key: &str, id: u128, command: SessionCommand) -> Answer {
+    let owner = match &command {
+        SessionCommand::Person(person, _) => person.owner,
+        SessionCommand::Model(..) | SessionCommand::Agent(_) | SessionCommand::System(_) => {
+            owner_id("ada")
+        }
+    };
     let asked = Asked::new(Uuid::from_u128(id), Time(1_000 + id as i64), command);
-    dispatch(journal, &identity(key), asked).await.expect("the journal answers")
+    dispatch(journal, &key_of(owner, key), asked).await.expect("the journal answers")
 }
 
 async fn kinds(journal: &dyn Journal, key: &str) -> Vec<&'static str> {
@@ -210,6 +230,25 @@ pub async fn the_session_is_the_fold_of_its_events_across_snapshots(place: &dyn 
     assert_eq!((&*warm, &*cold), (&folded, &folded));
 }
 
+/// Reading an idle session twice folds it once, and the second read is not older than the last append.
+pub async fn a_session_that_was_read_is_not_folded_again(place: &dyn Place) {
+    let journal = place.open().await;
+    for at in 1..=100 {
+        ask(&*journal, "talk-0001", at, say("x")).await;
+    }
+    drop(journal);
+    let journal = place.open().await;
+    let read = async || journal.session(&identity("talk-0001")).await.expect("a session");
+    let (first, second) = (read().await, read().await);
+    assert_eq!(first.version, Seq(100));
+    assert!(Arc::ptr_eq(&first, &second), "it was folded twice");
+    let answer = ask(&*journal, "talk-0001", 101, say("more")).await;
+    assert_eq!(answer, Answer::Accepted { before: Seq(100), version: Seq(101) });
+    assert_eq!(read().await.version, Seq(101));
+    let news = journal.events(&identity("talk-0001"), Seq(99), 10).await.expect("events");
+    assert_eq!(news.iter().map(|recorded| recorded.seq.0).collect::<Vec<_>>(), [100, 101]);
+}
+
 /// Many at once on one session: each sees what the one before it did.
 pub async fn appends_to_one_session_happen_one_after_the_other(place: &dyn Place) {
     let journal = place.open().await;
@@ -264,7 +303,7 @@ pub async fn what_is_due_is_stored_with_what_happened(place: &dyn Place) {
     let journal = place.open().await;
     let due = journal.due(None, 10).await.expect("rows");
     assert_eq!(
-        due.iter().map(|row| (row.identity.clone(), row.version, row.at)).collect::<Vec<_>>(),
+        due.iter().map(|row| (row.session.clone(), row.version, row.at)).collect::<Vec<_>>(),
         [(identity("talk-0001"), Seq(1), None)]
     );
     assert_eq!(journal.due(Some(Time(1_000)), 10).await.expect("rows"), [], "not yet");
@@ -277,15 +316,102 @@ pub async fn what_waits_for_a_person_is_listed(place: &dyn Place) {
     ready(&*journal, "talk-0001").await;
     ask(&*journal, "talk-0002", 90, say("hello")).await;
     let rows = journal.sessions(None, 10).await.expect("rows");
-    let rows: Vec<_> =
-        rows.into_iter().map(|row| (row.identity, row.waiting, row.parked)).collect();
+    let rows: Vec<_> = rows.into_iter().map(|row| (row.session, row.waiting, row.parked)).collect();
     assert!(rows.contains(&(identity("talk-0001"), Some(Waiting::Decision), None)));
     assert!(rows.contains(&(identity("talk-0002"), None, None)));
-    let waiting = journal.waiting(10).await.expect("rows");
+    let waiting = journal.waiting(None, 0, 10).await.expect("rows");
     assert_eq!(
-        waiting.into_iter().map(|row| row.identity).collect::<Vec<_>>(),
+        waiting.into_iter().map(|row| row.session).collect::<Vec<_>>(),
         [identity("talk-0001")]
     );
+}
+
+/// An owner's list holds all of what waits for that owner, whatever waits for others, and pages continue each other.
+pub async fn what_waits_is_listed_for_its_owner_page_by_page(place: &dyn Place) {
+    let journal = place.open().await;
+    for (id, owner) in (0..9).zip(["ada", "bea", "bea"].into_iter().cycle()) {
+        let (key, by) = (format!("talk-{id:04}"), person(owner, "cli", Standing::Speaks));
+        let decide = Box::new(move |session: &Session| {
+            let event = SessionEvent::MessageQueued { text: "hello".into(), by: by.clone() };
+            let (events, due) = (vec![event], planwright_domain::next::Due::Never);
+            let after = session.fold(&events)?;
+            Ok(Append { events, after, due, waiting: Some(Waiting::Decision) })
+        });
+        let at = Time(1_000 + id as i64);
+        let asked = Uuid::from_u128(id).into();
+        journal.append(&key_of(owner_id(owner), &key), asked, at, decide).await.expect("stored");
+    }
+    let (ada, bea) = (owner_id("ada"), owner_id("bea"));
+    let listed = async |owner: Option<OwnerId>, offset, limit| -> Vec<String> {
+        let rows = journal.waiting(owner, offset, limit).await.expect("rows");
+        rows.into_iter().map(|row| row.session.identity.key.as_str().to_owned()).collect()
+    };
+    let of_ada = ["talk-0006", "talk-0003", "talk-0000"];
+    assert_eq!(listed(Some(ada), 0, 10).await, of_ada, "newest first");
+    assert_eq!(listed(Some(ada), 0, 2).await, of_ada[..2]);
+    assert_eq!(listed(Some(ada), 2, 2).await, of_ada[2..]);
+    let counts = async |owner| journal.waiting_count(owner).await.expect("a count");
+    assert_eq!((counts(Some(ada)).await, counts(Some(bea)).await, counts(None).await), (3, 6, 9));
+    assert_eq!(listed(None, 7, 10).await, ["talk-0001", "talk-0000"]);
+    let active = async |owner: Option<OwnerId>, since, after: Option<&str>| -> Vec<String> {
+        let after = after.map(identity);
+        let rows = journal.active(owner, Time(since), after.as_ref(), 2).await.expect("rows");
+        rows.into_iter().map(|row| row.session.identity.key.as_str().to_owned()).collect()
+    };
+    assert_eq!(active(Some(ada), 0, None).await, ["talk-0000", "talk-0003"], "by name");
+    assert_eq!(active(Some(ada), 0, Some("talk-0003")).await, ["talk-0006"]);
+    assert_eq!(active(Some(ada), 1_004, None).await, ["talk-0006"]);
+    let mut of_all = journal.active(None, Time(1_006), None, 9).await.expect("rows");
+    let listed: Vec<_> = of_all.iter().map(|row| row.session.clone()).collect();
+    of_all.sort_by_key(|row| row.session.clone());
+    assert_eq!(listed, of_all.iter().map(|row| row.session.clone()).collect::<Vec<_>>(), "by key");
+    let next = journal.active(None, Time(1_006), listed.first(), 9).await.expect("rows");
+    assert_eq!(next.len(), 2, "after the first of {listed:?}");
+}
+
+/// However much of one owner is due, and since when: what is due of another is in the same page.
+pub async fn no_owner_fills_the_page_of_what_is_due(place: &dyn Place) {
+    let journal = place.open().await;
+    for (id, owner) in (0..9).zip(["ada"; 8].into_iter().chain(["bea"])) {
+        let (key, by) = (format!("talk-{id:04}"), person(owner, "cli", Standing::Speaks));
+        let decide = Box::new(move |session: &Session| {
+            let event = SessionEvent::MessageQueued { text: "hello".into(), by: by.clone() };
+            let (events, due) = (vec![event], planwright_domain::next::Due::Now);
+            let after = session.fold(&events)?;
+            Ok(Append { events, after, due, waiting: None })
+        });
+        let asked = Uuid::from_u128(id).into();
+        journal
+            .append(&key_of(owner_id(owner), &key), asked, Time(1_000), decide)
+            .await
+            .expect("stored");
+    }
+    for by in [None, Some(Time(2_000))] {
+        let rows = journal.due(by, 3).await.expect("rows");
+        let owners: Vec<_> = rows.iter().map(|row| row.session.owner).collect();
+        let of_bea = owners.iter().filter(|owner| **owner == owner_id("bea")).count();
+        assert_eq!(of_bea, 1, "{owners:?}");
+    }
+}
+
+/// Times need not rise from event to event: clocks differ. What was recorded since then is found all the same.
+pub async fn what_happened_since_is_found_wherever_it_stands(place: &dyn Place) {
+    let journal = place.open().await;
+    for (id, at) in (1..).zip([10, 50, 20, 60, 30, 70]) {
+        let asked = Asked::new(Uuid::from_u128(id), Time(at), say("hello"));
+        dispatch(&*journal, &identity("talk-0001"), asked).await.expect("the journal answers");
+    }
+    let since = async |since, after, limit| -> Vec<u64> {
+        let id = identity("talk-0001");
+        let found = journal
+            .events_since(&id, Since { time: Time(since), kinds: &[] }, Seq(after), limit)
+            .await;
+        found.expect("events").iter().map(|recorded| recorded.seq.0).collect()
+    };
+    assert_eq!(since(50, 0, 10).await, [2, 4, 6]);
+    assert_eq!(since(50, 0, 2).await, [2, 4]);
+    assert_eq!(since(50, 4, 2).await, [6]);
+    assert_eq!(since(71, 0, 10).await, [0_u64; 0]);
 }
 
 /// Failures back off further and further; after the eighth the session is left alone until taken up.
@@ -395,7 +521,7 @@ pub async fn a_revision_can_be_read_again_at_its_place(place: &dyn Place) {
 /// What belongs to an owner is a stream of its own: kept, refused whole, and nobody else's.
 pub async fn what_belongs_to_an_owner_is_kept(place: &dyn Place) {
     let journal = place.open().await;
-    let (ada, bea) = (PersonId("ada".into()), PersonId("bea".into()));
+    let (ada, bea) = (owner_id("ada"), owner_id("bea"));
     let terminal = Transport::new(ChannelType::Cli, "terminal");
     let key = |key: &str| ConversationKey::new(key).expect("a key");
     let bind = |named: &str| {
@@ -403,25 +529,77 @@ pub async fn what_belongs_to_an_owner_is_kept(place: &dyn Place) {
         let command = OwnerCommand::Bind { transport, key, why: Moved::Asked };
         Box::new(move |owner: &Owner| owner::decide(owner, &command))
     };
-    assert_eq!(journal.owner(&ada).await.expect("it answers"), Owner::new(ada.clone()));
+    assert_eq!(journal.owner(ada).await.expect("it answers"), Owner::new(ada));
+    let unknown = journal.append_owner(ada, Time(1), bind("talk-0001")).await;
+    assert!(unknown.is_err(), "nothing is kept for an owner whom nobody knows: {unknown:?}");
+    introduce(&*journal, &["ada", "bea"]).await.expect("they are known");
+    let again = journal.owner_of(&PersonId("ada".into()), owner_id("somebody else")).await;
+    assert_eq!(again.expect("it answers"), ada, "an owner keeps the id that was made first");
+    let taken = journal.owner_of(&PersonId("carol".into()), ada).await;
+    assert!(taken.is_err(), "an id belongs to one person: {taken:?}");
     for named in ["talk-0001", "talk-0002", "talk-0002"] {
-        journal.append_owner(&ada, Time(1), bind(named)).await.expect("stored").expect("allowed");
+        journal.append_owner(ada, Time(1), bind(named)).await.expect("stored").expect("allowed");
     }
     let forget = OwnerCommand::Forget { id: Uuid::from_u128(1).into() };
     let forget = Box::new(move |owner: &Owner| owner::decide(owner, &forget));
-    let refused = journal.append_owner(&ada, Time(1), forget).await.expect("it answers");
+    let refused = journal.append_owner(ada, Time(1), forget).await.expect("it answers");
     assert_eq!(refused.expect_err("nothing to forget").kind(), "not_there");
     drop(journal);
     let journal = place.open().await;
-    let kept = journal.owner(&ada).await.expect("it answers");
+    let kept = journal.owner(ada).await.expect("it answers");
     assert_eq!((kept.version, kept.pointers.get(&terminal)), (Seq(2), Some(&key("talk-0002"))));
-    assert_eq!(journal.owner(&bea).await.expect("it answers").pointers.len(), 0);
+    assert_eq!(journal.owner(bea).await.expect("it answers").pointers.len(), 0);
 }
 
-/// Lists hold the sessions of their owner alone, and none that were deleted.
-pub async fn sessions_belong_to_who_spoke_in_them_first(place: &dyn Place) {
+/// Every session is on one of the pages, each once; a search finds titles and keys, whatever their case.
+pub async fn an_owners_sessions_come_in_pages_and_are_found_by_title_and_key(place: &dyn Place) {
     let journal = place.open().await;
-    let person = |name: &str| Person::new(name, "cli", Standing::Speaks);
+    let person = |name: &str| person(name, "cli", Standing::Speaks);
+    let says = |name: &str, text: &str| {
+        SessionCommand::Person(person(name), PersonCommand::Say { text: text.into() })
+    };
+    for at in 1..=25_u128 {
+        let text = if at % 5 == 0 { "100%_Cellar" } else { "hello" };
+        ask(&*journal, &format!("talk-{at:04}"), at, says("ada", text)).await;
+    }
+    ask(&*journal, "talk-9999", 99, says("bea", "100%_cellar")).await;
+    let delete = SessionCommand::Person(person("ada"), PersonCommand::Life(LifeCommand::Delete));
+    ask(&*journal, "talk-0025", 100, delete).await;
+    let page = async |text: &str, offset: usize, limit: usize| {
+        let (owner, text) = (person("ada").owner, text.to_owned());
+        let query = SessionQuery { owner, text, offset, limit };
+        journal.session_page(&query).await.expect("a page")
+    };
+    let mut listed = Vec::new();
+    for offset in [0, 10, 20, 30] {
+        let SessionPage { rows, total } = page("", offset, 10).await;
+        assert_eq!(total, 24);
+        listed.extend(rows.into_iter().map(|row| row.session));
+    }
+    let mut newest_first = journal.sessions(Some(person("ada").owner), 100).await.expect("rows");
+    newest_first.sort_by(|one, other| {
+        other
+            .updated
+            .cmp(&one.updated)
+            .then(one.session.to_string().cmp(&other.session.to_string()))
+    });
+    assert_eq!(listed, newest_first.into_iter().map(|row| row.session).collect::<Vec<_>>());
+    let found = page("%_cellar", 0, 3).await;
+    assert_eq!((found.rows.len(), found.total), (3, 4), "what is looked for is no pattern");
+    assert!(found.rows.iter().all(|row| row.title == "100%_Cellar"), "{found:?}");
+    let found = page("TALK-0007", 0, 10).await;
+    assert_eq!(
+        found.rows.into_iter().map(|row| row.session).collect::<Vec<_>>(),
+        [identity("talk-0007")]
+    );
+    assert_eq!(page("nowhere", 0, 10).await, SessionPage { rows: Vec::new(), total: 0 });
+}
+
+/// Lists hold the sessions of their owner alone, and none that were deleted. Two owners may use the same key.
+/// Invariant: `session-isolation`.
+pub async fn sessions_belong_to_their_owner_and_two_owners_may_use_one_key(place: &dyn Place) {
+    let journal = place.open().await;
+    let person = |name: &str| person(name, "cli", Standing::Speaks);
     let says = |name: &str| {
         let say = PersonCommand::Say { text: format!("{name} speaks") };
         SessionCommand::Person(person(name), say)
@@ -429,25 +607,35 @@ pub async fn sessions_belong_to_who_spoke_in_them_first(place: &dyn Place) {
     ask(&*journal, "talk-0001", 1, says("ada")).await;
     ask(&*journal, "talk-0002", 2, says("bea")).await;
     ask(&*journal, "talk-0003", 3, says("ada")).await;
-    let (ada, bea) = (person("ada").id, person("bea").id);
-    let listed = async |owner: &PersonId| -> Vec<(SessionIdentity, String)> {
+    // The same key and the same id of the command, and still another session.
+    ask(&*journal, "talk-0001", 1, says("bea")).await;
+    let (ada, bea) = (person("ada").owner, person("bea").owner);
+    let listed = async |owner: OwnerId| -> Vec<(SessionKey, String)> {
         let rows = journal.sessions(Some(owner), 10).await.expect("rows");
-        let mut rows: Vec<_> = rows.into_iter().map(|row| (row.identity, row.title)).collect();
+        let mut rows: Vec<_> = rows.into_iter().map(|row| (row.session, row.title)).collect();
         rows.sort();
         rows
     };
-    let title = |key: &str, title: &str| (identity(key), title.to_owned());
-    let both = [title("talk-0001", "ada speaks"), title("talk-0003", "ada speaks")];
-    assert_eq!(listed(&ada).await, both);
-    assert_eq!(listed(&bea).await, [title("talk-0002", "bea speaks")]);
-    assert!(ask(&*journal, "talk-0002", 4, says("ada")).await.is_refused(), "it is bea's");
+    let title = |owner, key: &str, title: &str| (key_of(owner, key), title.to_owned());
+    let both = [title(ada, "talk-0001", "ada speaks"), title(ada, "talk-0003", "ada speaks")];
+    assert_eq!(listed(ada).await, both);
+    let both = [title(bea, "talk-0001", "bea speaks"), title(bea, "talk-0002", "bea speaks")];
+    assert_eq!(listed(bea).await, both);
+    let events = async |owner| {
+        let events = journal.events(&key_of(owner, "talk-0001"), Seq(0), 10).await;
+        events.expect("events").into_iter().map(|recorded| recorded.event).collect::<Vec<_>>()
+    };
+    assert_ne!(events(ada).await, events(bea).await);
+    let asked = Asked::new(Uuid::from_u128(4), Time(1_004), says("ada"));
+    let foreign = dispatch(&*journal, &key_of(bea, "talk-0002"), asked).await;
+    assert!(foreign.expect("the journal answers").is_refused(), "it is bea's");
     let delete = PersonCommand::Life(LifeCommand::Delete);
     let delete = SessionCommand::Person(person("ada"), delete);
     assert!(!ask(&*journal, "talk-0003", 5, delete).await.is_refused());
-    assert_eq!(listed(&ada).await, [title("talk-0001", "ada speaks")]);
-    let newest = journal.newest(&ada, ChannelType::Cli).await.expect("it answers");
+    assert_eq!(listed(ada).await, [title(ada, "talk-0001", "ada speaks")]);
+    let newest = journal.newest(ada, ChannelType::Cli).await.expect("it answers");
     assert_eq!(newest, Some(identity("talk-0001")));
-    assert_eq!(journal.newest(&ada, ChannelType::Web).await.expect("it answers"), None);
+    assert_eq!(journal.newest(ada, ChannelType::Web).await.expect("it answers"), None);
 }
 
 /// What is remembered is found by scope first, changed, forgotten, and gone with its session.
@@ -465,7 +653,7 @@ pub async fn what_is_remembered_is_found_in_its_own_scope_alone(place: &dyn Plac
     ask(&*journal, "talk-0001", 1, save(1, "Backups live in /backup, née \u{1F4BE} café")).await;
     ask(&*journal, "talk-0001", 2, save(2, "The service is called photos")).await;
     ask(&*journal, "talk-0002", 3, save(3, "Backups are none of your business")).await;
-    let chain = |key: &str| Chain::of(&ada.id, &identity(key), None);
+    let chain = |key: &str| Chain::of(ada.owner, &identity(key).identity, None);
     let found = async |key: &str, question: &str| -> Vec<String> {
         let asked = words(question);
         let found = journal.candidates(&chain(key), &asked, 10).await.expect("it answers");
@@ -497,11 +685,12 @@ pub async fn what_is_remembered_is_found_in_its_own_scope_alone(place: &dyn Plac
     let promoted = journal.item(&chain("talk-0001"), id(1)).await.expect("it answers");
     let promoted = Box::new(promoted.expect("it is there"));
     let text = promoted.text.clone();
-    let promote = OwnerCommand::Promote { item: promoted, text, id: id(9) };
+    let promote = OwnerCommand::Promote { item: promoted, text, id: id(9), by: ada.id.clone() };
     let promote = Box::new(move |owner: &Owner| owner::decide(owner, &promote));
-    journal.append_owner(&ada.id, Time(9), promote).await.expect("stored").expect("allowed");
+    introduce(&*journal, &["ada"]).await.expect("ada is known");
+    journal.append_owner(ada.owner, Time(9), promote).await.expect("stored").expect("allowed");
     assert_eq!(found("talk-0002", "vault").await, ["Backups live in /vault"], "known everywhere");
-    let bea = Chain::of(&PersonId("bea".into()), &identity("talk-0002"), None);
+    let bea = Chain::of(owner_id("bea"), &identity("talk-0002").identity, None);
     let foreign = journal.candidates(&bea, &words("vault"), 10).await.expect("it answers");
     assert!(foreign.iter().all(|found| found.items.is_empty()), "for its owner alone");
     let elsewhere = journal.elsewhere(&chain("talk-0002")).await.expect("it answers");
@@ -603,6 +792,25 @@ pub async fn a_decision_that_breaks_down_harms_nobody_else(place: &dyn Place) {
     );
     ask(&*journal, "talk-0002", 4, say("hello")).await;
     assert_eq!(kinds(&*journal, "talk-0001").await, ["message_queued", "message_queued"]);
+}
+
+/// A panic in a decision on an owner is that caller's alone, and the owner's lock is free afterwards.
+pub async fn a_decision_on_an_owner_that_panics_affects_nobody_else(place: &dyn Place) {
+    let journal = place.open().await;
+    introduce(&*journal, &["ada"]).await.expect("ada is known");
+    let (theirs, id) = (journal.clone(), owner_id("ada"));
+    let broken = tokio::spawn(async move {
+        let decide = |_: &Owner| panic!("on purpose");
+        theirs.append_owner(id, Time(2_000), Box::new(decide)).await
+    });
+    assert!(!matches!(broken.await, Ok(Ok(_))), "it has no answer");
+    ask(&*journal, "talk-0001", 1, say("hello")).await;
+    let transport = Transport::new(ChannelType::Cli, "terminal");
+    let key = ConversationKey::new("talk-0001").expect("a key");
+    let bind = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+    let bind = Box::new(move |owner: &Owner| owner::decide(owner, &bind));
+    let bound = journal.append_owner(id, Time(2_001), bind).await;
+    assert_eq!(bound.expect("stored").expect("allowed").version, Seq(1));
 }
 
 /// A long output is there under its digest after a restart, and not in another session.

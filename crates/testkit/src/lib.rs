@@ -12,18 +12,25 @@
 
 pub mod clock;
 pub mod cluster;
+pub mod golden;
 pub mod house;
 pub mod journal_contract;
 pub mod kill;
+pub mod lane_stories;
 pub mod ledger;
 pub mod machine;
 pub mod notebook_contract;
 pub mod notebook_stories;
+pub mod people;
 pub mod power;
+pub mod prose;
 pub mod providers;
+pub mod scratch;
 pub mod scripted_model;
+pub mod seeds;
 pub mod served;
 pub mod servers;
+pub mod stored;
 pub mod stories;
 pub mod streams;
 pub mod work_stories;

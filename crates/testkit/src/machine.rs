@@ -4,16 +4,25 @@
 //! favours what leads on, so that late statuses are reached, and mixes in what must be refused:
 //! stale digests, people who may not decide, reports about things that are no longer the case.
 
-use std::{collections::BTreeMap, sync::Arc};
+use crate::people::ada_key;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use fastrand::Rng;
 use planwright_domain::{
     command::{Asked, PersonCommand, SessionCommand},
-    identity::SessionIdentity,
+    identity::{Root, SessionKey},
     plan::Strategy,
     policy::Policy,
     session::{Session, SessionEvent, decide},
     time::Time,
+};
+use planwright_format::{
+    FormatError,
+    body::Packer,
+    event::{EventPlace, known_level, read_event},
 };
 use uuid::Uuid;
 
@@ -41,32 +50,93 @@ pub struct Played {
     pub accepted: u64,
 }
 
+/// The commands of a seed, one after the other, as they fit the session that came of those before.
+struct Sequence {
+    rng: Rng,
+    length: usize,
+    at: usize,
+    generator: Generator,
+    policy: Arc<Policy>,
+}
+
+impl Sequence {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let length = rng.usize(COMMANDS_MIN..=COMMANDS_MAX);
+        let strategies = [Strategy::Document, Strategy::Collect, Strategy::Build];
+        let generator = Generator::new(strategies[(seed % 3) as usize]);
+        let seconds = |rng: &mut Rng| (rng.u8(0..4) == 0).then(|| rng.i64(1..60) * 1_000_000);
+        let policy = Policy {
+            people: if rng.u8(0..8) == 0 { ["ada".to_owned()].into() } else { [].into() },
+            surfaces: if rng.u8(0..8) == 0 { ["cli".to_owned()].into() } else { [].into() },
+            remind_micros: seconds(&mut rng),
+            expires_micros: seconds(&mut rng),
+            roots: if rng.bool() { vec![Root("/work".into())] } else { Vec::new() },
+        };
+        Self { rng, length, at: 0, generator, policy: Arc::new(policy) }
+    }
+
+    /// The next command, and what it is called.
+    fn next(&mut self, session: &Session) -> Option<(&'static str, Asked<SessionCommand>)> {
+        if self.at == self.length {
+            return None;
+        }
+        let (name, command) = self.generator.next(&mut self.rng, session);
+        let now = Time(1_000_000 + self.at as i64 * 1_000_000);
+        self.at += 1;
+        let id = Uuid::from_u128(self.rng.u128(..));
+        Some((name, Asked::new(id, now, command).under(self.policy.clone())))
+    }
+}
+
+/// The commands of this seed, for a session of this identity, and the kinds of events that they lead to.
+#[must_use]
+pub fn commands(
+    identity: SessionKey,
+    seed: u64,
+) -> (Vec<Asked<SessionCommand>>, BTreeSet<&'static str>) {
+    let (mut session, mut sequence) = (Session::new(identity), Sequence::new(seed));
+    let (mut all, mut kinds) = (Vec::new(), BTreeSet::new());
+    while let Some((_, asked)) = sequence.next(&session) {
+        if let Ok(news) = decide(&session, &asked)
+            && let Ok(after) = session.fold(&news)
+        {
+            kinds.extend(news.iter().map(SessionEvent::kind));
+            session = after;
+        }
+        all.push(asked);
+    }
+    (all, kinds)
+}
+
+/// These events, stored and read again.
+fn stored(
+    identity: &SessionKey,
+    events: &[SessionEvent],
+) -> Result<Vec<SessionEvent>, FormatError> {
+    let mut packer = Packer::new().map_err(|error| FormatError::Unwritable(error.to_string()))?;
+    let session = identity.to_string();
+    let again = (1..).zip(events).map(|(seq, event)| {
+        let place = EventPlace { session: &session, seq, at: 1 };
+        let stored = packer.seal_event(place, event, known_level())?;
+        read_event(place, stored.kind, &stored.body)
+    });
+    again.collect()
+}
+
 /// Plays the sequence of this seed; in words, what broke.
 pub fn play(seed: u64, hits: &mut Hits) -> Result<Played, String> {
-    let mut rng = Rng::with_seed(seed);
-    let length = rng.usize(COMMANDS_MIN..=COMMANDS_MAX);
-    let identity = SessionIdentity::parse("cli:machine-1").map_err(|error| error.to_string())?;
+    let identity = ada_key("cli:machine-1").map_err(|error| error.to_string())?;
     let mut session = Session::new(identity.clone());
     let mut events: Vec<SessionEvent> = Vec::new();
     let mut watcher = Watcher::default();
-    let strategies = [Strategy::Document, Strategy::Collect, Strategy::Build];
-    let mut generator = Generator::new(strategies[(seed % 3) as usize]);
     let mut played = Played::default();
-    let seconds = |rng: &mut Rng| (rng.u8(0..4) == 0).then(|| rng.i64(1..60) * 1_000_000);
-    let policy = Policy {
-        people: if rng.u8(0..8) == 0 { ["ada".to_owned()].into() } else { [].into() },
-        surfaces: if rng.u8(0..8) == 0 { ["cli".to_owned()].into() } else { [].into() },
-        remind_micros: seconds(&mut rng),
-        expires_micros: seconds(&mut rng),
-    };
-    let policy = Arc::new(policy);
-    for at in 0..length {
-        let (name, command) = generator.next(&mut rng, &session);
+    let mut sequence = Sequence::new(seed);
+    while let Some((name, asked)) = sequence.next(&session) {
+        let (at, policy) = (played.commands, &asked.policy);
         let status = generate::status(&session);
         *hits.entry((status, name)).or_default() += 1;
         played.commands += 1;
-        let now = Time(1_000_000 + at as i64 * 1_000_000);
-        let asked = Asked::new(Uuid::from_u128(rng.u128(..)), now, command).under(policy.clone());
         let decided = decide(&session, &asked);
         let broke =
             |what: String| format!("seed {seed}, command {at} ({name} in {status}): {what}");
@@ -94,11 +164,9 @@ pub fn play(seed: u64, hits: &mut Hits) -> Result<Played, String> {
         return Err(broke("replay-equals-state: folding the journal gives another state"));
     }
     if seed.is_multiple_of(97) {
-        let stored = serde_json::to_string(&events).map_err(|error| error.to_string())?;
-        let stored: Vec<SessionEvent> =
-            serde_json::from_str(&stored).map_err(|error| error.to_string())?;
-        if Session::new(identity).fold(&stored).as_ref() != Ok(&session) {
-            return Err(broke("replay-equals-state: the stored journal gives another state"));
+        let read = stored(&identity, &events).map_err(|error| broke(&error.to_string()))?;
+        if read != events {
+            return Err(broke("replay-equals-state: an event is stored as another"));
         }
     }
     Ok(played)

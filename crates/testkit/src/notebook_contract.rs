@@ -1,10 +1,11 @@
 //! What every store of notebooks must do, whatever it is made of.
 
-use planwright_domain::identity::SessionIdentity;
+use crate::people::ada_key;
+use planwright_domain::identity::SessionKey;
 use planwright_runtime::ports::notebook::{Notebooks, Put};
 
-fn talk(key: &str) -> SessionIdentity {
-    SessionIdentity::parse(&format!("cli:{key}")).expect("a session")
+fn talk(key: &str) -> SessionKey {
+    ada_key(&format!("cli:{key}")).expect("a session")
 }
 
 /// A page is made once, replaced only by who has seen it, and gone when it is removed.

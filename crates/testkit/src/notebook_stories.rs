@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use planwright_domain::{
-    identity::SessionIdentity,
+    identity::SessionKey,
     notebook::NotebookTool,
     plan::event::PlanEvent,
     session::SessionEvent,
     turn::{CallStatus, event::TurnEvent},
 };
-use planwright_runtime::inbound::Reply;
+use planwright_runtime::commands::line::Reply;
 use serde_json::{Value, json};
 
 use crate::{
@@ -39,7 +39,7 @@ macro_rules! notebook_stories {
     )*};
 }
 
-fn talk() -> SessionIdentity {
+fn talk() -> SessionKey {
     session("Note-0001")
 }
 
@@ -81,7 +81,7 @@ async fn outputs(house: &House) -> Vec<(CallStatus, String)> {
 }
 
 fn page(house: &House, name: &str) -> String {
-    let place = house.data().join("users/cli.=note-0001/plan").join(name);
+    let place = house.data().join("users").join(talk().path_segment()).join("plan").join(name);
     fs::read_to_string(&place).unwrap_or_else(|error| panic!("{}: {error}", place.display()))
 }
 
@@ -96,7 +96,10 @@ pub async fn pages_are_made_in_the_sessions_own_place_and_files_stay_as_they_wer
         call("list_files", json!({})),
         call("glob_files", json!({"pattern": "**/*.md"})),
         call("grep_files", json!({"pattern": "Move the photos"})),
-        call("read_file", json!({"path": "../data/users/cli.=note-0001/plan/task_plan.md"})),
+        call(
+            "read_file",
+            json!({"path": format!("../data/users/{}/plan/task_plan.md", talk().path_segment())}),
+        ),
         call("read_plan", json!({"which": "findings"})),
         call("list_plans", json!({})),
     ]))

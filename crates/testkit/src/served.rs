@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinHandle};
 use uuid::Uuid;
 
-use crate::{house::House, scripted_model::Conduct};
+use crate::{house::House, scratch, scripted_model::Conduct};
 
 /// The passphrase of every served house.
 pub const PASSPHRASE: &str = "correct horse battery";
@@ -49,7 +49,7 @@ impl Served {
 
     /// This house behind HTTP.
     pub async fn of(house: House, set: impl FnOnce(HttpSettings) -> HttpSettings) -> Self {
-        let home = tempfile::tempdir().expect("a directory");
+        let home = scratch::directory("served").expect("a directory");
         let access = Arc::new(FileAccess::open(home.path()).expect("access"));
         access.choose_passphrase(PASSPHRASE).expect("a passphrase");
         let (token, decider) =

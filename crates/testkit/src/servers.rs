@@ -142,8 +142,7 @@ fn root() -> PathBuf {
 }
 
 fn temporary(what: &str) -> tempfile::TempDir {
-    let made = tempfile::Builder::new().prefix(&format!("planwright-{what}-")).tempdir();
-    let made = made.expect("a directory");
+    let made = crate::scratch::directory(what).expect("a directory");
     // Another user may run what lives here.
     fs::set_permissions(made.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
     made

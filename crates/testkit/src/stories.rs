@@ -9,7 +9,7 @@ use std::{
 use planwright_domain::{
     command::{Approving, Decision, PersonCommand, SessionCommand},
     digest::Digest,
-    identity::SessionIdentity,
+    identity::SessionKey,
     plan::{PlanStatus, Progress, event::PlanEvent},
     session::SessionEvent,
     turn::{
@@ -18,7 +18,7 @@ use planwright_domain::{
     },
 };
 use planwright_runtime::{
-    inbound::{Reply, Spoken},
+    commands::line::{Reply, Spoken},
     ports::signal::Signal,
     runtime::fresh_id,
 };
@@ -38,6 +38,8 @@ macro_rules! stories {
             a_plan_is_written_read_approved_and_executed
             comments_and_notes_reach_the_model
             a_stale_approval_runs_nothing
+            an_error_before_the_request_is_sent_parks_the_session
+            an_approval_that_names_something_else_runs_nothing
             a_write_without_an_approved_plan_asks_and_runs_only_if_allowed
             a_call_outside_the_envelope_waits_through_a_restart_and_is_allowed_until_the_plan_ends
             a_busy_server_is_asked_again
@@ -96,7 +98,7 @@ fn contents(messages: &[Value], role: &str) -> Vec<String> {
     of_role.filter_map(|message| message["content"].as_str().map(str::to_owned)).collect()
 }
 
-fn talk() -> SessionIdentity {
+fn talk() -> SessionKey {
     session("talk-0001")
 }
 
@@ -217,6 +219,81 @@ pub async fn a_stale_approval_runs_nothing(build: impl AsyncFn(Conduct) -> House
     assert_eq!(refusal.kind(), "stale_decision");
     let kinds = house.kinds(&talk()).await;
     assert!(!kinds.contains(&"plan_approved") && !kinds.contains(&"execution_started"));
+}
+
+/// What cannot be read can never be sent: the attempt is abandoned, and the session parked after eight tries and shown,
+/// in both deployments.
+pub async fn an_error_before_the_request_is_sent_parks_the_session(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let house = build(script(vec![plan("# One\n"), Said::text("one"), Said::text("never")])).await;
+    for line in ["/plan on", "plan", "/plan show", "/plan approve hold"] {
+        house.does(&talk(), line).await;
+    }
+    // The journal knows the session; the conversation was last read before this event, which is no longer warm.
+    for number in 0..30 {
+        house.does(&talk(), &format!("/rename title {number}")).await;
+    }
+    house.damage("revision_shown");
+    let requests = house.model.requests().len();
+    assert!(matches!(house.says(&talk(), "/plan resume").await, Reply::Accepted { .. }));
+    let abandoned = || {
+        let many = "SELECT CAST(count(*) AS TEXT) FROM events WHERE kind = 'model_call_abandoned'";
+        house.sql(many).parse::<u32>().expect("a number")
+    };
+    let begun = Instant::now();
+    while abandoned() < 3 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{}", abandoned());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // The failure is counted after the attempt is recorded.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let failures = "SELECT CAST(failures AS TEXT) FROM streams";
+    assert_eq!(house.sql(failures), "3", "tries are counted, and backed off from");
+    drop(house.sql("UPDATE streams SET failures = 7"));
+    let parked = async || {
+        let rows = house.runtime.ports.journal.sessions(None, 10).await.expect("rows");
+        rows[0].parked.clone()
+    };
+    while parked().await.is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it is parked");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(abandoned(), 4);
+    assert_eq!(house.model.requests().len(), requests, "nothing was sent");
+}
+
+/// A word that names nothing, or another plan: nothing is approved, and nothing runs.
+pub async fn an_approval_that_names_something_else_runs_nothing(
+    build: impl AsyncFn(Conduct) -> House,
+) {
+    let house = build(script(vec![
+        plan("# One\n"),
+        Said::text("one"),
+        plan("# Two\n"),
+        Said::text("two"),
+        Said::text("running"),
+    ]))
+    .await;
+    house.does(&talk(), "/plan on").await;
+    let first = house.does(&talk(), "plan").await.plan().expect("a plan").id;
+    house.does(&talk(), "/plan off").await;
+    house.does(&talk(), "/plan on").await;
+    let session = house.does(&talk(), "another").await;
+    let plan = session.plan().expect("a plan");
+    let (id, digest) = (plan.id, plan.current.as_ref().expect("a revision").digest);
+    house.does(&talk(), "/plan show").await;
+    let foreign = Digest::of(b"something else");
+    for name in ["hodl".into(), first.to_string(), "2".into(), "yes".into(), foreign.to_string()] {
+        let reply = house.says(&talk(), &format!("/plan approve {name}")).await;
+        assert!(matches!(reply, Reply::Refused(_) | Reply::Unreadable(_)), "{name}: {reply:?}");
+    }
+    assert!(!house.kinds(&talk()).await.contains(&"plan_approved"));
+    let again = house.says(&talk(), &format!("/plan approve {id} hold")).await;
+    assert!(matches!(again, Reply::Accepted { .. }), "{again:?}");
+    let short = digest.short();
+    let decided = house.says(&talk(), &format!("/plan approve {short}0 hold")).await;
+    assert!(matches!(&decided, Reply::Refused(_)), "{decided:?}");
 }
 
 /// Allowed, it runs once; denied, the model is told; nothing runs by itself.
@@ -695,6 +772,9 @@ pub async fn what_was_said_is_summed_up_and_the_plan_stays(mut house: House) {
     let compacted =
         house.kinds(&talk()).await.iter().filter(|kind| **kind == "view_compacted").count();
     assert!(compacted >= 1, "nothing was summed up");
+    let cost = house.rests(&talk()).await.usage.cost_micros;
+    let spent = house.runtime.spent(&ada(), planwright_domain::time::Time(0)).await.expect("a sum");
+    assert_eq!(spent, cost, "what summing up cost is counted, too");
     house.dies_and_starts_again().await;
     house.does(&talk(), "the last words").await;
     let requests = house.model.requests();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use eventsource_stream::Eventsource as _;
 use futures_util::{StreamExt as _, stream::BoxStream};
 use planwright_surfaces::http::envelope::Envelope;
+use sse_stream::SseByteStream;
 use tokio_tungstenite::{
     connect_async,
     tungstenite::{Message, client::IntoClientRequest as _, http::HeaderValue},
@@ -62,9 +62,9 @@ pub async fn listen_at(
             let path = format!("/api/sessions/{session}/stream?after={after}");
             let request = reqwest::Client::new().get(format!("{url}{path}")).bearer_auth(token);
             let response = request.send().await?.error_for_status()?;
-            let events = response.bytes_stream().eventsource();
+            let events = SseByteStream::new(response.bytes_stream());
             Ok(events
-                .filter_map(|event| async move { serde_json::from_str(&event.ok()?.data).ok() })
+                .filter_map(|event| async move { serde_json::from_str(&event.ok()?.data?).ok() })
                 .boxed())
         }
     }

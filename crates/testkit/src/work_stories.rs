@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use planwright_domain::{
-    identity::{ChannelType, SessionIdentity, Transport},
+    identity::{ChannelType, SessionKey, Transport},
     next::{Waiting, waiting},
 };
 use planwright_runtime::{
-    inbound::{Reply, Spoken},
+    commands::line::{Reply, Spoken},
     runtime::fresh_id,
 };
 use serde_json::json;
@@ -39,7 +39,7 @@ macro_rules! work_stories {
     )*};
 }
 
-fn talk() -> SessionIdentity {
+fn talk() -> SessionKey {
     session("talk-0001")
 }
 
@@ -238,7 +238,7 @@ pub async fn a_chat_is_moved_and_a_deleted_session_repaired(build: impl AsyncFn(
     let house = build(diligent(Given::default())).await;
     let chat = Transport::new(ChannelType::Cli, "terminal");
     let hears = async |line: &str| {
-        let identity = house.runtime.resolve(&ada().id, &chat).await.expect("a session");
+        let identity = house.runtime.resolve(ada().owner, &chat).await.expect("a session");
         let spoken = Spoken {
             identity: identity.clone(),
             transport: Some(chat.clone()),
@@ -248,14 +248,14 @@ pub async fn a_chat_is_moved_and_a_deleted_session_repaired(build: impl AsyncFn(
         };
         let reply = house.runtime.hear(spoken).await.expect("an answer");
         house.rests(&identity).await;
-        (identity, reply)
+        (identity.identity.to_string(), reply)
     };
     let (first, _) = hears("the first talk").await;
     let (_, moved) = hears("/new").await;
     let Reply::Moved { session: second, .. } = moved else { panic!("{moved:?}") };
     assert_ne!(first, second);
     assert_eq!(hears("the second talk").await.0, second);
-    let (_, back) = hears(&format!("/switch {}", first.key.as_str())).await;
+    let (_, back) = hears(&format!("/switch {first}")).await;
     assert!(matches!(back, Reply::Moved { session, .. } if session == first));
     let (_, nowhere) = hears("/switch talk-nowhere").await;
     assert!(matches!(&nowhere, Reply::Nothing(words) if words.contains("/new")), "{nowhere:?}");
@@ -267,7 +267,7 @@ pub async fn a_chat_is_moved_and_a_deleted_session_repaired(build: impl AsyncFn(
     );
     let (_, shown) = hears("/delete").await;
     assert!(
-        matches!(&shown, Reply::Nothing(words) if words.contains("cannot be undone")),
+        matches!(&shown, Reply::Nothing(words) if words.starts_with(&format!("deleting {first} ends"))),
         "{shown:?}"
     );
     let (_, gone) = hears("/delete yes").await;

@@ -2,14 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use std::sync::Arc;
+use planwright_testkit::people::{ada_key, person};
+use std::{
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use planwright_domain::{
-    actor::{Person, Standing},
+    actor::Standing,
     command::{PersonCommand, SessionCommand, SystemCommand},
     effect::Bracket,
     id::{Incarnation, Seq},
-    identity::SessionIdentity,
+    identity::SessionKey,
     next::{Due, Next, next},
     time::Time,
 };
@@ -20,10 +27,12 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    inbound::{Reply, Spoken},
+    commands::line::{Reply, Spoken},
     ports::{
         model::{Model, Price, default_profiles},
-        signal::Lane,
+        notebook::{Kept, NotebookError, Notebooks, Put},
+        signal::{Lane, Signal},
+        toolbox::{Ran, Tool, ToolRun, Toolbox},
     },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
@@ -33,13 +42,14 @@ use planwright_testkit::{
     scripted_model::{Said, ScriptedModel, Shape},
 };
 use serde_json::json;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 /// A lane that nobody drives: the test does.
 struct ByHand;
 
 impl Lane for ByHand {
-    fn wake(&self, _: &SessionIdentity, _: Seq, _: Due) {}
+    fn wake(&self, _: &SessionKey, _: Seq, _: Due) {}
 }
 
 struct Bench {
@@ -49,8 +59,8 @@ struct Bench {
     _home: tempfile::TempDir,
 }
 
-fn talk() -> SessionIdentity {
-    SessionIdentity::parse("cli:talk-0001").unwrap()
+fn talk() -> SessionKey {
+    ada_key("cli:talk-0001").unwrap()
 }
 
 impl Bench {
@@ -90,7 +100,7 @@ impl Bench {
     }
 
     async fn says(&self, text: &str) {
-        let person = Person::new("ada", "cli", Standing::Speaks);
+        let person = person("ada", "cli", Standing::Speaks);
         let command = SessionCommand::Person(person, PersonCommand::Say { text: text.into() });
         self.runtime.dispatch(&talk(), fresh_id(), command).await.unwrap();
     }
@@ -138,15 +148,90 @@ async fn an_effect_of_this_process_is_awaited_until_its_deadline() {
     let Next::CallModel { turn, round, attempt, .. } = bench.next().await else {
         panic!("no model call is due")
     };
-    let deadline = Time(9_000_000);
-    let bracket = Bracket { incarnation: bench.runtime.incarnation, start_by: deadline, deadline };
+    let (deadline, life) = (Time(9_000_000), Incarnation(Uuid::from_u128(7)));
+    let bracket = Bracket { incarnation: life, start_by: deadline, deadline };
     let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
     bench.runtime.dispatch(&talk(), fresh_id(), SessionCommand::System(start)).await.unwrap();
-    assert_eq!(bench.advance().await, Due::At(deadline), "someone may still be at it");
+    let advance = async || bench.runtime.advance_as(&talk(), life).await.unwrap().due;
+    assert_eq!(advance().await, Due::At(deadline), "someone may still be at it");
     bench.clock.pass_micros(8_000_000);
-    assert_eq!(bench.advance().await, Due::Now, "nobody can be at it any more");
+    assert_eq!(advance().await, Due::Now, "nobody can be at it any more");
     assert_eq!(bench.advance().await, Due::Never);
     assert_eq!(bench.model.requests().len(), 1);
+}
+
+/// An error, a panic or a caller that went away left it open: nobody waits ten minutes for that.
+#[tokio::test]
+async fn an_effect_of_this_process_that_nobody_works_on_is_orphaned_at_once() {
+    let bench = Bench::new(vec![Said::text("hi")]).await;
+    bench.says("hello").await;
+    bench.advance().await;
+    let Next::CallModel { turn, round, attempt, .. } = bench.next().await else {
+        panic!("no model call is due")
+    };
+    let (deadline, incarnation) = (Time(i64::MAX), bench.runtime.incarnation);
+    let bracket = Bracket { incarnation, start_by: deadline, deadline };
+    let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
+    bench.runtime.dispatch(&talk(), fresh_id(), SessionCommand::System(start)).await.unwrap();
+    let advanced = bench.runtime.advance(&talk()).await.unwrap();
+    assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true), "the lane backs off");
+    assert_eq!(bench.advance().await, Due::Never);
+    assert_eq!(bench.model.requests().len(), 1);
+}
+
+/// What kinds of events there are.
+async fn kinds(bench: &Bench) -> Vec<&'static str> {
+    let events = bench.runtime.ports.journal.events(&talk(), Seq(0), 500).await.unwrap();
+    events.iter().map(|recorded| recorded.event.kind()).collect()
+}
+
+#[tokio::test]
+async fn a_write_that_could_not_begin_in_time_is_no_doubt_and_is_made_once() {
+    let write = Said::call("write_file", &json!({"path": "a.txt", "content": "a"}));
+    let mut bench = Bench::new(vec![write, Said::text("done")]).await;
+    bench.says("write").await;
+    while !matches!(bench.next().await, Next::AwaitPermission { .. }) {
+        bench.advance().await;
+    }
+    let ask = bench.runtime.session(&talk()).await.unwrap().ask.clone().unwrap();
+    let spoken = Spoken {
+        identity: talk(),
+        transport: None,
+        person: ada(),
+        id: fresh_id(),
+        line: format!("/allow {}", ask.digest.short()),
+    };
+    bench.runtime.hear(spoken).await.unwrap();
+    bench.runtime.settings.start_by_ms = 0;
+    let advanced = bench.runtime.advance(&talk()).await.unwrap();
+    assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true));
+    let session = bench.runtime.session(&talk()).await.unwrap();
+    assert!(session.doubts.is_empty() && session.open.is_empty());
+    assert_eq!(kinds(&bench).await.iter().filter(|kind| **kind == "call_abandoned").count(), 1);
+    bench.runtime.settings.start_by_ms = 30_000;
+    while !bench.next().await.is_rest() {
+        bench.advance().await;
+    }
+    let kinds = kinds(&bench).await;
+    assert_eq!(kinds.iter().filter(|kind| **kind == "call_finished").count(), 1);
+    assert!(!kinds.contains(&"call_in_doubt"));
+}
+
+/// A disconnected client drops the future in mid-commit; the watchers learn of the commit all the same.
+#[tokio::test]
+async fn a_command_whose_caller_goes_away_is_told_to_those_who_watch() {
+    let bench = Bench::new(vec![]).await;
+    let identity = talk();
+    let mut watching = bench.runtime.ports.broadcast.subscribe(&identity);
+    for number in 0..20_u64 {
+        let person = person("ada", "cli", Standing::Speaks);
+        let command = SessionCommand::Person(person, PersonCommand::Say { text: "hi".into() });
+        let mut asking = Box::pin(bench.runtime.dispatch(&identity, fresh_id(), command));
+        assert!(futures_util::poll!(&mut asking).is_pending(), "it takes a commit");
+        drop(asking);
+        let moved = tokio::time::timeout(Duration::from_secs(10), watching.next()).await;
+        assert_eq!(moved.unwrap(), Some(Signal::Moved(Seq(number + 1))));
+    }
 }
 
 #[tokio::test]
@@ -244,4 +329,118 @@ async fn another_model_stands_in_for_one_that_stays_busy_and_the_next_turn_begin
     let rows = bench.runtime.requests(&talk()).await.unwrap();
     let came: Vec<_> = rows.iter().map(|row| row.came.split(':').next().unwrap()).collect();
     assert_eq!(came, ["failed", "failed", "answered", "answered"]);
+}
+
+/// A store that fails to remove a page this often.
+struct Failing(Arc<dyn Notebooks>, AtomicU32);
+
+#[async_trait::async_trait]
+impl Notebooks for Failing {
+    async fn read(&self, of: &SessionKey, name: &str) -> Result<Option<Kept>, NotebookError> {
+        self.0.read(of, name).await
+    }
+
+    async fn write(
+        &self,
+        of: &SessionKey,
+        name: &str,
+        text: &str,
+        expected: Option<&str>,
+    ) -> Result<Put, NotebookError> {
+        self.0.write(of, name, text, expected).await
+    }
+
+    async fn list(&self, of: &SessionKey) -> Result<Vec<String>, NotebookError> {
+        self.0.list(of).await
+    }
+
+    async fn remove(&self, of: &SessionKey, name: &str) -> Result<(), NotebookError> {
+        let (set, fetch) = (Ordering::SeqCst, Ordering::SeqCst);
+        let left = self.1.fetch_update(set, fetch, |left| left.checked_sub(1));
+        match left {
+            Ok(_) => Err(NotebookError("the store is away".into())),
+            Err(_) => self.0.remove(of, name).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_pages_of_a_deleted_session_are_removed_however_often_that_fails_first() {
+    let mut bench = Bench::new(vec![]).await;
+    let store = bench.runtime.ports.notebook.clone();
+    bench.runtime.ports.notebook = Arc::new(Failing(store.clone(), 20.into()));
+    bench.does("/notebook on").await;
+    store.write(&talk(), "findings.md", "secret", None).await.unwrap();
+    bench.does("/delete yes").await;
+    assert_eq!(store.list(&talk()).await.unwrap(), Vec::<String>::new());
+    let kinds = kinds(&bench).await;
+    assert_eq!(kinds.iter().filter(|kind| **kind == "removal_failed").count(), 20);
+    assert_eq!(kinds.last(), Some(&"pages_removed"));
+    assert_eq!(bench.next().await, Next::Nothing);
+}
+
+/// A toolbox in which another delivery starts the same calls, just before they are started here.
+struct Overtaken {
+    inner: Arc<dyn Toolbox>,
+    runtime: OnceLock<Weak<Runtime>>,
+    is_armed: AtomicBool,
+    begun: Notify,
+    may_end: Notify,
+    ran: AtomicU32,
+}
+
+#[async_trait::async_trait]
+impl Toolbox for Overtaken {
+    fn tools(&self) -> Arc<Vec<Tool>> {
+        self.inner.tools()
+    }
+
+    fn check(&self, tool: &str, arguments: &str) -> Result<(), String> {
+        self.inner.check(tool, arguments)
+    }
+
+    async fn refresh(&self) {
+        if self.is_armed.swap(false, Ordering::SeqCst) {
+            let runtime = self.runtime.get().and_then(Weak::upgrade).unwrap();
+            let other = Incarnation(Uuid::from_u128(9));
+            tokio::spawn(async move { runtime.advance_as(&talk(), other).await });
+            self.begun.notified().await;
+        }
+    }
+
+    async fn run(&self, run: ToolRun) -> Ran {
+        self.ran.fetch_add(1, Ordering::SeqCst);
+        self.begun.notify_one();
+        self.may_end.notified().await;
+        self.inner.run(run).await
+    }
+}
+
+/// The engine delivered a session to two nodes: only the one whose start was accepted makes the call.
+#[tokio::test]
+async fn calls_that_another_delivery_started_are_not_made_here() {
+    let list = Said::call("list_files", &json!({"path": "."}));
+    let mut bench = Bench::new(vec![list, Said::text("done")]).await;
+    let toolbox = Arc::new(Overtaken {
+        inner: bench.runtime.ports.toolbox.clone(),
+        runtime: OnceLock::new(),
+        is_armed: AtomicBool::new(false),
+        begun: Notify::new(),
+        may_end: Notify::new(),
+        ran: AtomicU32::new(0),
+    });
+    bench.runtime.ports.toolbox = toolbox.clone();
+    bench.says("list").await;
+    while !matches!(bench.next().await, Next::RunCalls(_)) {
+        bench.advance().await;
+    }
+    let runtime = Arc::new(bench.runtime);
+    toolbox.runtime.set(Arc::downgrade(&runtime)).unwrap();
+    toolbox.is_armed.store(true, Ordering::SeqCst);
+    let identity = talk();
+    let advancing = runtime.advance_as(&identity, Incarnation(Uuid::from_u128(8)));
+    let advanced = tokio::time::timeout(Duration::from_secs(5), advancing).await;
+    assert_eq!(toolbox.ran.load(Ordering::SeqCst), 1, "one attempt, one effect");
+    assert!(advanced.is_ok(), "who did not start it does not wait for it");
+    toolbox.may_end.notify_one();
 }

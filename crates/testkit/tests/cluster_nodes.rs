@@ -144,7 +144,7 @@ async fn a_rolling_restart_loses_no_turn_and_runs_none_twice() {
     }
     let wrong = cluster.postgres.psql(
         "SELECT stream, told FROM (SELECT stream, string_agg(kind, ' ' ORDER BY seq) AS told FROM events GROUP BY stream) AS all_told
-         WHERE told <> 'message_queued turn_started model_call_started model_answered turn_finished'",
+         WHERE told <> 'session_opened message_queued turn_started model_call_started model_answered turn_finished'",
     );
     let told = cluster.restate.log(0);
     assert_eq!((wrong.as_str(), cluster.model.asked()), ("", TURNS), "{told}");
@@ -261,57 +261,6 @@ async fn nodes_frozen_at_any_moment_repeat_nothing_silently() {
     assert!(verdict.effects > 0);
 }
 
-/// The new version knows a kind of event that the old one does not.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rolling_upgrade_writes_new_events_only_when_every_node_knows_them() {
-    let future = ("PLANWRIGHT_FUTURE".to_owned(), "1".to_owned());
-    let mut cluster = Cluster::start(worker(300, 1), nodes(2)).await.unwrap();
-    let noted = |cluster: &Cluster| {
-        cluster.postgres.psql("SELECT count(*) FROM events WHERE kind = 'message_noted'")
-    };
-    let talk = async |cluster: &Cluster, at: usize, session: &str| {
-        cluster.says(at, session, "just talk").await.unwrap();
-        cluster.until(at, session, at_rest).await.unwrap();
-    };
-    talk(&cluster, 0, "session-0").await;
-
-    cluster.stop(1).await.unwrap();
-    cluster.nodes[1].environment.push(future.clone());
-    cluster.launch(1);
-    cluster.ready(1).await.unwrap();
-    for at in [0, 1, 0, 1] {
-        talk(&cluster, at, "session-0").await;
-    }
-    let new = [(future.0.as_str(), future.1.as_str())];
-    let refused = cluster.tell_as("cluster", &["finalize"], "", &new).unwrap_err().to_string();
-    assert!(refused.contains("nothing was turned on") && refused.contains("level 1"), "{refused}");
-    assert_eq!(noted(&cluster), "0");
-
-    cluster.stop(0).await.unwrap();
-    cluster.nodes[0].environment.push(future.clone());
-    cluster.launch(0);
-    cluster.ready(0).await.unwrap();
-    let told = cluster.tell_as("cluster", &["finalize"], "", &new).unwrap();
-    assert!(told.contains("events up to level 2 are written from now on"), "{told}");
-    // Nodes look every two seconds.
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    for at in [0, 1] {
-        talk(&cluster, at, "session-0").await;
-    }
-    assert_eq!(noted(&cluster), "2");
-
-    // An old node that comes back leaves the session alone, says so, and breaks nothing.
-    cluster.stop(1).await.unwrap();
-    cluster.nodes[1].environment.clear();
-    cluster.launch(1);
-    cluster.ready(1).await.unwrap();
-    let refused = cluster.says(1, "session-0", "just talk").await.unwrap_err().to_string();
-    assert!(refused.contains("an event that this version does not know"), "{refused}");
-    talk(&cluster, 0, "session-0").await;
-    talk(&cluster, 1, "session-1").await;
-    assert_eq!(cluster.postgres.psql("SELECT count(*) FROM streams WHERE parked IS NOT NULL"), "0");
-}
-
 /// Losing each component in turn, a person at the terminal is told what is the case.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_is_lost_a_person_at_the_terminal_is_told_in_a_sentence() {
@@ -340,7 +289,7 @@ async fn whatever_is_lost_a_person_at_the_terminal_is_told_in_a_sentence() {
     let said = cluster.says(0, "session-9", "just talk").await.unwrap();
     assert!(said["accepted"].is_object(), "it is kept: {said}");
     cluster.restate.up(0);
-    let talked = |status: &serde_json::Value| at_rest(status) && status["version"] == 5;
+    let talked = |status: &serde_json::Value| at_rest(status) && status["version"] == 6;
     cluster.until(0, "session-9", talked).await.unwrap();
 
     cluster.postgres.kill();
@@ -380,9 +329,35 @@ async fn an_operator_moves_the_nodes_to_another_address_and_takes_the_old_one_aw
     assert_eq!(cluster.tell("cluster", &["deployments"], "").unwrap().lines().count(), 1);
     cluster.says(0, "session-0", "just talk").await.unwrap();
     cluster
-        .until(0, "session-0", |status| at_rest(status) && status["version"] == 5)
+        .until(0, "session-0", |status| at_rest(status) && status["version"] == 6)
         .await
         .unwrap();
     let told = cluster.tell("cluster", &["status"], "").unwrap();
     assert!(told.contains("1 nodes at") && told.contains("0 sessions overdue, 0 parked"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_terminal_of_a_dead_node_works_at_another_node_or_not_at_all() {
+    let mut cluster = Cluster::start(worker(300, 1), nodes(2)).await.unwrap();
+    let (code, text) = cluster.terminal(1, &["chat", "hello"]);
+    assert_eq!(code, Some(0), "{text}");
+    let (log, database) = (cluster.data(1).join("log.jsonl"), cluster.postgres.address());
+    let words = ["audit", "export", log.to_str().unwrap(), "--database", &database];
+    let (code, text) = cluster.terminal(1, &words);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = cluster.terminal(1, &["audit", "export", "nowhere.jsonl"]);
+    assert_eq!((code, text.contains("name the cluster's database")), (Some(1), true), "{text}");
+    cluster.kill(1);
+    let commands: [&[&str]; 3] = [&["chat", "decide"], &["session", "list"], &["plan", "on"]];
+    for words in commands {
+        let (code, text) = cluster.terminal(1, words);
+        assert_eq!(code, Some(1), "{words:?}: {text}");
+        assert!(text.contains("belongs to a cluster node that is not running"), "{text}");
+    }
+    assert!(!cluster.data(1).join("journal.sqlite").exists());
+    let other = format!("http://127.0.0.1:{}", cluster.nodes[0].api);
+    let (code, text) = cluster.terminal(1, &["chat", "hello again", "--server", &other]);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = cluster.terminal(1, &["session", "list", "--server", &other]);
+    assert_eq!((code, text.contains("● cli:")), (Some(0), true), "{text}");
 }

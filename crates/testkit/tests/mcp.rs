@@ -2,11 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
+use planwright_testkit::people::ada_key;
 use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
 use planwright_domain::{
     effect::{Effect, Repeat},
-    identity::SessionIdentity,
     turn::CallStatus,
 };
 use planwright_outbound::toolbox_mcp::{McpServer, McpToolbox, Pinned, Pins};
@@ -35,13 +35,14 @@ impl Strict {
     async fn run(&self, tool: &str, arguments: &str) -> Ran {
         self.toolbox
             .run(ToolRun {
-                identity: SessionIdentity::parse("cli:talk-0001").unwrap(),
+                identity: ada_key("cli:talk-0001").unwrap(),
                 call: Uuid::now_v7().into(),
                 attempt: 1,
                 tool: tool.into(),
                 arguments: arguments.into(),
                 plan: None,
                 context: None,
+                root: None,
             })
             .await
     }

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
+use planwright_testkit::people::ada_key;
 use std::{
     collections::BTreeMap,
     fs,
@@ -13,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use planwright_domain::{identity::SessionIdentity, turn::CallStatus};
+use planwright_domain::turn::CallStatus;
 use planwright_outbound::toolbox_mcp::{McpServer, McpToolbox, Pins};
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use planwright_testkit::servers::free_port;
@@ -42,13 +43,14 @@ async fn tools_of(server: McpServer, home: &Path) -> McpToolbox {
 async fn done(toolbox: &McpToolbox, tool: &str, arguments: serde_json::Value) -> String {
     toolbox.check(tool, &arguments.to_string()).unwrap();
     let run = ToolRun {
-        identity: SessionIdentity::parse("cli:talk-0001").unwrap(),
+        identity: ada_key("cli:talk-0001").unwrap(),
         call: Uuid::now_v7().into(),
         attempt: 1,
         tool: tool.into(),
         arguments: arguments.to_string(),
         plan: None,
         context: None,
+        root: None,
     };
     match toolbox.run(run).await {
         Ran::Ended(result) if result.status == CallStatus::Done => result.output,

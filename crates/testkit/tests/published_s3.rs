@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use planwright_domain::identity::SessionIdentity;
 use planwright_outbound::notebook_object_store::{Bucket, ObjectStoreNotebooks};
 use planwright_runtime::ports::notebook::Notebooks as _;
+use planwright_testkit::people::ada_key;
 use planwright_testkit::{notebook_contract as contract, servers::S3};
 
 async fn bucket(server: &S3) -> ObjectStoreNotebooks {
@@ -34,7 +34,7 @@ async fn a_bucket_keeps_the_contract() {
 async fn a_bucket_that_ignores_conditions_is_refused_in_words() {
     let server = S3::start_careless();
     let store = bucket(&server).await;
-    let here = SessionIdentity::parse("cli:talk-0001").unwrap();
+    let here = ada_key("cli:talk-0001").unwrap();
     let refused = store.write(&here, "progress.md", "one", None).await.unwrap_err().to_string();
     assert!(refused.contains("ignores conditions"), "{refused}");
     assert_eq!(store.list(&here).await.unwrap(), Vec::<String>::new());

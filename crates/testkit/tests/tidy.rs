@@ -6,6 +6,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 fn root() -> PathBuf {
@@ -45,15 +46,17 @@ fn arrows(manifest: &str, section: &str) -> BTreeSet<String> {
 
 #[test]
 fn crate_arrows_point_one_way() {
-    let expected: [(&str, &[&str]); 5] = [
+    let expected: [(&str, &[&str]); 6] = [
         ("domain", &[]),
-        ("runtime", &["planwright-domain"]),
-        ("outbound", &["planwright-domain", "planwright-runtime"]),
+        ("format", &["planwright-domain"]),
+        ("runtime", &["planwright-domain", "planwright-format"]),
+        ("outbound", &["planwright-domain", "planwright-format", "planwright-runtime"]),
         ("surfaces", &["planwright-domain", "planwright-runtime"]),
         (
             "planwright",
             &[
                 "planwright-domain",
+                "planwright-format",
                 "planwright-outbound",
                 "planwright-runtime",
                 "planwright-surfaces",
@@ -116,6 +119,29 @@ fn adapters_do_not_import_their_siblings() {
             );
         }
     }
+}
+
+/// A rename is durable only when its directory is synced: it is done where that is.
+#[test]
+fn files_get_their_names_only_where_the_directory_is_synced() {
+    let at_home = [
+        "crates/outbound/src/durable_file.rs",
+        "crates/outbound/src/toolbox_files.rs",
+        "crates/planwright/src/durable_file.rs",
+    ];
+    let mut found = BTreeSet::new();
+    for crate_name in ["domain", "runtime", "outbound", "surfaces", "planwright"] {
+        for (path, text) in files(&format!("crates/{crate_name}/src"), ".rs") {
+            if ["fs::rename(", "directory.rename(", ".persist("]
+                .iter()
+                .any(|call| text.contains(call))
+            {
+                assert!(text.contains("fn sync_"), "{path} does not sync the directory");
+                found.insert(path);
+            }
+        }
+    }
+    assert_eq!(found, at_home.map(str::to_owned).into());
 }
 
 #[test]
@@ -215,5 +241,168 @@ fn every_source_file_says_what_it_is_about() {
         for (path, text) in files(directory, ".rs") {
             assert!(text.starts_with("//! "), "{path} does not open with a module comment");
         }
+    }
+}
+
+/// The names that a script prints where it is given none.
+fn listed_by(script: &str) -> BTreeSet<String> {
+    let listed = Command::new(root().join(script)).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    listed.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// The steps of a run: limit in seconds, name, command.
+fn steps(script: &str) -> Vec<(u32, String, String)> {
+    let text = read(script);
+    let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("step "));
+    lines
+        .map(|line| {
+            let mut words = line.split_whitespace();
+            let (limit, name) = (words.next().unwrap(), words.next().unwrap());
+            let command: Vec<_> = words.collect();
+            (limit.parse().unwrap(), name.to_owned(), command.join(" "))
+        })
+        .collect()
+}
+
+#[test]
+fn every_proof_is_a_step_of_the_run_and_of_the_nightly_run() {
+    let proofs = listed_by("prove");
+    assert!(proofs.len() >= 20, "{proofs:?}");
+    for script in [".ci/run", ".ci/nightly"] {
+        let steps = steps(script);
+        for proof in &proofs {
+            let command = format!("./prove {proof}");
+            let is_run = |(_, _, run): &(u32, String, String)| {
+                run == &command || run == &format!("{command} --quick")
+            };
+            assert!(steps.iter().any(is_run), "{script} does not run {command}");
+        }
+    }
+    let quick =
+        steps(".ci/nightly").into_iter().find(|(_, _, command)| command.contains("--quick"));
+    assert_eq!(quick, None, "the nightly run is at full size");
+}
+
+#[test]
+fn a_step_that_fails_or_takes_too_long_fails_the_run_and_is_counted() {
+    let place = tempfile::tempdir().unwrap();
+    let run = |script: &str| {
+        let script = format!("set -euo pipefail; source {}/.ci/steps; {script}", root().display());
+        let ran = Command::new("bash").args(["-c", &script]).current_dir(&place).output().unwrap();
+        let said = String::from_utf8(ran.stdout).unwrap();
+        let last: Vec<_> = said.lines().rev().take(2).map(str::to_owned).collect();
+        (ran.status.code(), last.into_iter().rev().collect::<Vec<_>>())
+    };
+    let tests = "echo '  Summary [ 1.0s] 5 tests run: 3 passed (1 slow), 2 failed, 0 skipped'";
+    let (not_run, failed) = ("NOT RUN: agents: no network", "a step before it failed");
+    let lines = |lines: [&str; 2]| lines.map(str::to_owned).to_vec();
+    assert_eq!(
+        run("step 9 one true; step 9 two true; skip agents 'no network'; finish"),
+        (Some(0), lines([not_run, "2 passed, 0 failed"]))
+    );
+    assert_eq!(
+        run("step 9 one true; step 1 slow sleep 60; step 9 last true; finish"),
+        (Some(1), lines([&format!("NOT RUN: last: {failed}"), "1 passed, 1 failed"]))
+    );
+    assert_eq!(
+        run("total_limit=1; step 9 slow sleep 60; skip agents 'no network'; finish"),
+        (Some(1), lines([not_run, "0 passed, 1 failed"]))
+    );
+    assert_eq!(
+        run(&format!(
+            "after_failure=continue; step 9 tests bash -c \"{tests}; exit 1\"; step 9 last true; \
+             skip agents 'no network'; finish"
+        )),
+        (Some(1), lines([not_run, "4 passed, 2 failed"]))
+    );
+}
+
+/// The names that a row of the contributors' table has in backticks.
+fn told_contributors(verb: &str) -> BTreeSet<String> {
+    let page = read("CONTRIBUTING.md");
+    let row = page.lines().find(|line| line.starts_with(&format!("| `{verb} NAME` |"))).unwrap();
+    let what = row.split('|').nth(2).unwrap();
+    what.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn contributors_are_told_of_every_proof_and_every_proof_is_described() {
+    let proofs = listed_by("prove");
+    assert_eq!(told_contributors("./prove"), proofs);
+    let page = read("docs/PROOFS.md");
+    for proof in proofs {
+        assert!(page.contains(&format!("\n## `./prove {proof}`\n")), "PROOFS.md lacks {proof}");
+    }
+}
+
+#[test]
+fn the_invariants_page_says_which_of_them_the_machine_checks() {
+    let sources =
+        read("crates/testkit/src/machine.rs") + &read("crates/testkit/src/machine/watch.rs");
+    let page = read("docs/INVARIANTS.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let checked: BTreeSet<_> =
+        rows.filter(|name| sources.contains(&format!("\"{name}: "))).collect();
+    let told =
+        page.split("\n\n").find(|part| part.starts_with("`./prove machine` checks")).unwrap();
+    let told = told.split("one session: ").nth(1).unwrap().split('.').next().unwrap();
+    assert_eq!(told.split('`').skip(1).step_by(2).collect::<BTreeSet<_>>(), checked);
+}
+
+#[test]
+fn the_proofs_page_counts_the_mutants_that_there_are() {
+    let sources = read("crates/proofs/src/mutants.rs");
+    let count = sources.split("MUTANTS: [Mutant; ").nth(1).unwrap().split(']').next().unwrap();
+    let page = read("docs/PROOFS.md");
+    assert!(page.contains(&format!("are copied, and {count} passages of")), "{count} mutants");
+}
+
+#[test]
+fn every_promise_has_what_was_promised_and_what_was_shown() {
+    let page = read("docs/PROOFS.md");
+    let section = page.split("\n## Promised and shown\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows: Vec<_> = section.lines().filter(|line| line.starts_with("| ")).skip(2).collect();
+    assert!(rows.len() >= 24, "{} promises", rows.len());
+    for row in rows {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        assert!(cells.len() == 4 && cells.iter().all(|cell| !cell.is_empty()), "{row}");
+    }
+}
+
+/// A figure that the row itself calls short or missed is not called reached beside it.
+#[test]
+fn no_figure_is_called_reached_that_is_short() {
+    for line in read("docs/BENCHMARKS.md").lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [.., target] = cells[..] else { continue };
+        let is_short = cells.iter().any(|cell| cell.contains("short"));
+        let is_told = target.contains("missed");
+        assert!(!is_short || !target.contains("reached") || is_told, "{line}");
+    }
+}
+
+/// What the build of the dashboard asks of Node is what people are told to have.
+#[test]
+fn the_documented_version_of_node_is_the_one_that_the_build_needs() {
+    let lock: serde_json::Value = serde_json::from_str(&read("web/package-lock.json")).unwrap();
+    for package in ["vite", "rolldown"] {
+        let wanted = &lock["packages"][format!("node_modules/{package}")]["engines"]["node"];
+        assert_eq!(wanted, "^20.19.0 || >=22.12.0", "{package}");
+    }
+    for page in ["README.md", "CONTRIBUTING.md"] {
+        let told = read(page).contains("Node 20.19 or newer in the 20 line, or 22.12 and newer");
+        assert!(told, "{page} names another Node");
+    }
+}
+
+#[test]
+fn the_changelog_names_what_agents_and_other_programs_talk_to() {
+    let page = read("CHANGELOG.md");
+    for command in
+        ["planwright mcp", "/mcp", "/v1/chat/completions", "/v1/responses", "planwright up"]
+    {
+        assert!(page.contains(command), "CHANGELOG.md lacks {command}");
     }
 }

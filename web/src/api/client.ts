@@ -1,5 +1,6 @@
 import createClient from "openapi-fetch";
 import { t } from "../t";
+import { isDefinite, NoAnswer, send } from "./intent";
 import type { components, paths } from "./types";
 
 export type Schemas = components["schemas"];
@@ -21,6 +22,9 @@ export type Ranked = Schemas["core.Ranked"];
 export type Me = Schemas["Me"];
 export type Model = Schemas["ModelDto"];
 
+/** Whether a foreign agent works in this session: `mcp:key`, or `owner.mcp:key` if it is somebody else's. */
+export const isForeign = (id: string) => /^([0-9a-f]{32}\.)?mcp:/.test(id);
+
 /** What is refused, in the server's words. */
 export class Problem extends Error {
   constructor(
@@ -33,17 +37,18 @@ export class Problem extends Error {
   }
 }
 
-export const api = createClient<paths>({ baseUrl: "/" });
+export const api = createClient<paths>({ baseUrl: "/", fetch: send });
 
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
-/** The answer, or the problem thrown. */
+/** The answer, or the problem thrown. Only a response that did not come is called offline. */
 export async function got<T>(asked: Promise<Answer<T>>): Promise<T> {
   let answer: Answer<T>;
   try {
     answer = await asked;
-  } catch {
-    throw new Problem(0, "offline", t("The server cannot be reached. Nothing was sent twice; try again."));
+  } catch (error) {
+    if (error instanceof NoAnswer) throw new Problem(0, "offline", t("The server cannot be reached."));
+    throw new Problem(0, "bad_answer", t("The answer of the server cannot be read: {error}", { error: String(error) }));
   }
   const { data, error, response } = answer;
   if (response.ok) return data as T;
@@ -56,10 +61,16 @@ export async function got<T>(asked: Promise<Answer<T>>): Promise<T> {
   );
 }
 
-/** One key for each thing that a person does: sending it again has one effect. */
-export const once = () => ({ "Idempotency-Key": crypto.randomUUID() });
+/** Whether nobody knows what became of it: it may have been done, and is asked for again under the same key. */
+export const isUnknown = (problem: unknown) => problem instanceof Problem && (problem.kind === "offline" || problem.kind === "bad_answer" || !isDefinite(problem.status));
+
+/** What to tell a person whose action came to this. */
+export function problemWords(problem: unknown): string {
+  const words = problem instanceof Error ? problem.message : String(problem);
+  return problem instanceof Problem && problem.kind === "offline" ? `${words} ${t("It may have arrived; doing it again does it once.")}` : words;
+}
 
 /** A decision names what was read. */
-export const asRead = (digest: string) => ({ "If-Match": `"${digest}"`, ...once() });
+export const asRead = (digest: string) => ({ "If-Match": `"${digest}"` });
 
 export const inSession = (id: string) => ({ path: { id } });

@@ -1,5 +1,6 @@
-import { QueryClient, queryOptions } from "@tanstack/react-query";
-import { api, got, inSession, Problem, type Memory } from "./client";
+import { infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
+import { api, got, inSession, Problem, type Memory, type SessionRow } from "./client";
+import { rereader } from "./reread";
 
 export const queries = new QueryClient({
   defaultOptions: {
@@ -16,10 +17,35 @@ export const queries = new QueryClient({
 export const meQuery = queryOptions({ queryKey: ["me"], queryFn: () => got(api.GET("/api/me")), staleTime: 30_000 });
 export const modelQuery = queryOptions({ queryKey: ["model"], queryFn: () => got(api.GET("/api/model")), staleTime: 30_000 });
 export const foundQuery = queryOptions({ queryKey: ["model-found"], queryFn: () => got(api.GET("/api/model/found")), staleTime: 60_000 });
+/** How many sessions are read at once. */
+const SESSIONS_PAGE = 100;
+
+/** Some of the sessions, newest first, and how many there are. */
+async function sessionPage(search: string, offset: number, limit: number): Promise<{ rows: SessionRow[]; total: number }> {
+  let total = 0;
+  const asked = api.GET("/api/sessions", { params: { query: { limit, offset, search: search || undefined } } });
+  const rows = await got(asked.then((answer) => {
+    total = Number(answer.response.headers.get("x-total-count") ?? 0);
+    return answer;
+  }));
+  return { rows, total };
+}
 export const sessionsQuery = queryOptions({
-  queryKey: ["sessions"],
-  queryFn: () => got(api.GET("/api/sessions", { params: { query: { limit: 100 } } })),
+  queryKey: ["sessions", "newest"],
+  queryFn: () => sessionPage("", 0, SESSIONS_PAGE).then(({ rows }) => rows),
 });
+export const sessionPagesQuery = (search: string) =>
+  infiniteQueryOptions({
+    queryKey: ["sessions", "pages", search],
+    queryFn: ({ pageParam }) => sessionPage(search, pageParam, SESSIONS_PAGE),
+    initialPageParam: 0,
+    getNextPageParam: (last, pages) => {
+      const shown = pages.reduce((count, page) => count + page.rows.length, 0);
+      return last.rows.length > 0 && shown < last.total ? shown : undefined;
+    },
+  });
+export const foundSessionsQuery = (search: string, limit: number) =>
+  queryOptions({ queryKey: ["sessions", "found", search, limit], queryFn: () => sessionPage(search, 0, limit).then(({ rows }) => rows) });
 export const approvalsQuery = queryOptions({ queryKey: ["approvals"], queryFn: () => got(api.GET("/api/approvals")) });
 export const tokensQuery = queryOptions({ queryKey: ["tokens"], queryFn: () => got(api.GET("/api/tokens")) });
 export const decisionsQuery = queryOptions({
@@ -88,20 +114,23 @@ export const notebookQuery = (id: string, page: string | null) =>
     queryFn: () => got(api.GET("/api/sessions/{id}/notebook", { params: { ...inSession(id), query: page ? { page } : {} } })),
   });
 
+/** A query's key is read again, named as JSON. */
+const reread = rereader((key) => queries.invalidateQueries({ queryKey: JSON.parse(key) as string[] }));
+
 /** What a session's events may have changed is read again; nothing of any other session. */
 export function moved(id: string): void {
-  for (const kind of ["plan-control-state", "plan-comments"]) void queries.invalidateQueries({ queryKey: [kind, id] });
+  for (const kind of ["plan-control-state", "plan-comments"]) reread(JSON.stringify([kind, id]));
   if (later.has(id)) return;
   // What is long to read is read at most once a second.
   later.add(id);
   setTimeout(() => {
     later.delete(id);
-    for (const kind of ["plans", "work", "slots", "timeline", "memory", "notebook"]) void queries.invalidateQueries({ queryKey: [kind, id] });
+    for (const kind of ["plans", "work", "slots", "timeline", "memory", "notebook"]) reread(JSON.stringify([kind, id]));
   }, 1_000);
 }
 const later = new Set<string>();
 
 /** Lists and badges are queries, read again on a hint. */
 export function listsMoved(): void {
-  for (const kind of ["sessions", "approvals", "decisions", "spend"]) void queries.invalidateQueries({ queryKey: [kind] });
+  for (const kind of ["sessions", "approvals", "decisions", "spend"]) reread(JSON.stringify([kind]));
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Envelope } from "./client";
-import { nothing, take } from "./reduce";
+import { nothing, take, takeAll, withStopped } from "./reduce";
 
 const HERE = "web:talk-one";
 const by = { id: "ada", surface: "web", standing: "decides" as const };
@@ -36,5 +36,41 @@ describe("a log", () => {
   it("never calls approved what expired", () => {
     const log = take(nothing(HERE, 0), envelope(1, { plan: { decision_expired: { digest: "d" } } }));
     expect(log.items).toMatchObject([{ kind: "mark", tone: "bad", text: "Nobody decided in time; a newer revision is needed" }]);
+  });
+
+  it("keeps what was streamed when a person stops it, and drops it otherwise", () => {
+    const turn = "t1";
+    const piece = envelope(null, { turn, round: 1, attempt: 1, offset: 0, text: "half an" }, HERE, "preview");
+    const live = [said(1, "hi"), envelope(2, { turn: { turn_started: { turn, queued: 1 } } }), piece].reduce(take, nothing(HERE, 0));
+    const stopped = take(live, envelope(3, { turn: { turn_finished: { turn, end: { stopped: { by } } } } }));
+    expect(stopped.items).toMatchObject([{ kind: "said" }, { kind: "answer", text: "half an", live: false, isStopped: true }, { kind: "mark", text: "Stopped" }]);
+    const failed = take(live, envelope(3, { turn: { turn_finished: { turn, end: { failed: { failure: { kind: "permanent", message: "no" } } } } } }));
+    expect(failed.items.some((item) => item.kind === "answer")).toBe(false);
+  });
+
+  it("keeps a stopped answer when older messages are read, though the journal has none of it", () => {
+    const turn = "t1";
+    const piece = envelope(null, { turn, round: 1, attempt: 1, offset: 0, text: "half an" }, HERE, "preview");
+    const events = [said(1, "hi"), envelope(2, { turn: { turn_started: { turn, queued: 1 } } }), envelope(3, { turn: { turn_finished: { turn, end: { stopped: { by } } } } })];
+    const seen = [...events.slice(0, 2), piece, ...events.slice(2)].reduce(take, nothing(HERE, 0));
+    const again = takeAll(nothing(HERE, 0), events);
+    expect(again.items).toHaveLength(2);
+    expect(withStopped(again, seen).items).toEqual(seen.items);
+    expect(withStopped(again, seen).places).toEqual(seen.places);
+  });
+
+  it("calls a model's report a claim, beside what was observed", () => {
+    const observation = { calls_done: 1, calls_failed: 0, basis: "claimed", steps_without_calls: [{ number: 2, title: "Delete the disk" }] };
+    const ended = envelope(1, { plan: { plan_ended: { plan: "p", ended: "completed", word: { model: { summary: "all moved" } }, touched: [{ wrote: { path: "a", bytes: 1 } }], observation } } });
+    const log = take(nothing(HERE, 0), ended);
+    expect(log.items).toMatchObject([{ kind: "ended", basis: "claimed", claim: "all moved", touched: ["wrote a (1 bytes)"], observation }]);
+  });
+
+  it("folds a page at once to what one event after another gives, and leaves what was there alone", () => {
+    const first = take(nothing(HERE, 0), said(1, "one"));
+    const page = [said(2, "two"), envelope(3, { cause_withdrawn: { queued: 2, why: "reset" } }), said(4, "three")];
+    const before = structuredClone(first);
+    expect(takeAll(first, page)).toEqual(page.reduce(take, first));
+    expect(first).toEqual(before);
   });
 });

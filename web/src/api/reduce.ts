@@ -10,10 +10,15 @@ type Cases<T> = T extends unknown ? { [K in keyof T]: { kind: K; body: T[K] } }[
 /** One thing in a conversation, as it is drawn. */
 export type Item =
   | { kind: "said"; key: string; seq: number; at: string; by: string; text: string; waiting: boolean; withdrawn?: string }
-  | { kind: "answer"; key: string; turn: string; at: string; text: string; live: boolean; cost: number; read: number }
+  | { kind: "answer"; key: string; turn: string; at: string; text: string; live: boolean; cost: number; read: number; isStopped?: boolean }
   | { kind: "tool"; key: string; at: string; tool: string; arguments: string; state: ToolState; output: string; begun?: string; ended?: string; step?: number }
   | { kind: "revision"; key: string; at: string; number: number; title: string; digest: string; plan: string; author: string }
+  | { kind: "ended"; key: string; at: string; ended: string; basis: Basis; claim: string; touched: string[]; observation: Observation; who?: string }
+  | { kind: "command"; key: string; line: string; text: string; isRefused: boolean }
   | { kind: "mark"; key: string; at: string; tone: Tone; text: string; who?: string };
+export type Observation = Schemas["core.Observation"];
+/** Who says that a plan is done: the record, a model's report, or a person. */
+export type Basis = Schemas["core.Basis"];
 export type ToolState = "asked" | "running" | "done" | "failed" | "doubt" | "refused" | "waiting";
 export type Tone = "plain" | "good" | "bad" | "wait";
 
@@ -26,6 +31,8 @@ export interface Log {
   items: Item[];
   /** Where an item is, by its key. */
   places: Map<string, number>;
+  /** Whether it is being folded and not shown yet: its items may be changed in place. */
+  isDraft: boolean;
   /** What this turn, and this stretch, has cost. */
   turn: { id: string; cost: number; open: boolean };
   context: number;
@@ -37,6 +44,7 @@ export const nothing = (session: string, from: number): Log => ({
   to: from,
   items: [],
   places: new Map(),
+  isDraft: false,
   turn: { id: "", cost: 0, open: false },
   context: 0,
 });
@@ -81,14 +89,33 @@ export function take(log: Log, envelope: Envelope): Log {
   return next;
 }
 
+/** A log that was read again, with the parts of stopped answers that only the earlier one knows: the journal has none of them. */
+export function withStopped(log: Log, earlier: Log): Log {
+  const items = [...log.items];
+  earlier.items.forEach((item, place) => {
+    if (item.kind !== "answer" || !item.isStopped || log.places.has(item.key)) return;
+    const before = earlier.items[place - 1]?.key;
+    const after = items.findIndex((one) => one.key === before);
+    items.splice(after + 1, 0, item);
+  });
+  return { ...log, items, places: new Map(items.map((item, place) => [item.key, place])) };
+}
+
+/** A page of events at once: nobody sees what lies between them, so nothing is copied for each. */
+export function takeAll(log: Log, events: Envelope[]): Log {
+  let next: Log = { ...log, items: log.items.slice(), places: new Map(log.places), isDraft: true };
+  for (const event of events) next = take(next, event);
+  return { ...next, isDraft: false };
+}
+
 function put(log: Log, item: Item): void {
   const place = log.places.get(item.key);
-  const items = log.items.slice();
+  if (!log.isDraft) log.items = log.items.slice();
   if (place === undefined) {
-    log.places = new Map(log.places).set(item.key, items.length);
-    items.push(item);
-  } else items[place] = item;
-  log.items = items;
+    if (!log.isDraft) log.places = new Map(log.places);
+    log.places.set(item.key, log.items.length);
+    log.items.push(item);
+  } else log.items[place] = item;
 }
 
 function change<K extends Item["kind"]>(log: Log, key: string, kind: K, how: (item: Extract<Item, { kind: K }>) => Item): void {
@@ -163,6 +190,8 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
       mark(log, envelope, "wait", t("The process that asked the model is gone; it is asked again"));
       return;
     case "view_compacted":
+      // What came late was paid for, and changed nothing.
+      if (body.arrival === "late") return;
       mark(log, envelope, "plain", t("{messages} messages are summed up for the model; everything stays recorded", { messages: String(body.messages) }));
       return;
     case "call_started":
@@ -189,6 +218,7 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
     case "call_in_doubt":
       change(log, body.call, "tool", (item) => ({ ...item, state: "doubt", ended: at }));
       return;
+    case "call_abandoned":
     case "call_orphaned":
       change(log, body.call, "tool", (item) => ({ ...item, state: "asked" }));
       return;
@@ -203,7 +233,12 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
       if (typeof end === "object" && "failed" in end) mark(log, envelope, "bad", end.failed.failure.message);
       else if (typeof end === "object" && "stopped" in end) mark(log, envelope, "plain", t("Stopped"), end.stopped.by.id);
       else if (typeof end === "object" && "in_doubt" in end) mark(log, envelope, "bad", t("The outcome of a call is unknown; look, and say what you find"));
-      log.items = log.items.filter((item) => !(item.kind === "answer" && item.live));
+      const isStopped = typeof end === "object" && "stopped" in end;
+      // Who stops an answer has read a part of it: that stays.
+      const isLive = (item: Item) => item.kind === "answer" && item.live;
+      if (!log.items.some(isLive)) return;
+      if (isStopped) log.items = log.items.map((item) => (item.kind === "answer" && item.live ? { ...item, live: false, isStopped: true } : item));
+      log.items = log.items.filter((item) => !isLive(item));
       log.places = new Map(log.items.map((item, place) => [item.key, place]));
       return;
     }
@@ -252,12 +287,23 @@ function plan(log: Log, envelope: Envelope, at: string, event: PlanEvent): void 
       mark(log, envelope, "bad", t("The model reports failure: {summary}", { summary: body.summary }));
       return;
     case "plan_ended": {
-      const said = "model" in body.word ? body.word.model.summary : "agent" in body.word ? t("{agent} reports: {summary}", { agent: body.word.agent.agent, summary: body.word.agent.summary }) : "person" in body.word ? (body.word.person.said ?? "") : "";
-      mark(log, envelope, body.ended === "completed" ? "good" : "plain", `${t("Plan {ended}", { ended: t(body.ended) })}${said ? `: ${said}` : ""}`, "person" in body.word ? body.word.person.by.id : undefined);
+      const { ended, word, touched = [], touched_more: more = 0 } = body;
+      const observation = body.observation ?? { calls_done: 0, calls_failed: 0 };
+      const claim = "model" in word ? word.model.summary : "agent" in word ? t("{agent} reports: {summary}", { agent: word.agent.agent, summary: word.agent.summary }) : "person" in word ? (word.person.said ?? "") : "";
+      const who = "person" in word ? word.person.by.id : undefined;
+      if (ended !== "completed") {
+        mark(log, envelope, "plain", `${t("Plan {ended}", { ended: t(ended) })}${claim ? `: ${claim}` : ""}`, who);
+        return;
+      }
+      const basis = observation.basis ?? "claimed";
+      const changes = touched.map((one) => ("wrote" in one ? t("wrote {path} ({bytes} bytes)", one.wrote) : t("reached {host}", one.reached)));
+      if (more > 0) changes.push(t("and {n} more", { n: more }));
+      put(log, { kind: "ended", key: `e${envelope.seq}`, at, ended, basis, claim, touched: changes, observation, who });
       return;
     }
     case "draft_changed":
     case "revision_shown":
+    case "blocks_seen":
     case "step_queued":
       return;
   }
@@ -272,10 +318,10 @@ function auto(log: Log, envelope: Envelope, event: AutoEvent): void {
       return mark(log, envelope, "plain", t("Task: {title}", { title: body.title }), body.by?.id);
     case "task_ended": {
       const end = typeof body.end === "string" ? body.end : (Object.keys(body.end)[0] ?? "");
-      return mark(log, envelope, end === "done" ? "good" : "plain", t("Task {end}", { end: t(end) }));
+      return mark(log, envelope, "plain", t("Task {end}", { end: t(end) }));
     }
     case "goal_ended":
-      return mark(log, envelope, body.reached ? "good" : "plain", body.reached ? t("The goal is reached") : t("The goal is dropped"));
+      return mark(log, envelope, "plain", body.reached ? t("The goal is reached") : t("The goal is dropped"));
     case "run_started":
       return mark(log, envelope, "plain", t("A run begins"), body.by.id);
     case "run_warned":

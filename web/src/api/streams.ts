@@ -1,6 +1,8 @@
+import { ANSWERS_MAX, type CommandAnswer } from "./answers";
 import { api, got, inSession, type Envelope } from "./client";
+import { sessionMoved } from "./intent";
 import { listsMoved, moved } from "./queries";
-import { nothing, take, type Log } from "./reduce";
+import { nothing, take, takeAll, withStopped, type Log } from "./reduce";
 
 /** How a session's stream stands. */
 export type Link = { state: "loading" | "live" | "reconnecting" | "failed"; since: number; words?: string };
@@ -8,6 +10,8 @@ export type Link = { state: "loading" | "live" | "reconnecting" | "failed"; sinc
 export interface Known {
   log: Log | null;
   link: Link;
+  /** What commands typed in this page were answered. */
+  answers: CommandAnswer[];
 }
 
 /** How many events are read at first; older ones when somebody scrolls there. */
@@ -17,13 +21,12 @@ const KEPT = 4;
 
 /** One session's stream: read from the journal's end, then followed. It feeds its own session and nothing else. */
 class Stream {
-  known: Known = { log: null, link: { state: "loading", since: Date.now() } };
+  known: Known = { log: null, link: { state: "loading", since: Date.now() }, answers: [] };
   private readonly ears = new Set<() => void>();
   private socket: WebSocket | null = null;
   private wanted = false;
   private tries = 0;
   private drawing = false;
-  private stale = 0;
   private readonly id: string;
 
   constructor(id: string) {
@@ -49,19 +52,24 @@ class Stream {
     this.socket = null;
   }
 
+  /** Shows what a command was answered behind what is there now. */
+  answer(line: string, text: string, isRefused: boolean): void {
+    const after = this.known.log?.items.at(-1)?.key ?? null;
+    const answer = { key: `c${crypto.randomUUID()}`, after, line, text, isRefused };
+    this.set({ answers: [...this.known.answers, answer].slice(-ANSWERS_MAX) });
+  }
+
   /** Events before those that are there. */
   async older(): Promise<void> {
     const log = this.known.log;
     if (!log || log.from === 0) return;
     const from = Math.max(0, log.from - PAGE);
     const events = await this.read(from, log.to);
-    let again = nothing(this.id, from);
-    for (const event of events) again = take(again, event);
+    const again = takeAll(nothing(this.id, from), events);
     const now = this.known.log;
     if (now && now.from === log.from) {
       const later = now.to > again.to ? await this.read(again.to, now.to) : [];
-      for (const event of later) again = take(again, event);
-      this.set({ log: again });
+      this.set({ log: withStopped(takeAll(again, later), now) });
     }
   }
 
@@ -81,9 +89,7 @@ class Stream {
       if (!this.known.log) {
         const session = await got(api.GET("/api/sessions/{id}", { params: inSession(this.id) }));
         const from = Math.max(0, session.version - PAGE);
-        let log = nothing(this.id, from);
-        for (const event of await this.read(from, session.version)) log = take(log, event);
-        this.set({ log });
+        this.set({ log: takeAll(nothing(this.id, from), await this.read(from, session.version)) });
       }
       if (this.wanted) this.connect();
     } catch (problem) {
@@ -130,8 +136,8 @@ class Stream {
     this.known = { ...this.known, log: next };
     this.draw();
     if (envelope.seq != null) {
-      window.clearTimeout(this.stale);
-      this.stale = window.setTimeout(() => moved(this.id), 40);
+      sessionMoved(this.id);
+      moved(this.id);
     }
   }
 
@@ -174,18 +180,14 @@ export function streamOf(id: string): Stream {
 /** Hears which sessions move, and lets lists and badges be read again. */
 export function hearHints(): () => void {
   const source = new EventSource("/api/hints");
-  let later = 0;
-  const again = () => {
-    window.clearTimeout(later);
-    later = window.setTimeout(listsMoved, 30);
-  };
   const one = (message: MessageEvent) => {
     const hint = JSON.parse(String(message.data)) as { sessionId?: string };
     if (!hint.sessionId) return;
+    sessionMoved(hint.sessionId);
     moved(hint.sessionId);
-    again();
+    listsMoved();
   };
   source.addEventListener("moved", one);
-  source.addEventListener("missed", again);
+  source.addEventListener("missed", listsMoved);
   return () => source.close();
 }

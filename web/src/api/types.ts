@@ -28,7 +28,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The sessions that wait for a person, newest first: the caller's own, and everyone's if the caller may decide. */
+        /**
+         * The sessions that wait for a person, newest first: the caller's own, and everyone's if the caller may decide. The
+         *     header `x-total-count` says how many there are on all pages.
+         */
         get: operations["list_approvals"];
         put?: never;
         post?: never;
@@ -306,7 +309,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The caller's sessions, newest first. */
+        /** The caller's sessions, newest first, a page at a time. `x-total-count` says how many there are on all pages. */
         get: operations["list_sessions"];
         put?: never;
         /** Names a new session of the caller's channel. It exists once something is said in it. */
@@ -332,7 +335,7 @@ export interface paths {
         delete: operations["delete_session"];
         options?: never;
         head?: never;
-        /** Names a session, puts it away, or brings it back. */
+        /** Names a session, puts it away, brings it back, or begins it in a directory. */
         patch: operations["change_session"];
         trace?: never;
     };
@@ -364,6 +367,23 @@ export interface paths {
         put?: never;
         /** Does what a line says, as a terminal would: a message, or a command that begins with `/`. */
         post: operations["say_line"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/lines/text": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Does what a line says, and answers in the words that a terminal shows. What is refused is a problem. */
+        post: operations["say_line_in_words"];
         delete?: never;
         options?: never;
         head?: never;
@@ -661,6 +681,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/plan/seen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Records which blocks of the current revision the caller has seen. With the last of them it was shown to them in full. */
+        post: operations["mark_seen"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/plan/settle": {
         parameters: {
             query?: never;
@@ -687,7 +724,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Records that the current revision was shown to the caller in full. Only what was shown can be approved. */
+        /**
+         * Records that the current revision was shown to the caller in full, by a surface that writes it out whole; a page in a
+         *     browser says which blocks were seen. Only what was shown can be approved.
+         */
         post: operations["record_shown"];
         delete?: never;
         options?: never;
@@ -1025,7 +1065,7 @@ export interface components {
     schemas: {
         /** @description A change that happened, and is durable. */
         Accepted: {
-            /** @description The session, as `channel:key`. */
+            /** @description The session, as the caller names it. */
             sessionId: string;
             /**
              * Format: int64
@@ -1086,6 +1126,28 @@ export interface components {
             /** @description In a few words. */
             words: string;
         };
+        /** @description A part of a revision that is read as one. */
+        BlockDto: {
+            /**
+             * Format: int32
+             * @description Its first line, from 1.
+             */
+            firstLine: number;
+            /** @description The same for the same bytes, in any revision of the plan: 32 hexadecimal digits. */
+            id: string;
+            /**
+             * Format: int32
+             * @description Its place among the blocks, from 0.
+             */
+            index: number;
+            /**
+             * Format: int32
+             * @description Its last line.
+             */
+            lastLine: number;
+            /** @description Whether the caller has seen it, in this revision or an earlier one, on any surface. */
+            seen: boolean;
+        };
         /** @description A comment. */
         CommentDto: {
             /**
@@ -1143,7 +1205,7 @@ export interface components {
             at: string;
             /** @description What happened, by name. */
             kind: string;
-            /** @description The session, as `channel:key`. */
+            /** @description The session, as the caller names it. */
             sessionId: string;
             /** @description What it is about: a digest, a call, a step. */
             subject: string;
@@ -1167,7 +1229,7 @@ export interface components {
             parts: components["schemas"]["PartDto"][];
             /** @description The rows that lead from one to the other. */
             rows: components["schemas"]["DiffRowDto"][];
-            /** @description The session, as `channel:key`. */
+            /** @description The session, as the caller names it. */
             sessionId: string;
             /** @description What the earlier one is to the reader. */
             since: string;
@@ -1208,7 +1270,7 @@ export interface components {
              * @description Its place in the session's stream; previews stand outside it.
              */
             seq?: number | null;
-            /** @description The session, as `channel:key`. */
+            /** @description The session, as its reader names it. */
             sessionId: string;
             /** @description Where it comes from. */
             source: string;
@@ -1268,12 +1330,19 @@ export interface components {
         };
         /** @description A session that is named in a body. */
         InSession: {
-            /** @description `channel:key`, or a key of the caller's own channel. */
+            /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
             sessionId: string;
         };
         /** @description An output that was too long to be shown, whole. */
         KeptOutput: {
             /** @description All of it. */
+            text: string;
+        };
+        /** @description What a line came to, in words. */
+        LineAnswer: {
+            /** @description The session that the caller talks in from here on, if the line moved them to another. */
+            movedTo?: string | null;
+            /** @description The words, as a terminal shows them; empty for a message, which a turn answers. */
             text: string;
         };
         /** @description A login. */
@@ -1298,6 +1367,8 @@ export interface components {
             passphraseChosen: boolean;
             /** @description Who. */
             person: string;
+            /** @description The directories that a new session may work in; the one that it has without a choice first. */
+            roots: string[];
             /** @description Where they stand, as it is recorded with what they decide. */
             surface: string;
             /** @description The version of the program. */
@@ -1395,6 +1466,11 @@ export interface components {
             /** @description Why. */
             why?: string | null;
         };
+        /** @description What was seen of a revision. */
+        NewSeen: {
+            /** @description The ids of the blocks; none, to say that nothing is left to be seen. */
+            blocks?: string[];
+        };
         /** @description A new session. */
         NewSession: {
             /** @description Its key: 8 to 64 letters, digits, - or _. Without one it gets one. */
@@ -1487,15 +1563,24 @@ export interface components {
         PlanDto: {
             /** @description What approving it allows, or has allowed. */
             allows: string[];
+            /**
+             * @description Who says that it is done, if it ended as done: `observed` by the record, `claimed` by a model or an agent,
+             *     `declared` by a person.
+             */
+            basis?: string | null;
+            /** @description By whose word it ended, and what they say, if it ended. */
+            claimed?: string | null;
             /** @description Its digest: what `If-Match` must name. */
             digest?: string | null;
-            /** @description What was done to the world. */
-            done: string[];
             /**
              * Format: int64
              * @description How many steps its draft has, if one is open.
              */
             drafted?: number | null;
+            /** @description The steps for which no call was reported, once it ended as done. */
+            gaps?: string[];
+            /** @description What was observed of its work: calls that ran, files that changed, hosts that were reached. */
+            observed: string[];
             /**
              * Format: uuid
              * @description The plan.
@@ -1514,8 +1599,6 @@ export interface components {
             title: string;
             /** @description Why it waits, if it does. */
             waits?: string | null;
-            /** @description Whose word ended it, if it ended. */
-            word?: string | null;
         };
         /** @description A plan in a list. */
         PlanRowDto: {
@@ -1544,7 +1627,7 @@ export interface components {
             /** @description Whether plan work is active in it. */
             enabled: boolean;
             plan?: components["schemas"]["PlanDto"] | null;
-            /** @description The session, as `channel:key`. */
+            /** @description The session, as the caller names it. */
             sessionId: string;
         };
         /** @description A chat, and the conversation that is active in it. */
@@ -1578,6 +1661,8 @@ export interface components {
         RevisionDto: {
             /** @description What approving it would allow. */
             allows: string[];
+            /** @description Its blocks, in order: every line that is not blank stands in one of them. */
+            blocks: components["schemas"]["BlockDto"][];
             /** @description Whether it is the current one. */
             current: boolean;
             /** @description Its digest: what `If-Match` must name. */
@@ -1594,15 +1679,19 @@ export interface components {
              * @description The plan.
              */
             planId: string;
-            /** @description The session, as `channel:key`. */
+            /** @description The session, as the caller names it. */
             sessionId: string;
+            /** @description Whether it was shown to the caller in full where they stand, so that they can approve it there. */
+            shown: boolean;
             /** @description Its title. */
             title: string;
         };
-        /** @description What a session is called, and whether it was put away. */
+        /** @description What a session is called, whether it was put away, and where it works. */
         SessionChange: {
             /** @description Whether it is put away. */
             archived?: boolean | null;
+            /** @description The directory that it works in, one of `roots` of `/api/me`: only for a session that has not begun. */
+            root?: string | null;
             /** @description The title. */
             title?: string | null;
         };
@@ -1638,7 +1727,9 @@ export interface components {
             queued: number;
             /** @description Whether nothing is under way. */
             resting: boolean;
-            /** @description The session, as `channel:key`. */
+            /** @description The directory that it works in; none while it has not begun. */
+            root?: string | null;
+            /** @description The session, as the caller names it. */
             sessionId: string;
             /** @description What the session is called. */
             title?: string;
@@ -1663,7 +1754,7 @@ export interface components {
             archived?: boolean;
             /** @description Why nobody acts on it any more, if it was parked. */
             parked?: string | null;
-            /** @description The session, as `channel:key`. */
+            /** @description The session, as the caller names it. */
             sessionId: string;
             /** @description What people call it. */
             title?: string;
@@ -1776,11 +1867,22 @@ export interface components {
             /** @description The version of the program. */
             version: string;
         };
+        /** @description A call of a notebook tool by a foreign agent. */
+        "core.AgentNotebookCall": {
+            /** @description Who calls, as it names itself. */
+            agent: string;
+            /** @description The arguments, cut for display. */
+            arguments: string;
+            /** @description Whose agent it is. */
+            of: components["schemas"]["core.PersonId"];
+            /** @description The tool. */
+            tool: string;
+        };
         /** @description What one call is aimed at, as its tool reads the arguments. Both empty: the tool does not say. */
         "core.Aim": {
             /** @description Hosts. */
             hosts?: string[];
-            /** @description Paths under the workspace root. */
+            /** @description Paths under the session's root. */
             paths?: string[];
         };
         /** @description What the model said. */
@@ -1835,6 +1937,8 @@ export interface components {
             revision: number;
             /** @description The digest of the revision that was read. */
             revision_digest: components["schemas"]["core.Digest"];
+            /** @description The directory that the paths of the envelope are relative to, and that the work is done in. */
+            root?: components["schemas"]["core.Root"] | null;
             /** @description The digest of the rules on who may decide, if there are any. */
             rules?: components["schemas"]["core.Digest"] | null;
         };
@@ -1849,7 +1953,7 @@ export interface components {
             halved?: number;
             /**
              * Format: uint32
-             * @description The so-manieth fallback; 0 is the model that should answer.
+             * @description The number of the fallback that was asked; 0 is the model that should answer.
              */
             model?: number;
             /** @description When it first failed in this round. */
@@ -2042,6 +2146,10 @@ export interface components {
         };
         /** @description What kind of run it is. */
         "core.AutoRunKind": "GOAL_RUN" | "TASK_RUN";
+        /** @description Who says that a plan is done. */
+        "core.Basis": "observed" | "claimed" | "declared";
+        /** @description A set of blocks. Stored as one string of ids, because there can be many. */
+        "core.BlockSet": string;
         /** @description The committed beginning of an effect. */
         "core.Bracket": {
             /** @description Until then the effect may still be under way. */
@@ -2282,6 +2390,11 @@ export interface components {
         };
         /** @description What happened to a session itself. */
         "core.LifeEvent": {
+            opened: {
+                /** @description The root. */
+                root: components["schemas"]["core.Root"];
+            };
+        } | {
             renamed: {
                 /** @description Who. */
                 by: components["schemas"]["core.Person"];
@@ -2379,6 +2492,28 @@ export interface components {
                 /** @description The page. */
                 page: components["schemas"]["core.Page"];
             };
+        } | {
+            agent_call_started: {
+                /** @description The call. */
+                call: components["schemas"]["core.CallId"];
+                /** @description By whom, and what. */
+                made: components["schemas"]["core.AgentNotebookCall"];
+            };
+        } | {
+            pages_removed: {
+                /**
+                 * Format: uint32
+                 * @description How many there were.
+                 */
+                pages: number;
+            };
+        } | {
+            removal_failed: {
+                /** @description When it is tried again. */
+                retry_at: components["schemas"]["core.Time"];
+                /** @description Why not. */
+                why: string;
+            };
         };
         /**
          * NotebookView
@@ -2394,8 +2529,33 @@ export interface components {
             /** @description Whether the plan stands in for `task_plan` now. */
             plan_stands_in: boolean;
         };
+        /** @description What was observed of a plan's work. */
+        "core.Observation": {
+            /** @description Who says that the plan is done, if it ended as done. */
+            basis?: components["schemas"]["core.Basis"] | null;
+            /**
+             * Format: uint32
+             * @description How many calls of its executions ended well.
+             * @default 0
+             */
+            calls_done: number;
+            /**
+             * Format: uint32
+             * @description How many failed.
+             * @default 0
+             */
+            calls_failed: number;
+            /** @description The steps for which no call was reported. */
+            steps_without_calls?: components["schemas"]["core.StepTitle"][];
+        };
         /** @description What happens to the rest when a recorded call fails. */
         "core.OnFailure": "stop" | "continue";
+        /**
+         * Format: uuid
+         * @description Names one owner: random, made with the installation or the person, and never a name. Nothing of one owner can be
+         *     reached under the id of another.
+         */
+        "core.OwnerId": string;
         /** @description A page of the notebook. */
         "core.Page": "task_plan" | "findings" | "progress";
         /** @description A page, as a person looks at it. */
@@ -2458,8 +2618,10 @@ export interface components {
         };
         /** @description A person, where they stand, and what they may do from there. */
         "core.Person": {
-            /** @description Who it is. */
+            /** @description The name by which others know them. */
             id: components["schemas"]["core.PersonId"];
+            /** @description What belongs to them is stored under this id. */
+            owner: components["schemas"]["core.OwnerId"];
             /** @description What they may do from there. */
             standing: components["schemas"]["core.Standing"];
             /** @description Where they stand. */
@@ -2481,6 +2643,8 @@ export interface components {
                 by?: components["schemas"]["core.Person"] | null;
                 /** @description The work that the plan it replaces had done, by key. */
                 carried?: components["schemas"]["core.Digest"][];
+                /** @description The part of it that was only claimed: no call was observed for it. */
+                claimed?: components["schemas"]["core.Digest"][];
                 /** @description On this plan. */
                 plan: components["schemas"]["core.PlanId"];
                 /** @description In the place of this one. */
@@ -2534,6 +2698,15 @@ export interface components {
                 to: components["schemas"]["core.Person"];
             };
         } | {
+            blocks_seen: {
+                /** @description Which blocks. */
+                blocks: components["schemas"]["core.BlockSet"];
+                /** @description Who saw them, where. */
+                by: components["schemas"]["core.Person"];
+                /** @description Of this one. */
+                digest: components["schemas"]["core.Digest"];
+            };
+        } | {
             changes_requested: {
                 /** @description Who asks. */
                 by: components["schemas"]["core.Person"];
@@ -2555,7 +2728,7 @@ export interface components {
             execution_started: {
                 /**
                  * Format: uint32
-                 * @description The so-manieth.
+                 * @description The number of the execution of this plan, from 1.
                  */
                 number: number;
                 /** @description Of this plan. */
@@ -2609,6 +2782,14 @@ export interface components {
             plan_ended: {
                 /** @description How. */
                 ended: components["schemas"]["core.Ended"];
+                /**
+                 * @description What was observed of its work, whatever anybody says.
+                 * @default {
+                 *       "calls_done": 0,
+                 *       "calls_failed": 0
+                 *     }
+                 */
+                observation: components["schemas"]["core.Observation"];
                 /** @description Which plan. */
                 plan: components["schemas"]["core.PlanId"];
                 /** @description What its executions did to the world. */
@@ -2702,7 +2883,7 @@ export interface components {
             came: string;
             /**
              * Format: uint32
-             * @description For the so-manieth time in it.
+             * @description The number of the request within its turn, from 1.
              */
             round: number;
             /** @description What was sent; none, if it did not come to that. */
@@ -2792,6 +2973,11 @@ export interface components {
                 zone: string;
             };
         };
+        /**
+         * @description The directory that a session's file tools and its envelope's paths are relative to: an absolute path on the machine that
+         *     does the work.
+         */
+        "core.Root": string;
         /** @description How a run ended. */
         "core.RunEnd": "completed" | "failed" | {
             off: {
@@ -2847,6 +3033,11 @@ export interface components {
              * @description Its number.
              */
             number: number;
+            /**
+             * @description Whether it paused by itself, so that `/auto resume` lets it go on.
+             * @default false
+             */
+            resumable: boolean;
             /**
              * Format: uint32
              * @description The number of its task.
@@ -3039,6 +3230,16 @@ export interface components {
                 from: components["schemas"]["core.PlanId"];
             };
         };
+        /** @description A step by its number and its first words. */
+        "core.StepTitle": {
+            /**
+             * Format: uint32
+             * @description Its number.
+             */
+            number: number;
+            /** @description Its first words. */
+            title: string;
+        };
         /** @description What a step does. */
         "core.StepWork": {
             call: {
@@ -3144,7 +3345,7 @@ export interface components {
                  * @description Its size afterwards.
                  */
                 bytes: number;
-                /** @description The path under the workspace root. */
+                /** @description The path under the session's root. */
                 path: string;
             };
         } | {
@@ -3201,7 +3402,7 @@ export interface components {
             model_call_started: {
                 /**
                  * Format: uint32
-                 * @description The so-manieth try.
+                 * @description The number of the attempt, from 1.
                  */
                 attempt: number;
                 /** @description The bracket. */
@@ -3210,7 +3411,7 @@ export interface components {
                 entered?: components["schemas"]["core.Seq"][];
                 /**
                  * Format: uint32
-                 * @description For the so-manieth time.
+                 * @description The number of the request within its turn, from 1.
                  */
                 round: number;
                 /** @description In this turn. */
@@ -3258,6 +3459,8 @@ export interface components {
             };
         } | {
             view_compacted: {
+                /** @description Whether it came in time to change the view; late, only its cost counts. */
+                arrival?: components["schemas"]["core.Arrival"];
                 /**
                  * Format: uint32
                  * @description At this try.
@@ -3285,6 +3488,23 @@ export interface components {
                 usage: components["schemas"]["core.Usage"];
             };
         } | {
+            model_call_abandoned: {
+                /**
+                 * Format: uint32
+                 * @description At this try.
+                 */
+                attempt: number;
+                /**
+                 * Format: uint32
+                 * @description In this round.
+                 */
+                round: number;
+                /** @description In this turn. */
+                turn: components["schemas"]["core.TurnId"];
+                /** @description What kept it from beginning. */
+                why: string;
+            };
+        } | {
             model_call_orphaned: {
                 /**
                  * Format: uint32
@@ -3303,7 +3523,7 @@ export interface components {
             call_started: {
                 /**
                  * Format: uint32
-                 * @description The so-manieth try.
+                 * @description The number of the attempt, from 1.
                  */
                 attempt: number;
                 /** @description The bracket. */
@@ -3364,6 +3584,18 @@ export interface components {
                 call: components["schemas"]["core.CallId"];
                 /** @description What the model reads. */
                 told: components["schemas"]["core.Told"];
+            };
+        } | {
+            call_abandoned: {
+                /**
+                 * Format: uint32
+                 * @description At this try.
+                 */
+                attempt: number;
+                /** @description The call. */
+                call: components["schemas"]["core.CallId"];
+                /** @description What kept it from beginning. */
+                why: string;
             };
         } | {
             call_orphaned: {
@@ -3548,6 +3780,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -3606,15 +3839,23 @@ export interface operations {
     };
     list_approvals: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description At most so many; 500, if it is not said. */
+                limit?: number;
+                /** @description Without so many of the newest. */
+                offset?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description A page of the sessions that wait */
             200: {
                 headers: {
+                    /** @description How many wait on all pages */
+                    "x-total-count"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3677,6 +3918,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description The chat's own name in the caller's channel; `terminal` for the terminals of the installation. */
                 chat: string;
             };
             cookie?: never;
@@ -3756,6 +3998,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3821,6 +4064,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3890,6 +4134,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description No Content */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -3953,6 +4198,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description No Content */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -4016,6 +4262,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4081,6 +4328,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4150,6 +4398,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4215,6 +4464,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4284,6 +4534,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4349,6 +4600,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4418,6 +4670,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description No Content */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -4475,7 +4728,7 @@ export interface operations {
     plan_state: {
         parameters: {
             query: {
-                /** @description `channel:key`, or a key of the caller's own channel. */
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 sessionId: string;
             };
             header?: never;
@@ -4484,6 +4737,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4556,6 +4810,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4628,6 +4883,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4689,12 +4945,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The chat's own name in the caller's channel; `terminal` for the terminals of the installation. */
                 chat: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4756,6 +5014,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The chat's own name in the caller's channel; `terminal` for the terminals of the installation. */
                 chat: string;
             };
             cookie?: never;
@@ -4766,6 +5025,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description No Content */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -4825,12 +5085,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The chat's own name in the caller's channel; `terminal` for the terminals of the installation. */
                 chat: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description No Content */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -4892,6 +5154,8 @@ export interface operations {
                 limit?: number;
                 /** @description Without so many of the newest. */
                 offset?: number;
+                /** @description Only those with this in their title or key, whatever its case. */
+                search?: string;
             };
             header?: never;
             path?: never;
@@ -4899,8 +5163,11 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
+                    /** @description how many sessions there are on all pages */
+                    "x-total-count"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4968,6 +5235,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -5029,12 +5297,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5099,12 +5369,14 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5169,6 +5441,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -5179,6 +5452,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5245,12 +5519,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5315,6 +5591,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -5382,6 +5659,82 @@ export interface operations {
             };
         };
     };
+    say_line_in_words: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewLine"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LineAnswer"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     get_memory: {
         parameters: {
             query?: {
@@ -5390,6 +5743,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -5461,13 +5815,16 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
+                /** @description Its id. */
                 item: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5529,7 +5886,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
+                /** @description Its id. */
                 item: string;
             };
             cookie?: never;
@@ -5540,6 +5899,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5604,6 +5964,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -5614,6 +5975,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Accepted */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -5678,6 +6040,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -5746,13 +6109,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
+                /** @description The digest of its bytes, as the shortened output names it. */
                 digest: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5819,6 +6185,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -5829,6 +6196,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5890,12 +6258,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5960,6 +6330,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -5970,6 +6341,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -6034,12 +6406,14 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6106,6 +6480,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -6116,6 +6491,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6182,6 +6558,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -6192,6 +6569,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6253,12 +6631,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6325,6 +6705,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -6335,6 +6716,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6401,12 +6783,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6471,12 +6855,14 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6543,6 +6929,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -6553,6 +6940,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6617,12 +7005,14 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6684,6 +7074,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
                 /** @description The number of a revision, or current */
                 number: string;
@@ -6692,12 +7083,91 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["RevisionDto"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    mark_seen: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The digest of what was read, in double quotes. */
+                "If-Match": string;
+                /** @description The same key has one effect and one answer. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSeen"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
                 };
             };
             /** @description It cannot be answered now. */
@@ -6756,6 +7226,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -6766,6 +7237,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6832,12 +7304,14 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6902,6 +7376,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -6912,6 +7387,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6976,12 +7452,14 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7043,12 +7521,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7110,6 +7590,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -7178,8 +7659,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
-                number: string;
+                /** @description Its number in the log. */
+                number: number;
             };
             cookie?: never;
         };
@@ -7250,12 +7733,14 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7317,12 +7802,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7384,12 +7871,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7454,12 +7943,14 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7527,12 +8018,14 @@ export interface operations {
                 "Last-Event-ID"?: string | null;
             };
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7599,12 +8092,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7666,6 +8161,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 id: string;
             };
             cookie?: never;
@@ -7741,6 +8237,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7806,6 +8303,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7875,6 +8373,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -7943,6 +8442,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description No Content */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -8000,7 +8500,7 @@ export interface operations {
     open_socket: {
         parameters: {
             query: {
-                /** @description `channel:key`, or a key of the caller's own channel. */
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
                 sessionId: string;
                 /** @description Events after this place; without it, from now on. */
                 after?: number;
@@ -8075,6 +8575,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8140,6 +8641,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8205,6 +8707,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -1,12 +1,15 @@
 import { useState } from "react";
 import type { Ask, Session } from "../api/client";
 import { lasting, t, visible } from "../t";
+import { useReachable } from "../api/reachable";
 import { Dialog } from "./basics";
+import { Decisions } from "./Decisions";
 import { verdicts } from "./verdicts";
 
 /** A call that waits for permission: all of it, why it asks, and what each answer covers. */
 export function AskCard({ id, ask, decides }: { id: string; ask: Ask; decides: boolean }) {
   const [replan, setReplan] = useState<string | null>(null);
+  const reachable = useReachable();
   const left = Date.parse(ask.expires) - Date.now();
   const expired = left <= 0;
   const decide = (permit: "once" | "until_plan_ends" | "deny") => void verdicts.permit(id, ask.digest, permit);
@@ -22,14 +25,16 @@ export function AskCard({ id, ask, decides }: { id: string; ask: Ask; decides: b
       <pre tabIndex={0} aria-label={t("The call's arguments")} className="my-2 max-h-48 overflow-auto whitespace-pre-wrap rounded bg-sunken p-2 font-mono text-xs [overflow-wrap:anywhere]">{visible(ask.arguments)}</pre>
       {decides ? (
         <div className="flex flex-wrap gap-2">
-          <button type="button" className="button small primary" disabled={expired} onClick={() => decide("once")}>{t("Once")}</button>
-          {ask.pattern && (
-            <button type="button" className="button small" disabled={expired} onClick={() => decide("until_plan_ends")} data-testid="rest-of-plan">
-              {t("Rest of this plan: {scope}", { scope: visible(ask.pattern) })}
-            </button>
-          )}
-          <button type="button" className="button small danger" disabled={expired} onClick={() => decide("deny")}>{t("Deny")}</button>
-          <button type="button" className="button small quiet" disabled={expired} onClick={() => setReplan("")}>{t("Revise the plan…")}</button>
+          <Decisions>
+            <button type="button" className="button small primary" disabled={expired} onClick={() => decide("once")}>{t("Once")}</button>
+            {ask.pattern && (
+              <button type="button" className="button small" disabled={expired} onClick={() => decide("until_plan_ends")} data-testid="rest-of-plan">
+                {t("Rest of this plan: {scope}", { scope: visible(ask.pattern) })}
+              </button>
+            )}
+            <button type="button" className="button small danger" disabled={expired} onClick={() => decide("deny")}>{t("Deny")}</button>
+            <button type="button" className="button small quiet" disabled={expired} onClick={() => setReplan("")}>{t("Revise the plan…")}</button>
+          </Decisions>
         </div>
       ) : (
         <LogInToDecide />
@@ -38,7 +43,7 @@ export function AskCard({ id, ask, decides }: { id: string; ask: Ask; decides: b
         <textarea className="field" rows={4} aria-label={t("What should change?")} value={replan ?? ""} onChange={(event) => setReplan(event.target.value)} />
         <div className="mt-3 flex justify-end gap-2">
           <button type="button" className="button" onClick={() => setReplan(null)}>{t("Cancel")}</button>
-          <button type="button" className="button primary" disabled={!replan?.trim()} onClick={() => void verdicts.permit(id, ask.digest, "replan", replan ?? "").then(() => setReplan(null))}>{t("Deny and revise")}</button>
+          <button type="button" className="button primary" disabled={!reachable || !replan?.trim()} onClick={() => void verdicts.permit(id, ask.digest, "replan", replan ?? "").then(() => setReplan(null))}>{t("Deny and revise")}</button>
         </div>
       </Dialog>
     </section>
@@ -57,8 +62,10 @@ export function Doubts({ id, session, decides }: { id: string; session: Session;
           <pre tabIndex={0} aria-label={t("The call's arguments")} className="my-2 max-h-40 overflow-auto whitespace-pre-wrap rounded bg-sunken p-2 font-mono text-xs [overflow-wrap:anywhere]">{visible(doubt.arguments)}</pre>
           {decides ? (
             <div className="flex flex-wrap gap-2">
-              <button type="button" className="button small" onClick={() => void verdicts.settle(id, doubt.call, true)}>{t("It happened")}</button>
-              <button type="button" className="button small" onClick={() => void verdicts.settle(id, doubt.call, false)}>{t("It did not happen")}</button>
+              <Decisions>
+                <button type="button" className="button small" onClick={() => void verdicts.settle(id, doubt.call, true)}>{t("It happened")}</button>
+                <button type="button" className="button small" onClick={() => void verdicts.settle(id, doubt.call, false)}>{t("It did not happen")}</button>
+              </Decisions>
             </div>
           ) : (
             <LogInToDecide />

@@ -1,17 +1,19 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { lazy, memo, Suspense, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { lazy, memo, Suspense, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { withAnswers } from "../api/answers";
 import { streamOf } from "../api/streams";
 import type { Item } from "../api/reduce";
-import { ago, clock, lasting, t, visible } from "../t";
+import { ago, clock, lasting, many, t, visible } from "../t";
 import { Chip, Empty, Failed, Skeleton } from "./basics";
+import { ErrorBoundary } from "./ErrorScreen";
 
 const Answer = lazy(() => import("./Answer").then(({ Answer }) => ({ default: Answer })));
 
 /** The conversation of one session. It is mounted anew for every session: nothing of another one can stay. */
 export function Chat({ id, onReview, empty }: { id: string; onReview: () => void; empty?: React.ReactNode }) {
   const stream = streamOf(id);
-  const { log, link } = useSyncExternalStore(stream.listen, stream.now);
-  const items = log?.items ?? [];
+  const { log, link, answers } = useSyncExternalStore(stream.listen, stream.now);
+  const items = useMemo(() => withAnswers(log?.items ?? [], answers), [log?.items, answers]);
   const box = useRef<HTMLDivElement>(null);
   const [pinned, setPinned] = useState(true);
   const list = useVirtualizer({
@@ -76,6 +78,18 @@ export function Chat({ id, onReview, empty }: { id: string; onReview: () => void
   );
 }
 
+/** An answer, rendered; its plain text while the renderer is not there, or cannot be had. */
+function Markdown({ text }: { text: string }) {
+  const plain = <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{visible(text)}</p>;
+  return (
+    <ErrorBoundary fallback={plain}>
+      <Suspense fallback={plain}>
+        <Answer text={text} />
+      </Suspense>
+    </ErrorBoundary>
+  );
+}
+
 const Entry = memo(function Entry({ item, onReview }: { item: Item; onReview: () => void }) {
   switch (item.kind) {
     case "said":
@@ -98,9 +112,10 @@ const Entry = memo(function Entry({ item, onReview }: { item: Item; onReview: ()
               <span aria-hidden="true" className="breathing ml-0.5 inline-block h-4 w-2 translate-y-0.5 rounded-sm bg-accent" />
             </p>
           ) : (
-            <Suspense fallback={<p className="whitespace-pre-wrap">{visible(item.text)}</p>}>
-              <Answer text={item.text} />
-            </Suspense>
+            <>
+              <Markdown text={item.text} />
+              {item.isStopped && <p className="mt-1 text-xs text-soft" data-testid="stopped-answer">{t("Stopped here. What came so far is kept in this page only.")}</p>}
+            </>
           )}
         </div>
       );
@@ -116,6 +131,15 @@ const Entry = memo(function Entry({ item, onReview }: { item: Item; onReview: ()
           <button type="button" className="button small" onClick={onReview}>
             {t("Review")}
           </button>
+        </div>
+      );
+    case "ended":
+      return <EndedCard item={item} />;
+    case "command":
+      return (
+        <div className="card overflow-hidden text-sm" data-testid="command-answer" data-refused={item.isRefused || undefined}>
+          <p className="border-b border-line bg-sunken px-3 py-1.5 font-mono [overflow-wrap:anywhere]">{visible(item.line)}</p>
+          <pre tabIndex={0} aria-label={t("Answer to the command")} className={`max-h-[60vh] overflow-auto whitespace-pre-wrap px-3 py-2 font-mono text-xs [overflow-wrap:anywhere] ${item.isRefused ? "text-bad" : ""}`}>{visible(item.text)}</pre>
         </div>
       );
     case "mark": {
@@ -134,6 +158,32 @@ const Entry = memo(function Entry({ item, onReview }: { item: Item; onReview: ()
   }
 });
 
+/** The end of a plan: what was observed, apart from what anybody says of it. Only what was observed is ever ticked. */
+function EndedCard({ item }: { item: Extract<Item, { kind: "ended" }> }) {
+  const { calls_done: done = 0, calls_failed: failed = 0, steps_without_calls: gaps = [] } = item.observation;
+  const heading = item.basis === "observed" ? t("Plan done: every recorded step ran") : item.basis === "declared" ? t("Plan declared done by {who}", { who: item.who ?? "" }) : t("Plan reported done");
+  return (
+    <section className="card space-y-2 px-4 py-3 text-sm" aria-label={heading} data-testid="plan-ended" data-basis={item.basis}>
+      <p className={`font-semibold ${item.basis === "observed" ? "text-good" : ""}`}>{item.basis === "observed" && <span aria-hidden="true">✓ </span>}{heading}</p>
+      {item.claim && <p className="[overflow-wrap:anywhere]"><span className="label">{item.basis === "declared" ? t("Their words") : t("Claimed")}</span><br />{visible(item.claim)}</p>}
+      <div>
+        <span className="label">{t("Observed")}</span>
+        <ul>
+          <li>{done + failed === 0 ? t("no call ran") : failed > 0 ? t("{n} ran, {failed} failed", { n: many(done + failed, "call", "calls"), failed }) : t("{n} ran", { n: many(done, "call", "calls") })}</li>
+          {item.touched.map((words) => <li key={words} className="[overflow-wrap:anywhere]">{visible(words)}</li>)}
+        </ul>
+      </div>
+      {gaps.length > 0 && (
+        <div data-testid="gaps">
+          <span className="label text-wait">{t("No call was reported for")}</span>
+          <ul>{gaps.map((step) => <li key={step.number} className="[overflow-wrap:anywhere]">{step.number}. {visible(step.title)}</li>)}</ul>
+        </div>
+      )}
+      {item.at && <time dateTime={item.at} title={item.at} className="text-xs text-soft">{ago(item.at)}</time>}
+    </section>
+  );
+}
+
 const STATES: Record<string, [string, string, string]> = {
   asked: ["○", "text-soft", "asked for"],
   running: ["◐", "text-accent breathing", "running"],
@@ -146,7 +196,9 @@ const STATES: Record<string, [string, string, string]> = {
 
 function ToolCard({ item }: { item: Extract<Item, { kind: "tool" }> }) {
   const [open, setOpen] = useState(false);
-  const [sign, tone, words] = STATES[item.state] ?? ["·", "", item.state];
+  // A report is a claim: that it was made is no sign that what it says was done.
+  const isClaim = item.tool === "plan_report" && item.state === "done";
+  const [sign, tone, words] = isClaim ? ["·", "text-soft", "reported"] : STATES[item.state] ?? ["·", "", item.state];
   const took = item.begun && item.ended ? lasting(Date.parse(item.ended) - Date.parse(item.begun)) : "";
   return (
     <div className="card overflow-hidden text-sm" data-testid="tool-card" data-state={item.state}>

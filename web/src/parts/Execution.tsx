@@ -5,11 +5,15 @@ import { t, visible } from "../t";
 import { Chip, say } from "./basics";
 import { verdicts } from "./verdicts";
 
-/** The steps, how each came out, and what was done to the world. */
+/** The steps, how each came out, and what was observed, apart from what is claimed. */
 export function Steps({ plan, id, decides }: { plan: Plan; id: string; decides: boolean }) {
   return (
     <div className="space-y-3 py-2">
-      {plan.word && <p className="text-sm [overflow-wrap:anywhere]">{visible(plan.word)}</p>}
+      {plan.claimed && (
+        <p className="text-sm [overflow-wrap:anywhere]" data-testid="claimed">
+          {plan.basis === "claimed" && <Chip tone="wait">{t("Claimed")}</Chip>} {visible(plan.claimed)}
+        </p>
+      )}
       {(plan.steps ?? []).length > 0 && (
         <ol className="space-y-1" data-testid="steps">
           {(plan.steps ?? []).map((step) => (
@@ -22,10 +26,19 @@ export function Steps({ plan, id, decides }: { plan: Plan; id: string; decides: 
           ))}
         </ol>
       )}
-      {plan.done.length > 0 && (
+      {(plan.observed.length > 0 || plan.basis) && (
         <div>
-          <p className="label">{t("Done to the world")}</p>
-          <ul className="text-sm" data-testid="done">{plan.done.map((words) => <li key={words} className="[overflow-wrap:anywhere]">{visible(words)}</li>)}</ul>
+          <p className="label">{t("Observed")}</p>
+          <ul className="text-sm" data-testid="observed">
+            {plan.observed.length === 0 && <li className="text-wait">{t("no call ran")}</li>}
+            {plan.observed.map((words) => <li key={words} className="[overflow-wrap:anywhere]">{visible(words)}</li>)}
+          </ul>
+        </div>
+      )}
+      {(plan.gaps ?? []).length > 0 && (
+        <div>
+          <p className="label text-wait">{t("No call was reported for")}</p>
+          <ul className="text-sm" data-testid="gaps">{(plan.gaps ?? []).map((words) => <li key={words} className="[overflow-wrap:anywhere]">{visible(words)}</li>)}</ul>
         </div>
       )}
     </div>

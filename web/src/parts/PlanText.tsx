@@ -1,22 +1,21 @@
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { memo, useState } from "react";
 import type { Diff, Revision } from "../api/client";
 import { diffQuery } from "../api/queries";
+import { isRecord } from "../storage";
 import { t, visible } from "../t";
 import { Failed } from "./basics";
 import { Line } from "./Document";
+import type { RevisionRef } from "./revision";
 
 /** A note that was not sent yet. */
 export interface Note {
   line: number | null;
   text: string;
 }
-/** Which revision is on the screen. */
-export interface At {
-  plan: string;
-  revision: number;
-  digest: string;
-}
+/** Whether a stored value is a list of notes. */
+export const areNotes = (value: unknown): value is Note[] =>
+  Array.isArray(value) && value.every((note) => isRecord(note) && typeof note.text === "string" && (note.line === null || typeof note.line === "number"));
 
 interface LineProps {
   waits: boolean;
@@ -25,11 +24,11 @@ interface LineProps {
 }
 
 /** One row: its number, its text, and a place to comment. */
-function Row({ number, text, change, waits, notes, onComment }: LineProps & { number: number | null; text: string; change?: string }) {
+const Row = memo(function Row({ number, text, change, waits, notes, onComment }: LineProps & { number: number | null; text: string; change?: string }) {
   const tone = change === "added" ? "bg-good-tint" : change === "removed" ? "bg-bad-tint line-through decoration-bad/60" : "";
   const noted = number !== null && notes.some((note) => note.line === number);
   return (
-    <div className={`group flex items-start gap-2 rounded px-1 ${tone}`} data-change={change} data-line={number ?? undefined}>
+    <div className={`group flex items-start gap-2 rounded px-1 ${tone}`} data-change={change} data-line={number ?? undefined} tabIndex={number === null ? undefined : -1}>
       <span aria-hidden="true" className={`w-7 shrink-0 select-none pt-0.5 text-right font-mono text-xs ${change === "added" ? "text-good" : change === "removed" ? "text-bad" : "text-soft"}`}>
         {change === "added" ? "+" : change === "removed" ? "−" : ""}
         {number ?? ""}
@@ -43,7 +42,7 @@ function Row({ number, text, change, waits, notes, onComment }: LineProps & { nu
       )}
     </div>
   );
-}
+});
 
 /** All of a revision, line by line. */
 export function Lines({ revision, ...props }: LineProps & { revision: Revision }) {
@@ -56,8 +55,9 @@ export function Lines({ revision, ...props }: LineProps & { revision: Revision }
   );
 }
 
-/** What became of each step or section. Numbers that only moved do not count. */
-export function Changes({ diff, markdown, ...props }: LineProps & { diff: Diff; markdown: string }) {
+/** What became of each step or section. Numbers that only moved do not count. What is the same is folded, unless this
+ * person has not seen it. */
+export function Changes({ diff, markdown, isUnseen, ...props }: LineProps & { diff: Diff; markdown: string; isUnseen?: (line: number) => boolean }) {
   const [all, setAll] = useState(false);
   const lines = markdown.split("\n");
   let place = 0;
@@ -70,6 +70,8 @@ export function Changes({ diff, markdown, ...props }: LineProps & { diff: Diff; 
       return { row, number: found >= 0 ? found + 1 : null };
     }),
   }));
+  const isFolded = ({ part, rows }: (typeof numbered)[number]) => part.change === "same" && !rows.some(({ number }) => number !== null && isUnseen?.(number));
+  const folded = numbered.filter(isFolded).length;
   const counts = { added: 0, removed: 0, changed: 0, same: 0 } as Record<string, number>;
   for (const part of diff.parts) counts[part.change] = (counts[part.change] ?? 0) + 1;
   return (
@@ -79,19 +81,19 @@ export function Changes({ diff, markdown, ...props }: LineProps & { diff: Diff; 
         {[counts.added && t("{n} added", { n: counts.added }), counts.changed && t("{n} changed", { n: counts.changed }), counts.removed && t("{n} removed", { n: counts.removed })].filter(Boolean).join(" · ") || t("nothing but numbers changed")}
       </p>
       <div className="leading-relaxed">
-        {numbered.map(({ part, rows }, at) =>
-          part.change === "same" && !all ? null : (
-            <div key={at} data-part={part.change}>
-              {rows.map(({ row, number }, place) => (
-                <Row key={place} number={number} text={row.text} change={part.change === "same" ? "same" : row.change} {...props} />
+        {numbered.map((one, at) =>
+          isFolded(one) && !all ? null : (
+            <div key={at} data-part={one.part.change}>
+              {one.rows.map(({ row, number }, place) => (
+                <Row key={place} number={number} text={row.text} change={one.part.change === "same" ? "same" : row.change} {...props} />
               ))}
             </div>
           ),
         )}
       </div>
-      {(counts.same ?? 0) > 0 && (
+      {folded > 0 && (
         <button type="button" className="button quiet small mt-2" aria-expanded={all} onClick={() => setAll(!all)}>
-          {all ? t("Hide what is unchanged") : t("{n} unchanged hidden: show", { n: counts.same ?? 0 })}
+          {all ? t("Hide what is unchanged") : t("{n} unchanged hidden: show", { n: folded })}
         </button>
       )}
     </div>
@@ -99,7 +101,7 @@ export function Changes({ diff, markdown, ...props }: LineProps & { diff: Diff; 
 }
 
 /** Any two revisions, side by side. */
-export function History({ id, at }: { id: string; at: At }) {
+export function History({ id, at }: { id: string; at: RevisionRef }) {
   const [from, setFrom] = useState(Math.max(1, at.revision - 1));
   const [to, setTo] = useState(at.revision);
   const diff = useQuery(diffQuery(id, at.digest, from, to));

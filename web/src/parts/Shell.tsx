@@ -2,11 +2,12 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { api, got, Problem, type SessionRow } from "../api/client";
-import { meQuery, modelQuery, sessionsQuery } from "../api/queries";
+import { approvalsQuery, foundSessionsQuery, meQuery, modelQuery, sessionsQuery } from "../api/queries";
+import { sidebarRows } from "../api/sidebar";
 import { hearHints } from "../api/streams";
 import { Approvals, useWaiting } from "../screens/Approvals";
 import { ago, t, visible } from "../t";
-import { inText, say, Skeleton, Toasts } from "./basics";
+import { Dialog, inText, say, Skeleton, Toasts, useSettled } from "./basics";
 
 /** What a session asks of its reader: needs you, runs, or rests. */
 export function stateOf(row: SessionRow): { sign: string; tone: string; words: string } {
@@ -37,9 +38,11 @@ export function Shell() {
   const navigate = useNavigate();
   const path = useRouterState({ select: (state) => state.location.pathname });
   const [palette, setPalette] = useState(false);
+  const [help, setHelp] = useState(false);
   const [drawer, setDrawer] = useState(false);
   const create = useNewSession();
-  const open = (rows.data ?? []).filter((row) => !row.archived);
+  const approvals = useQuery(approvalsQuery);
+  const open = sidebarRows(rows.data ?? [], approvals.data ?? []);
   useEffect(() => (me.data ? hearHints() : undefined), [me.data?.grant]);
   useEffect(() => {
     // The router may be on its way to the login already.
@@ -65,7 +68,10 @@ export function Shell() {
       } else if (event.key === "n" && event.altKey) {
         event.preventDefault();
         void keys.current.create();
-      } else if (event.key === "?" && !inText(event)) setPalette(true);
+      } else if (event.key === "?" && !inText(event) && !document.querySelector("dialog[open]")) {
+        event.preventDefault();
+        setHelp(true);
+      }
     };
     window.addEventListener("keydown", press);
     return () => window.removeEventListener("keydown", press);
@@ -109,7 +115,7 @@ export function Shell() {
       </nav>
       <header className="flex items-center gap-2 border-b border-line bg-sunken px-3 py-2 md:hidden">
         <img src="/mark.svg" alt="" width="22" height="22" />
-        <select className="field !py-1" aria-label={t("Session")} value={open.find((row) => path.includes(row.sessionId) || path.includes(encodeURIComponent(row.sessionId)))?.sessionId ?? ""} onChange={(event) => event.target.value && void navigate({ to: "/s/$id", params: { id: event.target.value } })}>
+        <select className="field !py-1" aria-label={t("Session")} value={open.find((row) => path.split("/").some((part) => decodeURIComponent(part) === row.sessionId))?.sessionId ?? ""} onChange={(event) => event.target.value && void navigate({ to: "/s/$id", params: { id: event.target.value } })}>
           <option value="">{t("Sessions…")}</option>
           {open.map((row) => <option key={row.sessionId} value={row.sessionId}>{`${stateOf(row).sign} ${visible(row.title || t("Untitled"))}`}</option>)}
         </select>
@@ -131,10 +137,39 @@ export function Shell() {
         ))}
       </nav>
       {palette && <Palette rows={rows.data ?? []} onClose={() => setPalette(false)} create={create} />}
+      <KeyHelp open={help} onClose={() => setHelp(false)} />
       <Toasts />
     </div>
   );
 }
+
+/** Every key, and where it works. */
+function KeyHelp({ open, onClose }: { open: boolean; onClose: () => void }) {
+  const groups: [string, [string, string][]][] = [
+    [t("Everywhere"), [["Ctrl K / ⌘K", t("find a session, or where to go")], ["Ctrl 1–9 / ⌘1–9", t("go to a session of the sidebar")], ["Alt N", t("new session")], ["?", t("this help")]]],
+    [t("Conversation"), [["Enter", t("send")], ["Shift Enter", t("new line")], ["P", t("show or hide the plan")]]],
+    [t("Review"), [["J / K", t("next, previous line")], ["C", t("comment on the line that has the focus, or on the plan")], ["X", t("drop the step that has the focus")], ["D", t("changes or plan")], ["Ctrl Enter / ⌘Enter", t("send notes")], ["Shift A", t("approve, on the review's own page")], ["A", t("approve, in the panel beside the conversation")]]],
+    [t("Timeline"), [["E", t("next error")], ["F", t("from the start")], ["L", t("follow what happens")]]],
+  ];
+  return (
+    <Dialog title={t("Keys")} open={open} onClose={onClose}>
+      <div className="space-y-3 text-sm" data-testid="key-help">
+        {groups.map(([name, keys]) => (
+          <section key={name}>
+            <h3 className="label">{name}</h3>
+            <dl className="mt-1 grid grid-cols-[9rem_1fr] gap-x-3 gap-y-1">
+              {keys.map(([key, words]) => <div key={key} className="contents"><dt className="font-mono">{key}</dt><dd>{words}</dd></div>)}
+            </dl>
+          </section>
+        ))}
+        <button type="button" className="button w-full" autoFocus onClick={onClose}>{t("Close")}</button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** How many results the palette shows. */
+const FOUND_MAX = 12;
 
 /** Anything, by its name. */
 function Palette({ rows, onClose, create }: { rows: SessionRow[]; onClose: () => void; create: () => Promise<void> }) {
@@ -143,14 +178,21 @@ function Palette({ rows, onClose, create }: { rows: SessionRow[]; onClose: () =>
   const [at, setAt] = useState(0);
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => box.current?.showModal(), []);
-  const entries: { name: string; note: string; go: () => void }[] = [
+  const search = useSettled(words.trim(), 120);
+  const onServer = useQuery(foundSessionsQuery(search, FOUND_MAX));
+  const fits = (name: string) => name.toLowerCase().includes(words.trim().toLowerCase());
+  // What the server found; until it has answered, what is at hand.
+  const sessions = (search === words.trim() && onServer.data) || rows.filter((row) => fits(row.title || row.sessionId));
+  const places = [
     { name: t("New session"), note: "⌥N", go: () => void create() },
     { name: t("Approvals"), note: "", go: () => void navigate({ to: "/approvals" }) },
     { name: t("Sessions"), note: "", go: () => void navigate({ to: "/sessions" }) },
     { name: t("Settings"), note: "", go: () => void navigate({ to: "/settings" }) },
-    ...rows.map((row) => ({ name: row.title || row.sessionId, note: stateOf(row).words, go: () => void navigate({ to: "/s/$id", params: { id: row.sessionId } }) })),
   ];
-  const found = entries.filter((entry) => entry.name.toLowerCase().includes(words.trim().toLowerCase())).slice(0, 12);
+  const found: { name: string; note: string; go: () => void }[] = [
+    ...places.filter((entry) => fits(entry.name)),
+    ...sessions.map((row) => ({ name: row.title || row.sessionId, note: stateOf(row).words, go: () => void navigate({ to: "/s/$id", params: { id: row.sessionId } }) })),
+  ].slice(0, FOUND_MAX);
   const go = (place: number) => {
     found[place]?.go();
     onClose();

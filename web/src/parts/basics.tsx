@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
+import { readText, writeText } from "../storage";
 import { t } from "../t";
 
 /** A dialog of the browser's own: focus stays in it, Escape closes it. */
@@ -73,7 +74,8 @@ export function Chip({ tone = "", children }: { tone?: string; children: ReactNo
 
 /** The tone in which a status of a plan is drawn. */
 export function toneOf(status: string): string {
-  if (status === "Done" || status === "Approved") return "good";
+  // Done is as a rule what a model reports: no tone may say more than that.
+  if (status === "Approved") return "good";
   if (status === "Running") return "run";
   if (status === "Failed" || status === "Rejected") return "bad";
   return status === "Ready" ? "wait" : "";
@@ -115,15 +117,24 @@ export function inText(event: KeyboardEvent): boolean {
   return !!target?.closest("input, textarea, select, [contenteditable=true]");
 }
 
+/** A value that people type, once they pause. */
+export function useSettled(value: string, pauseMs = 200): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), pauseMs);
+    return () => clearTimeout(timer);
+  }, [value, pauseMs]);
+  return settled;
+}
+
 /** State that outlives the page, by key. */
 export function useKept(key: string, first: string): [string, (value: string) => void] {
-  const [kept, setKept] = useState(() => ({ key, value: localStorage.getItem(key) ?? first }));
-  const value = (kept.key === key ? kept.value : localStorage.getItem(key)) || first;
+  const [kept, setKept] = useState(() => ({ key, value: readText(key) ?? first }));
+  const value = (kept.key === key ? kept.value : readText(key)) || first;
   return [
     value,
     (next) => {
-      if (next) localStorage.setItem(key, next);
-      else localStorage.removeItem(key);
+      writeText(key, next);
       setKept({ key, value: next });
     },
   ];

@@ -1,19 +1,21 @@
 import { useSyncExternalStore } from "react";
+import { isRecord, readJson, writeText } from "../storage";
 
 /** What this device was told not to show for a while. It decides nothing. */
 const KEY = "snoozed";
+const isTimes = (value: unknown): value is Record<string, number> => isRecord(value) && Object.values(value).every((end) => typeof end === "number");
 const ears = new Set<() => void>();
 let kept = read();
 
 function read(): Record<string, number> {
-  return JSON.parse(localStorage.getItem(KEY) ?? "{}") as Record<string, number>;
+  return readJson(KEY, isTimes) ?? {};
 }
 
 /** Hides something until then. */
 export function snooze(what: string, minutes: number): void {
   const until = Date.now() + minutes * 60_000;
   kept = Object.fromEntries([...Object.entries(read()).filter(([, end]) => end > Date.now()), [what, until]]);
-  localStorage.setItem(KEY, JSON.stringify(kept));
+  writeText(KEY, JSON.stringify(kept));
   tell();
 }
 

@@ -1,4 +1,4 @@
-import { api, asRead, got, inSession, once, Problem, type Schemas } from "../api/client";
+import { api, asRead, got, inSession, Problem, problemWords, type Schemas } from "../api/client";
 import { listsMoved, moved, queries } from "../api/queries";
 import { t } from "../t";
 import { say } from "./basics";
@@ -7,16 +7,18 @@ import { say } from "./basics";
 export type Came = "done" | "stale" | "refused";
 
 /** Does something to a session and says how it came out; what it changed is read again. */
-async function act(id: string, asked: Promise<unknown>, done: string): Promise<Came> {
+async function act(id: string, asked: Promise<unknown>, done: string, stale = t("Nothing was done: it changed while you were reading. The change is shown.")): Promise<Came> {
   try {
     await asked;
     if (done) say(done, "good");
     return "done";
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
-    const stale = problem.status === 412;
-    say(stale ? t("Nothing was approved: it changed while you were reading. The change is shown.") : problem.detail, "bad");
-    return stale ? "stale" : "refused";
+    const isStale = problem.status === 412;
+    // What the server knows was seen may differ from what is known here.
+    if (problem.kind === "not_shown") void queries.invalidateQueries({ queryKey: ["plan-revision", id] });
+    say(isStale ? stale : problemWords(problem), "bad");
+    return isStale ? "stale" : "refused";
   } finally {
     moved(id);
     listsMoved();
@@ -29,9 +31,9 @@ const to = (id: string, digest: string) => ({ params: { ...inSession(id), header
 
 /** Everything that a person can do to a plan, a call or a run from here. */
 export const verdicts = {
-  shown: (id: string, digest: string) => got(api.POST("/api/sessions/{id}/plan/shown", to(id, digest))),
+  seen: (id: string, digest: string, blocks: string[]) => got(api.POST("/api/sessions/{id}/plan/seen", { ...to(id, digest), body: { blocks } })),
   approve: (id: string, digest: string, notes: string[] = [], hold = false) =>
-    act(id, got(api.POST("/api/sessions/{id}/plan/approve", { ...to(id, digest), body: { notes, hold } })), hold ? t("Approved and held") : t("Approved; the execution starts")),
+    act(id, got(api.POST("/api/sessions/{id}/plan/approve", { ...to(id, digest), body: { notes, hold } })), hold ? t("Approved and held") : t("Approved; the execution starts"), t("Nothing was approved: it changed while you were reading. The change is shown.")),
   changes: (id: string, digest: string, comments: Schemas["CommentDto"][]) =>
     act(id, got(api.POST("/api/sessions/{id}/plan/changes", { ...to(id, digest), body: { comments } })), t("Sent; a newer revision is on its way")),
   reject: (id: string, digest: string, why: string) =>
@@ -41,37 +43,39 @@ export const verdicts = {
   permit: (id: string, digest: string, permit: Schemas["PermitName"], text = "") =>
     act(id, got(api.POST("/api/sessions/{id}/permission", { ...to(id, digest), body: { permit, text } })), { once: t("Allowed, once"), until_plan_ends: t("Allowed, until the plan ends"), deny: t("Denied"), replan: t("Denied; the plan is to be revised") }[permit]),
   settle: (id: string, call: string, happened: boolean) =>
-    act(id, got(api.POST("/api/sessions/{id}/plan/settle", { params: { ...inSession(id), header: once() }, body: { call, happened } })), t("Settled")),
+    act(id, got(api.POST("/api/sessions/{id}/plan/settle", { params: inSession(id), body: { call, happened } })), t("Settled")),
   skip: (id: string, step: number) =>
-    act(id, got(api.POST("/api/sessions/{id}/plan/skip", { params: { ...inSession(id), header: once() }, body: { step } })), t("Step {step} is left out", { step })),
-  resume: (id: string) => act(id, got(api.POST("/api/sessions/{id}/plan/resume", { params: { ...inSession(id), header: once() } })), t("It goes on")),
-  pause: (id: string) => act(id, got(api.POST("/api/sessions/{id}/plan/stop", { params: { ...inSession(id), header: once() } })), t("The execution is paused")),
-  stop: (id: string) => act(id, got(api.POST("/api/sessions/{id}/stop", { params: { ...inSession(id), header: once() } })), t("Stopped")),
-  off: (id: string) => act(id, got(api.DELETE("/api/sessions/{id}/plan", { params: { ...inSession(id), header: once() } })), t("Plan work has ended")),
-  on: (id: string) => act(id, got(api.POST("/api/plans/enable", { params: { header: once() }, body: { sessionId: id } })), t("Plan work is on; say what you want planned")),
-  rename: (id: string, title: string) => act(id, got(api.PATCH("/api/sessions/{id}", { params: { ...inSession(id), header: once() }, body: { title } })), t("Renamed")),
-  archive: (id: string, archived: boolean) => act(id, got(api.PATCH("/api/sessions/{id}", { params: { ...inSession(id), header: once() }, body: { archived } })), archived ? t("Put away") : t("Brought back")),
-  remove: (id: string) => act(id, got(api.DELETE("/api/sessions/{id}", { params: { ...inSession(id), header: once() } })), t("Deleted")),
+    act(id, got(api.POST("/api/sessions/{id}/plan/skip", { params: inSession(id), body: { step } })), t("Step {step} is left out", { step })),
+  resume: (id: string) => act(id, got(api.POST("/api/sessions/{id}/plan/resume", { params: inSession(id) })), t("It goes on")),
+  pause: (id: string) => act(id, got(api.POST("/api/sessions/{id}/plan/stop", { params: inSession(id) })), t("The execution is paused")),
+  stop: (id: string) => act(id, got(api.POST("/api/sessions/{id}/stop", { params: inSession(id) })), t("Stopped")),
+  off: (id: string) => act(id, got(api.DELETE("/api/sessions/{id}/plan", { params: inSession(id) })), t("Plan work has ended")),
+  on: (id: string) => act(id, got(api.POST("/api/plans/enable", { body: { sessionId: id } })), t("Plan work is on; say what you want planned")),
+  rename: (id: string, title: string) => act(id, got(api.PATCH("/api/sessions/{id}", { params: inSession(id), body: { title } })), t("Renamed")),
+  open: (id: string, root: string) => act(id, got(api.PATCH("/api/sessions/{id}", { params: inSession(id), body: { root } })), t("Works in {root}", { root })),
+  archive: (id: string, archived: boolean) => act(id, got(api.PATCH("/api/sessions/{id}", { params: inSession(id), body: { archived } })), archived ? t("Put away") : t("Brought back")),
+  remove: (id: string) => act(id, got(api.DELETE("/api/sessions/{id}", { params: inSession(id) })), t("Deleted")),
   promote: (id: string, item: string, text: string) => act(id, got(api.POST("/api/sessions/{id}/memory/{item}/promote", { params: { path: { id, item } }, body: { text } })), t("Known everywhere now")),
-  forget: (id: string, item: string) => act(id, got(api.DELETE("/api/sessions/{id}/memory/{item}", { params: { path: { id, item }, header: once() } })), t("Forgotten")),
+  forget: (id: string, item: string) => act(id, got(api.DELETE("/api/sessions/{id}/memory/{item}", { params: { path: { id, item } } })), t("Forgotten")),
 };
 
-/** What a line came to. What was refused came as a problem. */
-type Reply = { accepted?: { words: string }; unreadable?: string; nothing?: string; moved?: { session: string; words: string } } | "help";
-
-/** Says a line in a session, as a terminal would; throws what was refused. */
-export async function line(id: string, text: string): Promise<void> {
-  const asked = api.POST("/api/sessions/{id}/lines", { params: { ...inSession(id), header: once() }, body: { line: text } });
-  const reply = (await got(asked)) as Reply;
+/** Says a line in a session, as a terminal would: its answer in words; throws what was refused. The key is that of the draft, where there is one. */
+export async function line(id: string, text: string, key?: string): Promise<Schemas["LineAnswer"]> {
+  const header = key ? { "Idempotency-Key": key } : undefined;
+  const answer = await got(api.POST("/api/sessions/{id}/lines/text", { params: { ...inSession(id), header }, body: { line: text } }));
   moved(id);
   listsMoved();
-  if (reply === "help") return say(t("/plan on · /plan off · /goal add … · /task add … · /auto on · /memory save … · /reset"));
-  if (reply.unreadable) throw new Problem(422, "unreadable", reply.unreadable);
-  const words = reply.accepted?.words ?? reply.nothing ?? reply.moved?.words;
-  if (words && text.startsWith("/")) say(words, reply.accepted ? "good" : "plain");
+  return answer;
 }
 
-/** Says a line from a button; what is refused is said in passing. */
-export function tell(id: string, text: string): Promise<void> {
-  return line(id, text).catch((problem: Error) => say(problem.message, "bad"));
+/** Says a line from a button; what comes of it is said in passing. */
+export async function tell(id: string, text: string): Promise<Came> {
+  try {
+    const answer = await line(id, text);
+    if (answer.text) say(answer.text.trim(), "good");
+    return "done";
+  } catch (problem) {
+    say(problemWords(problem), "bad");
+    return "refused";
+  }
 }

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import type { Session, Waiting } from "../api/client";
 import { approvalsQuery, controlQuery, decisionsQuery, meQuery } from "../api/queries";
 import { AskCard, Doubts } from "../parts/Asks";
-import { Chip, Empty, Failed, Skeleton, toneOf } from "../parts/basics";
+import { Chip, Empty, Failed, Skeleton } from "../parts/basics";
 import { snooze, useSnoozed } from "../parts/snooze";
 import { tell } from "../parts/verdicts";
 import { ago, clock, t, visible } from "../t";
@@ -54,6 +54,15 @@ export function Approvals({ onPick }: { onPick?: () => void }) {
   );
 }
 
+/** What waits, in a few words. A plan's own status only where the plan is what waits: the last one may be long done. */
+function waitWords(row: Waiting, session: Session | undefined): string {
+  const plan = session?.active ? session.plan : null;
+  if (row.waiting === "permission") return t("a call waits for permission");
+  if (row.waiting === "doubt") return t("a call is in doubt");
+  if (row.waiting === "run") return t("a run is paused");
+  return plan ? `${t(plan.status)}${plan.revision ? ` · ${t("rev {n}", { n: plan.revision })}` : ""}` : t("needs you");
+}
+
 /** One thing that waits. */
 function Card({ row, decides, onPick }: { row: Waiting; decides: boolean; onPick?: () => void }) {
   const { data: session } = useQuery(controlQuery(row.sessionId));
@@ -61,7 +70,7 @@ function Card({ row, decides, onPick }: { row: Waiting; decides: boolean; onPick
     <article className="card p-4" data-testid="approval" data-session={row.sessionId}>
       <div className="flex flex-wrap items-baseline gap-2">
         <h2 className="min-w-0 flex-1 truncate font-semibold">{visible(row.title || row.sessionId)}</h2>
-        {session?.plan && row.waiting !== "run" && <Chip tone={toneOf(session.plan.status)}>{t(session.plan.status)}{session.plan.revision ? ` · ${t("rev {n}", { n: session.plan.revision })}` : ""}</Chip>}
+        <Chip tone="wait">{waitWords(row, session)}</Chip>
         <span className="text-xs text-soft">{ago(row.updated)}</span>
       </div>
       <div className="mt-2 space-y-2">

@@ -1,5 +1,4 @@
 import { useQuery } from "@tanstack/react-query";
-import { useParams } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import type { Ranked } from "../api/client";
 import { memoryQuery } from "../api/queries";
@@ -9,8 +8,7 @@ import { tell, verdicts } from "../parts/verdicts";
 import { t, visible } from "../t";
 
 /** What is remembered: the chain exactly as it is retrieved, with why each item was found. */
-export function MemoryScreen() {
-  const { id } = useParams({ from: "/shell/s/$id/memory" });
+export function MemoryScreen({ id }: { id: string }) {
   const [words, setWords] = useState("");
   const [query, setQuery] = useState("");
   const memory = useQuery(memoryQuery(id, query));
@@ -23,7 +21,7 @@ export function MemoryScreen() {
   const scope = (item: Ranked) => (typeof item.item.scope === "string" ? item.item.scope : (Object.keys(item.item.scope)[0] ?? ""));
   const source = (item: Ranked) => (typeof item.item.provenance === "string" ? item.item.provenance : (Object.keys(item.item.provenance)[0] ?? ""));
   return (
-    <div className="flex h-full min-h-0 flex-col" key={id}>
+    <div className="flex h-full min-h-0 flex-col">
       <Back id={id} title={t("Memory")} />
       <div className="mx-auto min-h-0 w-full max-w-3xl flex-1 space-y-3 overflow-y-auto p-4" tabIndex={0} role="region" aria-label={t("What is remembered")}>
         <input className="field" type="search" aria-label={t("Find what is remembered")} placeholder={t("Find, as the agent does when a turn begins")} value={words} onChange={(event) => setWords(event.target.value)} />
@@ -60,14 +58,14 @@ export function MemoryScreen() {
         <p className="mt-2 text-sm text-soft">{t("Every conversation of yours is told this where it fits.")}</p>
         <div className="mt-4 flex justify-end gap-2">
           <button type="button" className="button" onClick={() => setPromote(null)}>{t("Cancel")}</button>
-          <button type="button" className="button primary" onClick={() => promote && void verdicts.promote(id, promote.item.id, promote.item.text).then(() => setPromote(null))}>{t("Promote exactly this text")}</button>
+          <button type="button" className="button primary" onClick={() => promote && void verdicts.promote(id, promote.item.id, promote.item.text).then((came) => came === "done" && setPromote(null))}>{t("Promote exactly this text")}</button>
         </div>
       </Dialog>
       <Dialog title={t("Remember it in other words")} open={edit !== null} onClose={() => setEdit(null)}>
         <textarea className="field" rows={4} aria-label={t("The words")} value={edit?.text ?? ""} onChange={(event) => edit && setEdit({ ...edit, text: event.target.value })} />
         <div className="mt-3 flex justify-end gap-2">
           <button type="button" className="button" onClick={() => setEdit(null)}>{t("Cancel")}</button>
-          <button type="button" className="button primary" disabled={!edit?.text.trim()} onClick={() => edit && void tell(id, `/memory edit ${edit.item.item.id} ${edit.text.trim()}`).then(() => setEdit(null))}>{t("Save")}</button>
+          <button type="button" className="button primary" disabled={!edit?.text.trim()} onClick={() => edit && void tell(id, `/memory edit ${edit.item.item.id} ${edit.text.trim()}`).then((came) => came === "done" && setEdit(null))}>{t("Save")}</button>
         </div>
       </Dialog>
     </div>

@@ -1,5 +1,4 @@
 import { useQuery } from "@tanstack/react-query";
-import { useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import { notebookQuery } from "../api/queries";
 import { Back } from "../parts/Back";
@@ -10,13 +9,12 @@ import { t } from "../t";
 const Answer = lazy(() => import("../parts/Answer").then((part) => ({ default: part.Answer })));
 
 /** The agent's planning files, which no file tool sees: the pages as they stand, and what was archived. */
-export function NotebookScreen() {
-  const { id } = useParams({ from: "/shell/s/$id/notebook" });
+export function NotebookScreen({ id }: { id: string }) {
   const [page, setPage] = useState<string | null>(null);
   const notebook = useQuery(notebookQuery(id, page));
   const view = notebook.data;
   return (
-    <div className="flex h-full min-h-0 flex-col" key={id}>
+    <div className="flex h-full min-h-0 flex-col">
       <Back id={id} title={t("Notebook")} />
       <div className="mx-auto min-h-0 w-full max-w-3xl flex-1 space-y-3 overflow-y-auto p-4" tabIndex={0} role="region" aria-label={t("The pages of the notebook")}>
         {notebook.error && <Failed problem={notebook.error} retry={() => void notebook.refetch()} />}

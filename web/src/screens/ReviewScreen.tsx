@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "@tanstack/react-router";
+import { Link } from "@tanstack/react-router";
 import { plansQuery } from "../api/queries";
 import { Back } from "../parts/Back";
 import { Chip, toneOf } from "../parts/basics";
@@ -7,11 +7,10 @@ import { PlanPanel } from "../parts/PlanPanel";
 import { t, visible } from "../t";
 
 /** The review of a plan, on a page of its own. */
-export function ReviewScreen() {
-  const { id } = useParams({ from: "/shell/s/$id/plan" });
+export function ReviewScreen({ id }: { id: string }) {
   const plans = useQuery(plansQuery(id));
   return (
-    <div className="flex h-full min-h-0 flex-col" key={id}>
+    <div className="flex h-full min-h-0 flex-col">
       <Back id={id} title={t("Review")} />
       <div className="mx-auto flex min-h-0 w-full max-w-5xl flex-1">
         <div className="min-w-0 flex-1 bg-raised md:border-x md:border-line"><PlanPanel id={id} wide /></div>
@@ -25,7 +24,7 @@ export function ReviewScreen() {
           ))}
           <p className="label pt-4">{t("Keys")}</p>
           <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-1 text-soft">
-            {[["J K", t("next, previous line")], ["C", t("comment")], ["X", t("drop the step")], ["D", t("changes or plan")], ["⌘↵", t("send notes")], ["⇧A", t("approve")]].map(([key, words]) => (
+            {[["J K", t("next, previous line")], ["N", t("next unread")], ["C", t("comment")], ["X", t("drop the step")], ["D", t("changes or plan")], ["⌘↵", t("send notes")], ["⇧A", t("approve")]].map(([key, words]) => (
               <div key={key} className="contents"><dt className="font-mono">{key}</dt><dd>{words}</dd></div>
             ))}
           </dl>

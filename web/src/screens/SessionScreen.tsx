@@ -1,26 +1,22 @@
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate, useParams } from "@tanstack/react-router";
+import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState, useSyncExternalStore } from "react";
-import { api, got, inSession, once } from "../api/client";
-import { controlQuery, modelQuery, sessionsQuery, spendQuery } from "../api/queries";
+import { api, got, inSession, isForeign, problemWords } from "../api/client";
+import { controlQuery, meQuery, modelQuery, sessionsQuery, spendQuery } from "../api/queries";
 import { streamOf } from "../api/streams";
 import { Chat } from "../parts/Chat";
 import { Composer } from "../parts/Composer";
 import { PlanPanel } from "../parts/PlanPanel";
 import { Dialog, inText, say } from "../parts/basics";
 import { verdicts } from "../parts/verdicts";
+import { readText, writeText } from "../storage";
 import { dollars, t, visible } from "../t";
 
 /** A conversation and its plan, side by side; on a phone, one at a time. */
-export function SessionScreen() {
-  const { id } = useParams({ from: "/shell/s/$id" });
-  return <OneSession key={id} id={id} />;
-}
-
-function OneSession({ id }: { id: string }) {
+export function SessionScreen({ id }: { id: string }) {
   const navigate = useNavigate();
   const control = useQuery(controlQuery(id));
-  const [panel, setPanel] = useState(() => localStorage.getItem("panel") !== "closed");
+  const [panel, setPanel] = useState(() => readText("panel") !== "closed");
   const [tab, setTab] = useState<"chat" | "plan">("chat");
   const review = () => {
     setPanel(true);
@@ -30,7 +26,7 @@ function OneSession({ id }: { id: string }) {
     const press = (event: KeyboardEvent) => {
       if (event.key === "p" && !inText(event) && !event.metaKey && !event.ctrlKey && !document.querySelector("dialog[open]")) {
         setPanel((open) => {
-          localStorage.setItem("panel", open ? "closed" : "open");
+          writeText("panel", open ? "closed" : "open");
           return !open;
         });
       }
@@ -39,10 +35,15 @@ function OneSession({ id }: { id: string }) {
     return () => window.removeEventListener("keydown", press);
   }, []);
   const session = control.data;
+  const name = session?.sessionId;
+  useEffect(() => {
+    // A link that somebody else sent names a session of one's own by its owner too.
+    if (name && name !== id) void navigate({ to: "/s/$id", params: { id: name }, replace: true });
+  }, [name, id, navigate]);
   return (
-    <div className="flex h-full min-h-0 flex-col md:flex-row" data-testid="session" data-session={id}>
-      {tab === "plan" && <h1 className="sr-only md:hidden">{visible(session?.title || t("New session"))}</h1>}
-      <div role="tablist" aria-label={t("Chat or plan")} className="flex border-b border-line md:hidden">
+    <div className="flex h-full min-h-0 flex-col lg:flex-row" data-testid="session" data-session={id}>
+      {tab === "plan" && <h1 className="sr-only lg:hidden">{visible(session?.title || t("New session"))}</h1>}
+      <div role="tablist" aria-label={t("Chat or plan")} className="flex border-b border-line lg:hidden">
         {(["chat", "plan"] as const).map((name) => (
           <button key={name} type="button" role="tab" aria-selected={tab === name} className={`min-h-11 flex-1 font-medium ${tab === name ? "border-b-2 border-accent text-ink" : "text-soft"}`} onClick={() => setTab(name)}>
             {name === "chat" ? t("Chat") : t("Plan")}
@@ -50,15 +51,15 @@ function OneSession({ id }: { id: string }) {
           </button>
         ))}
       </div>
-      <div className={`flex min-h-0 min-w-0 flex-1 flex-col ${tab === "plan" ? "max-md:hidden" : ""}`}>
+      <div className={`flex min-h-0 min-w-0 flex-1 flex-col ${tab === "plan" ? "max-lg:hidden" : ""}`}>
         <Head id={id} onPanel={() => setPanel(!panel)} panel={panel} />
         <Chat id={id} onReview={review} empty={<Begin id={id} />} />
-        {id.startsWith("mcp:")
+        {isForeign(id)
           ? <p className="border-t border-line p-4 text-sm text-soft" data-testid="elsewhere">{t("A foreign agent works here. Speak to it where it runs; its plan is reviewed and decided here.")}</p>
           : <Composer id={id} running={session ? session.turnOpen : false} planning={session?.active ?? false} />}
       </div>
       {(panel || tab === "plan") && (
-        <aside aria-label={t("Plan panel")} className={`min-h-0 border-line bg-raised md:w-[26rem] md:border-l lg:w-[30rem] ${tab === "plan" ? "flex-1 md:flex-none" : "max-md:hidden"} ${panel ? "" : "md:hidden"}`}>
+        <aside aria-label={t("Plan panel")} className={`min-h-0 border-line bg-raised lg:w-[22rem] lg:border-l xl:w-[30rem] ${tab === "plan" ? "flex-1 lg:flex-none" : "max-lg:hidden"} ${panel ? "" : "lg:hidden"}`}>
           <PlanPanel id={id} onExpand={() => void navigate({ to: "/s/$id/plan", params: { id } })} />
         </aside>
       )}
@@ -79,8 +80,8 @@ function Head({ id, onPanel, panel }: { id: string; onPanel: () => void; panel: 
   const full = session && session.windowTokens ? Math.round(((log?.context ?? 0) / session.windowTokens) * 100) : 0;
   const [name, setName] = useState<string | null>(null);
   return (
-    <header className="flex items-center gap-3 border-b border-line px-4 py-2 md:px-6">
-      <div className="min-w-0 flex-1">
+    <header className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-2 md:px-6">
+      <div className="min-w-0 flex-1 basis-52">
         <h1 className="truncate font-semibold leading-tight">
           <button type="button" className="max-w-full truncate rounded text-left hover:underline" onClick={() => setName(title)} title={t("Rename")}>{visible(title)}</button>
         </h1>
@@ -95,13 +96,13 @@ function Head({ id, onPanel, panel }: { id: string; onPanel: () => void; panel: 
         <button type="button" className="button quiet small" onClick={() => void navigate({ to: "/s/$id/work", params: { id } })}>{t("Runs")}</button>
         <button type="button" className="button quiet small" onClick={() => void navigate({ to: "/s/$id/notebook", params: { id } })}>{t("Notebook")}</button>
         <button type="button" className="button quiet small" onClick={() => void navigate({ to: "/s/$id/memory", params: { id } })}>{t("Memory")}</button>
-        <button type="button" className="button quiet small max-md:hidden" aria-pressed={panel} onClick={onPanel}>{t("Plan")}</button>
+        <button type="button" className="button quiet small max-lg:hidden" aria-pressed={panel} onClick={onPanel}>{t("Plan")}</button>
       </nav>
       <Dialog title={t("What is this session called?")} open={name !== null} onClose={() => setName(null)}>
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            if (name?.trim()) void verdicts.rename(id, name.trim()).then(() => setName(null));
+            if (name?.trim()) void verdicts.rename(id, name.trim()).then((came) => came === "done" && setName(null));
           }}
         >
           <input autoFocus className="field" maxLength={200} aria-label={t("Title")} value={name ?? ""} onChange={(event) => setName(event.target.value)} />
@@ -131,7 +132,7 @@ function Begin({ id }: { id: string }) {
   const example = isDemo ? t("Please make a weekly review from my notes.") : t("Look at what is in the workspace, and plan how to put it in order.");
   const begin = async () => {
     if ((await verdicts.on(id)) !== "done") return;
-    await got(api.POST("/api/sessions/{id}/messages", { params: { ...inSession(id), header: once() }, body: { text: example } })).catch((problem: Error) => say(problem.message, "bad"));
+    await got(api.POST("/api/sessions/{id}/messages", { params: inSession(id), body: { text: example } })).catch((problem: Error) => say(problemWords(problem), "bad"));
   };
   return (
     <div className="mx-auto flex max-w-lg flex-col items-center gap-4 px-6 py-14 text-center">
@@ -142,6 +143,27 @@ function Begin({ id }: { id: string }) {
         <br />
         {example}
       </button>
+      <WorksIn id={id} />
     </div>
+  );
+}
+
+/** Where a session works: a choice before it begins, then a fact. */
+function WorksIn({ id }: { id: string }) {
+  const roots = useQuery(meQuery).data?.roots ?? [];
+  const session = useQuery(controlQuery(id)).data;
+  if (!session || roots.length < 2 || isForeign(id)) return null;
+  if (session.version > 0) return session.root ? <p className="text-sm text-soft" data-testid="root">{t("Works in {root}", { root: visible(session.root) })}</p> : null;
+  return (
+    <label className="flex w-full flex-col gap-1 text-left text-sm">
+      <span className="label">{t("Works in")}</span>
+      <select className="field" data-testid="roots" value={roots[0]} onChange={(event) => void verdicts.open(id, event.target.value)}>
+        {roots.map((root) => (
+          <option key={root} value={root}>
+            {visible(root)}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }

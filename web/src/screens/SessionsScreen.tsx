@@ -1,24 +1,33 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { controlQuery, sessionsQuery } from "../api/queries";
-import { Chip, Dialog, Empty, Failed, Skeleton } from "../parts/basics";
+import { controlQuery, sessionPagesQuery } from "../api/queries";
+import { Chip, Dialog, Empty, Failed, Skeleton, useSettled } from "../parts/basics";
 import { verdicts } from "../parts/verdicts";
 import { ago, dollars, t, visible } from "../t";
 
-/** Every session, with what it costs and where it stands. */
+/** Every session, with what it costs and where it stands: found by its title or key, and read a page at a time. */
 export function SessionsScreen() {
-  const rows = useQuery(sessionsQuery);
+  const [words, setWords] = useState("");
+  const search = useSettled(words.trim());
+  const pages = useInfiniteQuery(sessionPagesQuery(search));
   const [gone, setGone] = useState<{ id: string; title: string } | null>(null);
   const control = useQuery({ ...controlQuery(gone?.id ?? ""), enabled: gone !== null });
-  if (rows.isPending) return <Skeleton lines={6} />;
-  if (rows.error) return <Failed problem={rows.error} retry={() => void rows.refetch()} />;
+  // A session that moves to the front between two pages is on both.
+  const rows = [...new Map(pages.data?.pages.flatMap((page) => page.rows).map((row) => [row.sessionId, row])).values()];
+  const total = pages.data?.pages.at(-1)?.total ?? 0;
   return (
     <div className="mx-auto w-full max-w-4xl p-4">
-      <h1 className="mb-3 text-lg font-semibold">{t("Sessions")}</h1>
-      {rows.data.length === 0 && <Empty title={t("There are no sessions yet.")} />}
+      <div className="mb-3 flex flex-wrap items-center gap-3">
+        <h1 className="text-lg font-semibold">{t("Sessions")}</h1>
+        <input className="field !w-auto min-w-40 flex-1" type="search" maxLength={100} aria-label={t("Find a session")} placeholder={t("Find by title or key")} value={words} onChange={(event) => setWords(event.target.value)} />
+        {pages.data && <p role="status" className="text-sm text-soft" data-testid="session-count">{t("{n} of {total}", { n: rows.length, total })}</p>}
+      </div>
+      {pages.error && <Failed problem={pages.error} retry={() => void pages.refetch()} />}
+      {pages.isPending && <Skeleton lines={6} />}
+      {pages.data && rows.length === 0 && <Empty title={search ? t("No session has this in its title or key.") : t("There are no sessions yet.")} />}
       <ul className="space-y-2">
-        {rows.data.map((row) => (
+        {rows.map((row) => (
           <li key={row.sessionId} className={`card flex flex-wrap items-center gap-x-3 gap-y-1 p-3 ${row.archived ? "bg-sunken" : ""}`}>
             <Link to="/s/$id" params={{ id: row.sessionId }} className="min-w-0 flex-1 basis-60 truncate font-medium hover:underline">{visible(row.title || row.sessionId)}</Link>
             <span className="text-xs text-soft">{row.sessionId.split(":")[0]} · {row.plan ? t("plan {status}", { status: row.plan }) : t("no plan")} · {ago(row.updated)} · {dollars(row.costMicros ?? 0)}</span>
@@ -31,11 +40,16 @@ export function SessionsScreen() {
           </li>
         ))}
       </ul>
+      {pages.hasNextPage && (
+        <button type="button" className="button mt-3 w-full" disabled={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
+          {t("Show more: {n} are left", { n: total - rows.length })}
+        </button>
+      )}
       <Dialog title={t("Delete “{title}”?", { title: visible(gone?.title ?? "") })} open={gone !== null} onClose={() => setGone(null)}>
         <p>{t("This ends {plan} and every run and schedule in it, leaves {queued} messages unanswered, and forgets what only this session remembers. It cannot be undone.", { plan: control.data?.active ? t("its plan") : t("no plan"), queued: control.data?.queued ?? 0 })}</p>
         <div className="mt-4 flex justify-end gap-2">
           <button type="button" className="button" onClick={() => setGone(null)}>{t("Keep it")}</button>
-          <button type="button" className="button danger" onClick={() => gone && void verdicts.remove(gone.id).then(() => setGone(null))}>{t("Delete it")}</button>
+          <button type="button" className="button danger" onClick={() => gone && void verdicts.remove(gone.id).then((came) => came === "done" && setGone(null))}>{t("Delete it")}</button>
         </div>
       </Dialog>
     </div>

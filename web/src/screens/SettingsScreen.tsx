@@ -1,10 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, got } from "../api/client";
-import { listsMoved, meQuery, modelQuery, queries, tokensQuery } from "../api/queries";
+import { listsMoved, meQuery, modelQuery, tokensQuery } from "../api/queries";
 import { Chip, say } from "../parts/basics";
 import { ModelForm } from "../parts/ModelForm";
+import { writeText } from "../storage";
 import { t, visible } from "../t";
 
 /** The model, who is logged in, and how it looks. */
@@ -12,17 +12,15 @@ export function SettingsScreen() {
   const { data: me } = useQuery(meQuery);
   const { data: model } = useQuery(modelQuery);
   const tokens = useQuery(tokensQuery);
-  const navigate = useNavigate();
   const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? "light");
   const choose = (name: string) => {
-    localStorage.setItem("theme", name);
+    writeText("theme", name);
     document.documentElement.dataset.theme = name;
     setTheme(name);
   };
   const logOut = async () => {
     await got(api.POST("/api/logout")).catch(() => {});
-    queries.clear();
-    void navigate({ to: "/login" });
+    location.assign("/login");
   };
   const revoke = async (id: string) => {
     await got(api.DELETE("/api/tokens/{id}", { params: { path: { id } } })).then(() => say(t("Taken back"), "good"), (problem: Error) => say(problem.message, "bad"));

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { slotsQuery, timelineQuery, workQuery } from "../api/queries";
 import { Back } from "../parts/Back";
 import { Chip, Failed, Skeleton } from "../parts/basics";
@@ -8,8 +8,7 @@ import { tell } from "../parts/verdicts";
 import { dollars, lasting, t, visible } from "../t";
 
 /** Goals, tasks, runs with their budgets, schedules with their slots, and the timeline of it all. */
-export function WorkScreen() {
-  const { id } = useParams({ from: "/shell/s/$id/work" });
+export function WorkScreen({ id }: { id: string }) {
   const { plan, run } = useSearch({ from: "/shell/s/$id/work" });
   const work = useQuery(workQuery(id));
   const slots = useQuery(slotsQuery(id));
@@ -19,7 +18,7 @@ export function WorkScreen() {
   const { goals = [], tasks = [], runs = [], schedules = [] } = work.data ?? {};
   const command = (text: string) => void tell(id, text);
   return (
-    <div className="flex h-full min-h-0 flex-col" key={id}>
+    <div className="flex h-full min-h-0 flex-col">
       <Back id={id} title={t("Runs")} />
       <div className="max-h-[45%] space-y-3 overflow-y-auto px-4 py-3" tabIndex={0} role="region" aria-label={t("Goals, runs and schedules")}>
         {runs.map((one) => (
@@ -29,7 +28,7 @@ export function WorkScreen() {
               <Chip tone={one.waits ? "wait" : "run"}>{one.waits ? t("waits") : t("running")}</Chip>
               <span className="flex-1" />
               <button type="button" className="button small quiet" onClick={() => void navigate({ to: "/s/$id/work", params: { id }, search: run === one.id ? {} : { run: one.id } })}>{run === one.id ? t("Whole session") : t("Only this run")}</button>
-              {one.waits && <button type="button" className="button small primary" onClick={() => command(`/auto resume ${one.number}`)}>{t("Resume")}</button>}
+              {one.resumable && <button type="button" className="button small primary" onClick={() => command(`/auto resume ${one.number}`)}>{t("Resume")}</button>}
               <button type="button" className="button small danger" onClick={() => command(`/auto off ${one.number}`)}>{t("Stop")}</button>
             </div>
             {one.waits && <p className="mt-1 text-sm text-wait">{visible(one.waits)}</p>}
@@ -49,7 +48,7 @@ export function WorkScreen() {
               ))}
               {tasks.map((task) => (
                 <li key={task.id} className="pl-4">
-                  t{task.number} · {visible(task.title)} {task.ended && <Chip tone={task.ended === "done" ? "good" : ""}>{task.ended}</Chip>}
+                  t{task.number} · {visible(task.title)} {task.ended && <Chip>{task.ended}</Chip>}
                   {task.summary && <span className="text-soft"> {visible(task.summary)}</span>}
                 </li>
               ))}

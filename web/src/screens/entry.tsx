@@ -4,6 +4,7 @@ import { useEffect, useState, type ReactNode } from "react";
 import { api, got } from "../api/client";
 import { meQuery, modelQuery, queries } from "../api/queries";
 import { ModelForm } from "../parts/ModelForm";
+import { readText, writeText } from "../storage";
 import { t } from "../t";
 
 function Frame({ children }: { children: ReactNode }) {
@@ -22,20 +23,20 @@ function Frame({ children }: { children: ReactNode }) {
 
 /** With the passphrase one decides; with a token one reads and talks. */
 export function LoginScreen() {
-  const navigate = useNavigate();
   const [way, setWay] = useState<"passphrase" | "token" | "first">("passphrase");
   const [secret, setSecret] = useState("");
   const [token, setToken] = useState("");
-  const [person, setPerson] = useState("");
+  const [person, setPerson] = useState(() => readText("person") ?? "");
   const [words, setWords] = useState("");
   const enter = async (body: { passphrase?: string; token?: string; person?: string }) => {
     setWords("");
     try {
       await got(api.POST("/api/login", { body }));
-      queries.clear();
+      writeText("person", body.person ?? null);
       const back = new URLSearchParams(location.search).get("back") ?? "/";
       const leads = back.startsWith("/") && !back.startsWith("//") && !back.startsWith("/login");
-      void navigate({ to: leads ? back : "/", replace: true });
+      // A page of its own: nothing that another person's page knew, and no stream of theirs, is left.
+      location.replace(leads ? back : "/");
     } catch (problem) {
       setWords(problem instanceof Error ? problem.message : String(problem));
     }

@@ -134,6 +134,13 @@ impl Autonomy {
         }
     }
 
+    /// A model call in a turn of this cause did not begin after all.
+    pub(crate) fn model_call_abandoned(&mut self, cause: Cause) {
+        if let Some(run) = self.run_mut(cause) {
+            run.spent.model_calls = run.spent.model_calls.saturating_sub(1);
+        }
+    }
+
     /// The model answered in a turn of this cause.
     pub(crate) fn answered(&mut self, cause: Cause, answer: &Answer) {
         if let Some(run) = self.run_mut(cause) {
@@ -145,6 +152,13 @@ impl Autonomy {
     pub(crate) fn call_started(&mut self, cause: Cause) {
         if let Some(run) = self.run_mut(cause) {
             run.spent.tool_calls += 1;
+        }
+    }
+
+    /// A tool call in a turn of this cause did not begin after all.
+    pub(crate) fn call_abandoned(&mut self, cause: Cause) {
+        if let Some(run) = self.run_mut(cause) {
+            run.spent.tool_calls = run.spent.tool_calls.saturating_sub(1);
         }
     }
 
@@ -177,7 +191,7 @@ impl Autonomy {
 
 /// What a call asked for and what it gave, as one thing that can be seen again.
 pub(crate) fn observation(tool: &str, arguments: &str, output: &str) -> Digest {
-    Encoder::of("observation")
+    Encoder::of("observation", 1)
         .field("tool", tool)
         .field("arguments", arguments)
         .field("output", output)

@@ -2,7 +2,7 @@
 
 use crate::{
     autonomy::budget::Meter,
-    chat::{Act, ChatCommand, LineRefusal, Look, split},
+    chat::{Act, ChatCommand, LineRefusal, Look, alone, split, whole_number},
 };
 
 /// What people ask of goals, tasks, runs and schedules. What they name, they name by its number.
@@ -100,14 +100,14 @@ fn act(act: WorkAct) -> ChatCommand {
 
 /// A number, with or without the letter of its kind.
 fn number(command: &'static str, word: &str, letter: char) -> Result<u32, LineRefusal> {
-    let plain = word.strip_prefix(letter).unwrap_or(word);
-    plain.parse().map_err(|_| bad(command, "needs a number, as /auto status lists it"))
+    whole_number(word.strip_prefix(letter).unwrap_or(word))
+        .ok_or_else(|| bad(command, "needs a number, as /auto status lists it"))
 }
 
 /// `g3` in front of the rest.
 fn for_goal(words: &str) -> (Option<u32>, &str) {
     let (first, rest) = split(words);
-    match first.strip_prefix('g').and_then(|number| number.parse().ok()) {
+    match first.strip_prefix('g').and_then(whole_number) {
         Some(goal) => (Some(goal), rest),
         None => (None, words),
     }
@@ -123,7 +123,7 @@ fn title(command: &'static str, words: &str) -> Result<String, LineRefusal> {
 pub(super) fn goal(words: &str) -> Result<ChatCommand, LineRefusal> {
     let (verb, rest) = split(words);
     Ok(match verb {
-        "" | "list" | "status" => ChatCommand::Look(Look::Work),
+        "" | "list" | "status" => alone("/goal", rest, ChatCommand::Look(Look::Work))?,
         "add" => act(WorkAct::AddGoal(title("/goal add", rest)?)),
         "done" => act(WorkAct::EndGoal { number: number("/goal done", rest, 'g')?, reached: true }),
         "drop" => {
@@ -136,7 +136,7 @@ pub(super) fn goal(words: &str) -> Result<ChatCommand, LineRefusal> {
 pub(super) fn task(words: &str) -> Result<ChatCommand, LineRefusal> {
     let (verb, rest) = split(words);
     Ok(match verb {
-        "" | "list" | "status" => ChatCommand::Look(Look::Work),
+        "" | "list" | "status" => alone("/task", rest, ChatCommand::Look(Look::Work))?,
         "add" => {
             let (goal, rest) = for_goal(rest);
             act(WorkAct::AddTask { goal, title: title("/task add", rest)? })
@@ -153,7 +153,7 @@ pub(super) fn auto(words: &str) -> Result<ChatCommand, LineRefusal> {
         if rest.is_empty() { Ok(None) } else { number(command, rest, 'r').map(Some) }
     };
     Ok(match verb {
-        "" | "status" => ChatCommand::Look(Look::Work),
+        "" | "status" => alone("/auto status", rest, ChatCommand::Look(Look::Work))?,
         "on" => act(on(rest)?),
         "off" => act(WorkAct::Off(run("/auto off", rest)?)),
         "resume" => act(WorkAct::Resume(run("/auto resume", rest)?)),
@@ -164,14 +164,22 @@ pub(super) fn auto(words: &str) -> Result<ChatCommand, LineRefusal> {
 fn on(words: &str) -> Result<WorkAct, LineRefusal> {
     let (mut target, mut drafts, mut budget) = (None, false, Vec::new());
     for word in words.split_whitespace() {
-        let goal = word.strip_prefix('g').and_then(|number| number.parse().ok());
-        let task = word.strip_prefix('t').and_then(|number| number.parse().ok());
-        match (word.split_once('='), goal, task) {
-            (Some((name, value)), _, _) => budget.push(limit(name, value)?),
-            (None, Some(goal), _) => target = Some(Named::Goal(goal)),
-            (None, None, Some(task)) => target = Some(Named::Task(task)),
-            (None, None, None) if word == "plan" => drafts = true,
-            (None, None, None) => {
+        let goal = word.strip_prefix('g').and_then(whole_number).map(Named::Goal);
+        let task = word.strip_prefix('t').and_then(whole_number).map(Named::Task);
+        match (word.split_once('='), goal.or(task)) {
+            (Some((name, value)), _) => {
+                let limit = limit(name, value)?;
+                if budget.iter().any(|(meter, _)| *meter == limit.0) {
+                    return Err(bad("/auto on", "has the same limit twice; nothing was started"));
+                }
+                budget.push(limit);
+            }
+            (None, Some(_)) if target.is_some() => {
+                return Err(bad("/auto on", "takes one goal or task; nothing was started"));
+            }
+            (None, Some(named)) => target = Some(named),
+            (None, None) if word == "plan" => drafts = true,
+            (None, None) => {
                 let problem = "takes g<n> or t<n>, plan, and time= calls= tools= tokens= spend=";
                 return Err(bad("/auto on", problem));
             }
@@ -217,7 +225,7 @@ fn span(text: &str) -> Option<i64> {
 pub(super) fn schedule(words: &str) -> Result<ChatCommand, LineRefusal> {
     let (verb, rest) = split(words);
     Ok(match verb {
-        "" | "list" | "status" => ChatCommand::Look(Look::Work),
+        "" | "list" | "status" => alone("/schedule", rest, ChatCommand::Look(Look::Work))?,
         "add" => act(add_schedule(rest)?),
         "off" => act(WorkAct::EndSchedule(number("/schedule off", rest, 's')?)),
         _ => return Err(bad("/schedule", "knows add, off and list")),

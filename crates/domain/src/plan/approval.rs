@@ -9,6 +9,7 @@ use crate::{
     digest::{Digest, Encoder},
     effect::Envelope,
     id::PlanId,
+    identity::Root,
     plan::step::OnFailure,
     time::Time,
 };
@@ -23,6 +24,9 @@ pub struct Approval {
     pub revision: u32,
     /// The digest of the revision that was read.
     pub revision_digest: Digest,
+    /// The directory that the paths of the envelope are relative to, and that the work is done in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<Root>,
     /// What the approval leases.
     pub envelope: Envelope,
     /// What the person adds. Notes never widen the envelope.
@@ -51,11 +55,13 @@ impl Approval {
     /// The digest of the record itself.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let encoder = Encoder::of("approval")
+        let encoder = Encoder::of("approval", 1)
             .bytes("plan", self.plan.0.as_bytes())
             .number("number", u64::from(self.revision))
             .bytes("revision", &self.revision_digest.0)
             .number("policy", u64::from(self.policy))
+            .optional("root", self.root.as_ref().map(|root| root.0.as_str()))
+            .bytes("owner", self.by.owner.0.as_bytes())
             .field("person", &self.by.id.0)
             .field("surface", &self.by.surface.0)
             .number("at", self.at.0.cast_unsigned())

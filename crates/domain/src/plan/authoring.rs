@@ -10,7 +10,7 @@ use crate::{
     digest::Digest,
     effect::Declared,
     id::{PlanId, Seq},
-    identity::SessionIdentity,
+    identity::SessionKey,
     limits,
     plan::{
         Ended, Plan, PlanStatus, Revision, Strategy,
@@ -19,6 +19,7 @@ use crate::{
         event::{DraftChange, PlanEvent, Word},
         front_matter,
         refusal::PlanRefusal,
+        rendering,
         review::{self, Author, Reply},
         step::{PlanStep, StepEnd, StepHead, StepWork},
     },
@@ -29,7 +30,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Authoring<'a> {
     /// The session.
-    pub(crate) identity: &'a SessionIdentity,
+    pub(crate) session: &'a SessionKey,
     /// Where in the stream the turn began.
     pub(crate) turn_started: Seq,
     /// What the decision needs from outside.
@@ -68,10 +69,8 @@ pub(crate) fn edit(
     let replies = replies.map(|comment| Reply { comment: *comment, declined: None }).collect();
     let said = Said { author: Author::Person(by.clone()), replies };
     let mut events = added(plan, authoring, document(markdown, None)?, said)?;
-    // Who wrote it has seen it.
     if let Some(PlanEvent::RevisionAdded { digest, .. }) = events.last() {
-        let digest = *digest;
-        events.push(PlanEvent::RevisionShown { digest, to: by.clone() });
+        events.extend(rendering::written(plan, *digest, markdown, by));
     }
     Ok(events)
 }
@@ -280,7 +279,7 @@ fn added(
     let (strategy, Said { author, replies }) = (plan.strategy, said);
     let revision = |plan: PlanId, number: u32| {
         let revision = Revision { plan, number, strategy, title, markdown, steps, brief, envelope };
-        let digest = revision.digest(authoring.identity);
+        let digest = revision.digest(authoring.session);
         let revision = Box::new(revision);
         PlanEvent::RevisionAdded { revision, digest, author, replies, waits: None }
     };
@@ -297,6 +296,7 @@ fn added(
                 predecessor: Some(plan.id),
                 reads: plan.reads,
                 carried: done(plan),
+                claimed: claimed(plan),
                 by: None,
             };
             Ok(vec![
@@ -318,6 +318,18 @@ fn done(plan: &Plan) -> Vec<Digest> {
         )
     };
     plan.steps().iter().filter(is_done).map(|step| step.key).collect()
+}
+
+/// The part of it for which no call was observed: somebody said so, here or in a plan before.
+fn claimed(plan: &Plan) -> Vec<Digest> {
+    let is_claimed = |step: &&StepHead| match plan.outcomes.get(&step.number) {
+        Some(StepEnd::Carried { .. }) => plan.claimed.contains(&step.key),
+        Some(StepEnd::Done | StepEnd::Reported { .. }) => {
+            !plan.steps_with_calls.contains(&step.number)
+        }
+        Some(StepEnd::Failed { .. } | StepEnd::Skipped { .. }) | None => false,
+    };
+    plan.steps().iter().filter(is_claimed).map(|step| step.key).collect()
 }
 
 fn task(

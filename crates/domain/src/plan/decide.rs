@@ -8,12 +8,14 @@ use crate::{
     digest::Digest,
     effect::{Declared, Envelope},
     id::PlanId,
+    identity::Root,
     limits,
     plan::{
         Ended, PauseReason, Plan, PlanStatus, PlanWork, Progress, Reads, Review, RevisionHead,
         Strategy,
         approval::{Approval, POLICY_VERSION},
         event::{PlanEvent, Word},
+        observation::observe_end,
         refusal::PlanRefusal,
         review,
         step::{HeadWork, StepEnd, StepHead},
@@ -33,8 +35,11 @@ pub(crate) fn start(
     match work {
         PlanWork::Active(_) => Err(PlanRefusal::WorkAlreadyActive),
         PlanWork::Inactive => {
-            let (predecessor, carried, by) = (None, Vec::new(), Some(by.clone()));
-            Ok(vec![PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried, by }])
+            let (predecessor, by) = (None, Some(by.clone()));
+            let (carried, claimed) = (Vec::new(), Vec::new());
+            let started =
+                PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried, claimed, by };
+            Ok(vec![started])
         }
     }
 }
@@ -94,35 +99,27 @@ pub(crate) fn pause(work: &PlanWork) -> Result<Vec<PlanEvent>, PlanRefusal> {
     }
 }
 
-/// A surface showed the current revision in full.
-pub(crate) fn shown(
-    work: &PlanWork,
-    digest: Digest,
-    to: &Person,
-) -> Result<Vec<PlanEvent>, PlanRefusal> {
-    let plan = active(work)?;
-    match &plan.current {
-        Some(head) if head.digest == digest && plan.shown_to(to) == Some(digest) => Ok(vec![]),
-        Some(head) if head.digest == digest => {
-            Ok(vec![PlanEvent::RevisionShown { digest, to: to.clone() }])
-        }
-        Some(_) | None => Err(PlanRefusal::ShownNotCurrent { seen: digest }),
-    }
+/// Who decides, when, under which policy, and in which directory the work would be done.
+#[derive(Clone, Copy)]
+pub(crate) struct Deciding<'a> {
+    pub(crate) by: &'a Person,
+    pub(crate) at: Time,
+    pub(crate) policy: &'a Policy,
+    pub(crate) root: Option<&'a Root>,
 }
 
 /// What only a person can decide. Doubts are settled one level up: they belong to the session.
 pub(crate) fn decision(
     work: &PlanWork,
     doubts_open: usize,
-    by: &Person,
-    at: Time,
-    policy: &Policy,
+    deciding: Deciding<'_>,
     decision: &Decision,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
-    may_decide(by, policy)?;
+    let by = deciding.by;
+    may_decide(by, deciding.policy)?;
     let plan = active(work)?;
     match decision {
-        Decision::Approve(approving) => approve(plan, approving, by, at, policy),
+        Decision::Approve(approving) => approve(plan, approving, deciding),
         Decision::RequestChanges { digest, comments } => {
             let head = decidable(plan, *digest)?;
             let (digest, comments) = (head.digest, review::numbered(plan, head, comments)?);
@@ -143,10 +140,9 @@ pub(crate) fn decision(
 fn approve(
     plan: &Plan,
     approving: &Approving,
-    by: &Person,
-    at: Time,
-    policy: &Policy,
+    deciding: Deciding<'_>,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
+    let Deciding { by, at, policy, root } = deciding;
     let Approving { digest, notes, start, on_failure, grant, terms } = approving;
     let head = approvable(plan, *digest, by)?;
     counted("the list of notes", notes.len())?;
@@ -155,6 +151,7 @@ fn approve(
         plan: plan.id,
         revision: head.number,
         revision_digest: head.digest,
+        root: root.cloned(),
         envelope: leased(plan, grant.as_ref(), terms, at)?,
         notes: notes.clone(),
         profiles: profiles(head, terms)?,
@@ -229,7 +226,7 @@ fn profiles(head: &RevisionHead, terms: &Terms) -> Result<BTreeMap<String, Diges
 /// The approval, what it carries over as done, and the start.
 fn approved(plan: &Plan, approval: Approval, start: Start) -> Vec<PlanEvent> {
     let digest = approval.digest();
-    let mut events = vec![PlanEvent::PlanApproved { approval, digest, start }];
+    let mut events = vec![PlanEvent::PlanApproved { approval: Box::new(approval), digest, start }];
     let mut done = plan.carried.clone();
     for step in plan.steps() {
         let Some((from, at)) = plan.predecessor.zip(done.iter().position(|key| *key == step.key))
@@ -351,9 +348,10 @@ pub(crate) fn ending_of(plan: &Plan, ended: Ended, word: Word) -> PlanEvent {
     PlanEvent::PlanEnded {
         plan: plan.id,
         ended,
-        word,
         touched: plan.touched.clone(),
         touched_more: plan.touched_more,
+        observation: observe_end(plan, ended, &word),
+        word,
     }
 }
 

@@ -11,7 +11,9 @@ use crate::{
     plan::{
         Ended, PauseReason, Reads, Revision, Strategy,
         approval::Approval,
+        block::BlockSet,
         draft::Brief,
+        observation::Observation,
         review::{Author, Comment, Reply},
         step::{PlanStep, StepEnd},
     },
@@ -39,6 +41,9 @@ pub enum PlanEvent {
         /// The work that the plan it replaces had done, by key.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         carried: Vec<Digest>,
+        /// The part of it that was only claimed: no call was observed for it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        claimed: Vec<Digest>,
         /// Who; nobody, if it replaces another plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Person>,
@@ -83,6 +88,15 @@ pub enum PlanEvent {
         /// To whom, where.
         to: Person,
     },
+    /// A person saw some blocks of a revision for the first time.
+    BlocksSeen {
+        /// Of this one.
+        digest: Digest,
+        /// Which blocks.
+        blocks: BlockSet,
+        /// Who saw them, where.
+        by: Person,
+    },
     /// A person asked for a newer revision.
     ChangesRequested {
         /// Of this one.
@@ -95,7 +109,7 @@ pub enum PlanEvent {
     /// A person approved a revision.
     PlanApproved {
         /// The record.
-        approval: Approval,
+        approval: Box<Approval>,
         /// The digest of the record.
         digest: Digest,
         /// Whether it starts at once.
@@ -105,7 +119,7 @@ pub enum PlanEvent {
     ExecutionStarted {
         /// Of this plan.
         plan: PlanId,
-        /// The so-manieth.
+        /// The number of the execution of this plan, from 1.
         number: u32,
     },
     /// The next step of a `build` plan is due; its turn is queued.
@@ -158,6 +172,9 @@ pub enum PlanEvent {
         /// How many more touched things there were than are listed.
         #[serde(default)]
         touched_more: u64,
+        /// What was observed of its work, whatever anybody says.
+        #[serde(default)]
+        observation: Observation,
     },
 }
 

@@ -5,16 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     actor::PersonId,
     command::Start,
-    effect::Touched,
     id::Seq,
     limits,
     plan::{
         Begun, Plan, PlanStatus, PlanWork, Progress, Review, RevisionHead, Seen, Strategy,
+        block::BlockSet,
+        document_steps,
         draft::Draft,
         event::{DraftChange, PlanEvent},
+        rendering,
         step::{PlanStep, StepHead},
     },
     session::CorruptJournal,
+    turn::{CallResult, CallStatus},
 };
 
 /// Applies a fact that stands at this place in the stream.
@@ -24,7 +27,7 @@ pub(crate) fn evolve(
     event: &PlanEvent,
 ) -> Result<PlanWork, CorruptJournal> {
     let plan = match event {
-        PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried, .. } => {
+        PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried, claimed, .. } => {
             if let PlanWork::Active(other) = work {
                 return Err(CorruptJournal::new(
                     seq,
@@ -49,12 +52,17 @@ pub(crate) fn evolve(
                 numbered: 0,
                 outcomes: BTreeMap::new(),
                 carried: carried.clone(),
+                claimed: claimed.clone(),
                 grants: Vec::new(),
                 calls_made: 0,
+                calls_done: 0,
+                calls_failed: 0,
+                steps_with_calls: BTreeSet::new(),
                 spent_micros: 0,
                 commented: 0,
                 comments_open: BTreeSet::new(),
                 seen: BTreeMap::new(),
+                blocks_seen: BTreeMap::new(),
                 waits: None,
                 begun: None,
             }
@@ -71,8 +79,17 @@ pub(crate) fn evolve(
                 title: revision.title.clone(),
                 review: Review::Open,
                 steps: revision.steps.iter().map(PlanStep::head).collect(),
+                written: match revision.strategy {
+                    Strategy::Document => {
+                        let mut steps = document_steps::steps(&revision.markdown);
+                        steps.truncate(limits::STEPS_MAX);
+                        steps
+                    }
+                    Strategy::Collect | Strategy::Build => Vec::new(),
+                },
                 envelope: revision.envelope.clone(),
                 lines: u32::try_from(revision.markdown.lines().count()).unwrap_or(u32::MAX),
+                blocks: BlockSet::of(&revision.markdown),
             };
             let mut plan = active(work, seq)?;
             plan.revisions.push(seq);
@@ -91,6 +108,13 @@ pub(crate) fn evolve(
             }
             plan.shown.entry(to.id.clone()).or_default().insert(to.surface.clone(), *digest);
             see(&mut plan, &to.id);
+            let blocks = plan.current.as_ref().map(|head| head.blocks.clone());
+            rendering::remember(&mut plan, &to.id, &blocks.unwrap_or_default());
+            plan
+        }
+        PlanEvent::BlocksSeen { blocks, by, .. } => {
+            let mut plan = active(work, seq)?;
+            rendering::remember(&mut plan, &by.id, blocks);
             plan
         }
         PlanEvent::ChangesRequested { comments, by, .. } => {
@@ -128,8 +152,10 @@ pub(crate) fn evolve(
                     "an approval record that does not match its digest",
                 ));
             }
-            let status = PlanStatus::Approved(approval.clone());
-            Plan { status, approved_seq: Some(seq), draft: None, waits: None, ..active(work, seq)? }
+            let status = PlanStatus::Approved((**approval).clone());
+            let (approved_seq, blocks_seen) = (Some(seq), BTreeMap::new());
+            let plan = active(work, seq)?;
+            Plan { status, approved_seq, blocks_seen, draft: None, waits: None, ..plan }
         }
         PlanEvent::ExecutionStarted { number, .. } => {
             let plan = active(work, seq)?;
@@ -209,9 +235,14 @@ fn draft(plan: &mut Plan, change: &DraftChange) {
     }
 }
 
-/// Adds what a call did to the world to the plan's list.
-pub(crate) fn touch(plan: &mut Plan, touched: &[Touched]) {
-    for thing in touched {
+/// A call of an execution ended: counts it, for its step if it has one, and lists what it did to the world.
+pub(crate) fn call_ended(plan: &mut Plan, step: Option<u32>, result: &CallResult) {
+    match result.status {
+        CallStatus::Done => plan.calls_done += 1,
+        CallStatus::Failed => plan.calls_failed += 1,
+    }
+    plan.steps_with_calls.extend(step);
+    for thing in &result.touched {
         if plan.touched.len() < limits::TOUCHED_MAX {
             plan.touched.push(thing.clone());
         } else {

@@ -37,8 +37,29 @@ pub enum PlanRefusal {
         current_number: u32,
     },
     /// The surface never showed it in full.
-    #[error("revision {number} was not shown in full here; read it with /plan show, then approve")]
+    #[error(
+        "revision {number} was not shown in full here; read all of it first (in a terminal with /plan show, in the dashboard in the plan's panel), then decide"
+    )]
     NotShown {
+        /// The current revision.
+        number: u32,
+    },
+    /// What the person named is no revision of this plan.
+    #[error(
+        "{named} is not the current revision of this plan; nothing was approved (/plan status names what waits)"
+    )]
+    NoSuchRevision {
+        /// What was named.
+        named: String,
+    },
+    /// A page shows a part of a text at a time.
+    #[error("a page shows a part of a revision at a time; say which blocks were seen")]
+    ShownInBlocks,
+    /// A block that the revision does not have.
+    #[error("revision {number} has no block {block}; read its blocks again")]
+    NoSuchBlock {
+        /// The id that was given.
+        block: String,
         /// The current revision.
         number: u32,
     },
@@ -266,6 +287,7 @@ impl PlanRefusal {
             Self::NothingToDecide { .. } => "nothing_to_decide",
             Self::StaleDecision { .. } => "stale_decision",
             Self::NotShown { .. } => "not_shown",
+            Self::NoSuchRevision { .. } => "no_such_revision",
             Self::RevisionWithdrawn { .. } => "revision_withdrawn",
             Self::RevisionExpired { .. } => "revision_expired",
             Self::NotAnApprover { .. } => "not_an_approver",
@@ -294,6 +316,8 @@ impl PlanRefusal {
             Self::StepUnderWay { .. } => "step_under_way",
             Self::CannotSkip { .. } => "cannot_skip",
             Self::ShownNotCurrent { .. } => "shown_not_current",
+            Self::ShownInBlocks => "shown_in_blocks",
+            Self::NoSuchBlock { .. } => "no_such_block",
             Self::ToolUnavailable { .. } | Self::TurnOlderThanApproval => "policy_denied",
             Self::BadArguments { .. } => "bad_arguments",
         }

@@ -72,7 +72,7 @@ impl StepWork {
     /// The digest of the work alone: equal work has equal keys, whatever its number.
     #[must_use]
     pub fn key(&self) -> Digest {
-        self.encode(Encoder::of("step")).digest()
+        self.encode(Encoder::of("step", 1)).digest()
     }
 
     fn encode(&self, encoder: Encoder) -> Encoder {
@@ -133,11 +133,11 @@ impl StepHead {
         }
     }
 
-    /// The id of the call that this step makes in the so-manieth execution of its plan. A call that is
+    /// The id of the call that this step makes in the execution of its plan with this number. A call that is
     /// made anew in a later execution is another call.
     #[must_use]
     pub fn call(&self, plan: PlanId, execution: u32) -> CallId {
-        let digest = Encoder::of("step-call")
+        let digest = Encoder::of("step-call", 1)
             .bytes("plan", plan.0.as_bytes())
             .number("step", u64::from(self.number))
             .number("execution", u64::from(execution))
@@ -189,6 +189,15 @@ impl StepEnd {
                 true
             }
             Self::Failed { .. } => false,
+        }
+    }
+
+    /// What people read of a step that ended so, with this on it: somebody's words make it a claim.
+    #[must_use]
+    pub fn word_with(&self, summary: Option<&str>) -> &'static str {
+        match (self, summary) {
+            (Self::Done, Some(_)) => "reported done",
+            _ => self.word(),
         }
     }
 

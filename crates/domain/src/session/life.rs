@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::{Person, Standing},
+    agent::is_foreign,
     autonomy::event::AutoEvent,
-    command::{LifeCommand, PersonCommand},
+    command::{Asked, LifeCommand, PersonCommand, SessionCommand},
+    identity::Root,
     limits,
     refusal::Refusal,
     session::{Session, SessionEvent, everything_ends},
@@ -42,6 +44,11 @@ impl Life {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LifeEvent {
+    /// It began, in this root: the first event of a session where the operator names roots.
+    Opened {
+        /// The root.
+        root: Root,
+    },
     /// It is called something else.
     Renamed {
         /// The title.
@@ -77,11 +84,13 @@ pub(crate) fn may_ask(
     if session.life == Life::Deleted {
         return Err(Refusal::SessionDeleted { identity });
     }
-    let theirs = session.owner.as_ref().is_none_or(|owner| *owner == person.id);
+    let theirs = session.owner == person.owner;
     let reviews = match command {
         // Whether they may is looked at where it is decided.
         PersonCommand::Decide(_) | PersonCommand::EditPlan { .. } => true,
-        PersonCommand::RecordShown { .. } => person.standing == Standing::Decides,
+        PersonCommand::RecordShown { .. } | PersonCommand::MarkSeen { .. } => {
+            person.standing == Standing::Decides
+        }
         PersonCommand::Say { .. }
         | PersonCommand::StartPlan { .. }
         | PersonCommand::EndPlan(_)
@@ -97,16 +106,75 @@ pub(crate) fn may_ask(
     if theirs || reviews { Ok(()) } else { Err(Refusal::NotYours { identity }) }
 }
 
+/// Whether a session may begin under this key.
+pub(crate) fn may_begin(session: &Session) -> Result<(), Refusal> {
+    if session.identity.key.may_be_new() {
+        return Ok(());
+    }
+    Err(Refusal::LegacyKeyIsNotNew { identity: session.identity.to_string() })
+}
+
+/// The root in which a session begins with this command; none where the operator names no roots.
+pub(crate) fn opens_in(
+    session: &Session,
+    asked: &Asked<SessionCommand>,
+) -> Result<Option<Root>, Refusal> {
+    match &asked.command {
+        SessionCommand::Person(person, command) => {
+            may_begin(session)?;
+            may_ask(session, person, command)?;
+            if asked.project.is_some() {
+                return Ok(asked.project.clone());
+            }
+            let wished = match command {
+                PersonCommand::Life(LifeCommand::Open { .. }) if is_foreign(session) => {
+                    let identity = session.identity.to_string();
+                    return Err(Refusal::AgentElsewhere { identity });
+                }
+                PersonCommand::Life(LifeCommand::Open { root }) => Some(root),
+                PersonCommand::Say { .. }
+                | PersonCommand::StartPlan { .. }
+                | PersonCommand::EndPlan(_)
+                | PersonCommand::Reset
+                | PersonCommand::Compact
+                | PersonCommand::Stop
+                | PersonCommand::PausePlan
+                | PersonCommand::EditPlan { .. }
+                | PersonCommand::RecordShown { .. }
+                | PersonCommand::MarkSeen { .. }
+                | PersonCommand::Decide(_)
+                | PersonCommand::Auto(_)
+                | PersonCommand::Memory(_)
+                | PersonCommand::Notebook { .. }
+                | PersonCommand::Life(_) => None,
+            };
+            asked.policy.root(wished)
+        }
+        SessionCommand::Agent(_) if asked.project.is_some() => Ok(asked.project.clone()),
+        SessionCommand::Agent(_) | SessionCommand::Model(..) | SessionCommand::System(_) => {
+            asked.policy.root(None)
+        }
+    }
+}
+
+/// Whether a command asks for nothing but that the session begins.
+pub(crate) fn only_opens(asked: &Asked<SessionCommand>) -> bool {
+    matches!(
+        asked.command,
+        SessionCommand::Person(_, PersonCommand::Life(LifeCommand::Open { .. }))
+    )
+}
+
 /// Whether this person may see the session: it is theirs, or they may decide in it.
 #[must_use]
 pub fn may_see(session: &Session, person: &Person) -> bool {
-    let theirs = session.owner.as_ref().is_none_or(|owner| *owner == person.id);
+    let theirs = session.owner == person.owner;
     theirs || person.standing == Standing::Decides
 }
 
 /// Whether this person may make known everywhere what this session remembers: its owner alone.
 pub fn may_promote(session: &Session, person: &Person) -> Result<(), Refusal> {
-    if session.owner.as_ref() == Some(&person.id) {
+    if session.owner == person.owner {
         return Ok(());
     }
     Err(Refusal::NotYours { identity: session.identity.to_string() })
@@ -121,6 +189,11 @@ pub(crate) fn lives(
     let by = person.clone();
     let life = |event| Ok(vec![SessionEvent::Life(event)]);
     match command {
+        LifeCommand::Open { .. } => {
+            let (identity, root) = (session.identity.to_string(), session.root.as_ref());
+            let root = root.map_or_else(|| "its workspace".into(), |root| root.0.clone());
+            Err(Refusal::RootStands { identity, root })
+        }
         LifeCommand::Rename { title } => {
             let (bytes, limit) = (title.trim().len(), limits::TITLE_BYTES_MAX);
             match bytes {

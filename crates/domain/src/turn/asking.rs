@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asking {
-    /// The so-manieth fallback; 0 is the model that should answer.
+    /// The number of the fallback that was asked; 0 is the model that should answer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub model: u32,
     /// How often that one has failed in this round.

@@ -2,6 +2,7 @@
 
 use crate::{
     actor::Person,
+    agent,
     autonomy::{self, RunPause, TaskEnd, budget::Doing, decide::Allowance, event::AutoEvent},
     command::{Given, ModelCommand, StartingCall, Summed, SystemCommand},
     effect::{Bracket, Repeat},
@@ -9,14 +10,14 @@ use crate::{
     limits,
     memory::{self, Chain, select::Recalled},
     next::{DueCall, Next, next},
-    notebook::{self, NotebookEvent},
+    notebook::{self, NotebookEvent, Removal},
     plan::{self, PauseReason, Plan, PlanStatus, Progress, event::PlanEvent, step::HeadWork},
     refusal::Refusal,
     session::{Session, SessionEvent, withdrawn},
     time::Time,
     tools::{self, own::OwnTool},
     turn::{
-        Answer, Call, CallKind, CallResult, CallState, Cause, FailureKind, ModelFailure,
+        Answer, Call, CallKind, CallResult, CallState, Cause, FailureKind, ModelFailure, OpenCall,
         RequestedCall, Sent, Step, Told, Turn, Work,
         asking::{Again, again},
         event::{Arrival, TurnEnd, TurnEvent},
@@ -60,11 +61,22 @@ pub(crate) fn decide_system(
             Ok(model_failed(session, turn, at, *attempt, failure.clone(), *others, sent.clone()))
         }
         SystemCommand::RecordCompaction { turn, round, attempt, summed } => {
-            let turn = open_model_call(session, *turn, *round, *attempt)?;
-            if summed.is_none() && turn.work != Work::Compacts {
-                return Err(moved_on("nothing was summed up"));
+            match (open_model_call(session, *turn, *round, *attempt), summed) {
+                (Ok(open), None) if open.work != Work::Compacts => {
+                    Err(moved_on("nothing was summed up"))
+                }
+                (Ok(open), summed) => Ok(compacted(session, open, *attempt, summed.as_ref())),
+                // The summary is of no use any more, but it was paid for.
+                (Err(_), Some(summed)) => {
+                    Ok(vec![summed_up(*turn, *round, *attempt, summed, Arrival::Late)])
+                }
+                (Err(refusal), None) => Err(refusal),
             }
-            Ok(compacted(session, turn, *attempt, summed.as_ref()))
+        }
+        SystemCommand::AbandonModelCall { turn, round, attempt, why } => {
+            open_model_call(session, *turn, *round, *attempt)?;
+            let (turn, round, attempt, why) = (*turn, *round, *attempt, why.clone());
+            Ok(vec![event(TurnEvent::ModelCallAbandoned { turn, round, attempt, why })])
         }
         SystemCommand::OrphanModelCall { turn, round, attempt } => {
             open_model_call(session, *turn, *round, *attempt)?;
@@ -80,6 +92,20 @@ pub(crate) fn decide_system(
         SystemCommand::ExpireAsk { call } => permission::expire(session, at, *call),
         SystemCommand::RecordResult { call, attempt, result, note_every } => {
             record_result(session, *call, *attempt, result, *note_every)
+        }
+        SystemCommand::AbandonCall { call, attempt, why } => {
+            open_call(session, *call, *attempt)?;
+            let (call, attempt, why) = (*call, *attempt, why.clone());
+            Ok(vec![event(TurnEvent::CallAbandoned { call, attempt, why })])
+        }
+        SystemCommand::RecordAgentCall { call, told } => agent::record(session, *call, told),
+        SystemCommand::RecordPagesRemoved { pages } => {
+            removal(session)?;
+            Ok(vec![SessionEvent::Notebook(NotebookEvent::PagesRemoved { pages: *pages })])
+        }
+        SystemCommand::RecordRemovalFailure { why } => {
+            let (retry_at, why) = (removal(session)?.retry_at(at), why.clone());
+            Ok(vec![SessionEvent::Notebook(NotebookEvent::RemovalFailed { why, retry_at })])
         }
         SystemCommand::OrphanCall { call, attempt } => orphan_call(session, *call, *attempt),
     }
@@ -112,7 +138,7 @@ pub(crate) fn decide_model(
         events.push(event(TurnEvent::CallAnswered { call: *call, told }));
         return Ok(events);
     }
-    let (events, told) = match tools::using::use_plan_tool(session, turn, requested, given) {
+    let (events, told) = match tools::apply::use_plan_tool(session, turn, requested, given) {
         Ok(used) => used,
         Err(refusal) => {
             let kind = refusal.kind().to_owned();
@@ -140,7 +166,7 @@ fn use_own(
         OwnTool::TaskReport => report_task(session, turn, call),
         OwnTool::MemorySave | OwnTool::MemorySearch | OwnTool::MemoryForget => {
             let (events, told) =
-                memory::using::use_memory_tool(session, turn, at, tool, call, given)?;
+                memory::apply::use_memory_tool(session, turn, at, tool, call, given)?;
             Ok((events.into_iter().map(SessionEvent::Memory).collect(), told))
         }
     }
@@ -169,9 +195,9 @@ fn report_task(
 ) -> Result<(Vec<SessionEvent>, Told), Refusal> {
     let usable = tools::own::of_run(session, turn).and(session.auto.context(turn));
     let state = "only a run that goes on reports of a task";
-    let context = usable.ok_or_else(|| memory::using::unavailable(call, state))?;
+    let context = usable.ok_or_else(|| memory::apply::unavailable(call, state))?;
     let (task, run) = (context.task_id, context.run_id);
-    let TaskReport { status, mut summary } = memory::using::parse(call)?;
+    let TaskReport { status, mut summary } = memory::apply::parse(call)?;
     let mut end = summary.len().min(limits::SUMMARY_BYTES_MAX);
     while !summary.is_char_boundary(end) {
         end -= 1;
@@ -179,7 +205,7 @@ fn report_task(
     summary.truncate(end);
     let open = session.auto.tasks.get(&task).filter(|task| task.ended.is_none());
     if open.is_none() {
-        return Err(memory::using::unavailable(call, "the task has come out already"));
+        return Err(memory::apply::unavailable(call, "the task has come out already"));
     }
     let told = Told::Text { text: "Reported.".into() };
     let reported = match status {
@@ -409,23 +435,35 @@ fn compacted(
     summed: Option<&Summed>,
 ) -> Vec<SessionEvent> {
     let mut events = Vec::new();
-    if let Some(Summed { upto, messages, summary, usage, by }) = summed {
-        events.push(event(TurnEvent::ViewCompacted {
-            turn: turn.id,
-            round: turn.round,
-            attempt,
-            upto: *upto,
-            messages: *messages,
-            summary: summary.clone(),
-            usage: *usage,
-            by: by.clone(),
-        }));
+    if let Some(summed) = summed {
+        events.push(summed_up(turn.id, turn.round, attempt, summed, Arrival::InTime));
     }
     let messages = summed.map_or(0, |summed| summed.messages);
     if turn.work == Work::Compacts {
         events.extend(ended(session, turn, TurnEnd::Compacted { messages }));
     }
     events
+}
+
+fn summed_up(
+    turn: TurnId,
+    round: u32,
+    attempt: u32,
+    summed: &Summed,
+    arrival: Arrival,
+) -> SessionEvent {
+    let Summed { upto, messages, summary, usage, by } = summed.clone();
+    event(TurnEvent::ViewCompacted {
+        turn,
+        round,
+        attempt,
+        upto,
+        messages,
+        summary,
+        usage,
+        by,
+        arrival,
+    })
 }
 
 fn start_calls(
@@ -540,11 +578,7 @@ fn orphan_call(
     call: CallId,
     attempt: u32,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    let open = session
-        .open
-        .get(&call)
-        .filter(|open| open.attempt == attempt)
-        .ok_or_else(|| moved_on("this try of the call is not open"))?;
+    let open = open_call(session, call, attempt)?;
     if open.facts.repeat == Repeat::Harmless {
         return Ok(vec![event(TurnEvent::CallOrphaned { call, attempt })]);
     }
@@ -563,6 +597,15 @@ fn orphan_call(
         events.push(SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }));
     }
     Ok(events)
+}
+
+fn removal(session: &Session) -> Result<Removal, Refusal> {
+    session.notebook.removal.ok_or_else(|| moved_on("there are no pages to remove"))
+}
+
+fn open_call(session: &Session, call: CallId, attempt: u32) -> Result<&OpenCall, Refusal> {
+    let open = session.open.get(&call).filter(|open| open.attempt == attempt);
+    open.ok_or_else(|| moved_on("this try of the call is not open"))
 }
 
 /// The turn's end, and the pause of an execution that nobody reported on.

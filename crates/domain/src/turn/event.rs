@@ -75,9 +75,9 @@ pub enum TurnEvent {
     ModelCallStarted {
         /// In this turn.
         turn: TurnId,
-        /// For the so-manieth time.
+        /// The number of the request within its turn, from 1.
         round: u32,
-        /// The so-manieth try.
+        /// The number of the attempt, from 1.
         attempt: u32,
         /// The bracket.
         bracket: Bracket,
@@ -135,6 +135,20 @@ pub enum TurnEvent {
         usage: Usage,
         /// Who wrote it.
         by: String,
+        /// Whether it came in time to change the view; late, only its cost counts.
+        #[serde(default, skip_serializing_if = "is_in_time")]
+        arrival: Arrival,
+    },
+    /// The model call is known not to have begun; it is made again.
+    ModelCallAbandoned {
+        /// In this turn.
+        turn: TurnId,
+        /// In this round.
+        round: u32,
+        /// At this try.
+        attempt: u32,
+        /// What kept it from beginning.
+        why: String,
     },
     /// Nobody works on the model call any more; it is made again.
     ModelCallOrphaned {
@@ -149,7 +163,7 @@ pub enum TurnEvent {
     CallStarted {
         /// The call.
         call: CallId,
-        /// The so-manieth try.
+        /// The number of the attempt, from 1.
         attempt: u32,
         /// The bracket.
         bracket: Bracket,
@@ -205,6 +219,15 @@ pub enum TurnEvent {
         call: CallId,
         /// What the model reads.
         told: Told,
+    },
+    /// A call is known not to have begun; it is made again, whatever it does to the world.
+    CallAbandoned {
+        /// The call.
+        call: CallId,
+        /// At this try.
+        attempt: u32,
+        /// What kept it from beginning.
+        why: String,
     },
     /// Nobody works on a harmless call any more; it is made again.
     CallOrphaned {

@@ -2,8 +2,7 @@
 
 use crate::{
     autonomy,
-    command::Permit,
-    effect::Touched,
+    command::{Permit, Verdict},
     id::{CallId, PlanId, Seq},
     limits, notebook,
     plan::{self, Grant, PauseReason, Plan, PlanWork, Progress, Strategy, step::HeadWork},
@@ -75,12 +74,20 @@ pub(crate) fn evolve(
             let turn = open(session, seq)?;
             (turn.step, turn.asking) = (step, *asking);
         }
-        TurnEvent::ViewCompacted { attempt, usage, .. } => {
+        TurnEvent::ViewCompacted { usage, arrival: Arrival::Late, .. } => {
+            session.usage = session.usage.plus(*usage);
+        }
+        TurnEvent::ViewCompacted { attempt, usage, arrival: Arrival::InTime, .. } => {
             session.usage = session.usage.plus(*usage);
             let cost = Answer { usage: *usage, ..Answer::default() };
             spend(session, &cost);
             let cause = open(session, seq)?.cause.cause;
             session.auto.answered(cause, &cost);
+            open(session, seq)?.step = Step::ModelDue { attempt: attempt + 1, not_before: None };
+        }
+        TurnEvent::ModelCallAbandoned { attempt, .. } => {
+            let cause = open(session, seq)?.cause.cause;
+            session.auto.model_call_abandoned(cause);
             open(session, seq)?.step = Step::ModelDue { attempt: attempt + 1, not_before: None };
         }
         TurnEvent::ModelCallOrphaned { attempt, .. } => {
@@ -146,19 +153,30 @@ pub(crate) fn evolve(
             notebook::count(session, *call, result);
             let open = session.open.remove(call);
             let doubt = session.doubts.remove(call);
-            let plan = open.and_then(|open| open.plan).or(doubt.and_then(|doubt| doubt.plan));
-            touch(session, plan, &result.touched);
+            let opened = open.map(|open| (open.plan, open.step));
+            let doubted = doubt.map(|doubt| (doubt.plan, doubt.step));
+            if let Some((plan, step)) = opened.or(doubted)
+                && let Some(plan) = leased(session, plan)
+            {
+                plan::evolve::call_ended(plan, step, result);
+            }
             observe(session, *call, &result.output);
             close(session, *call, |state| state == CallState::Open(*attempt));
         }
         TurnEvent::CallAnswered { call, .. } => close(session, *call, |_| true),
+        TurnEvent::CallAbandoned { call, attempt, .. } => {
+            let plan = session.open.remove(call).and_then(|open| open.plan);
+            // It was counted when it was about to be made.
+            if let Some(active) = leased(session, plan) {
+                active.calls_made = active.calls_made.saturating_sub(1);
+            }
+            if let Some(cause) = make_again(session, *call, *attempt) {
+                session.auto.call_abandoned(cause);
+            }
+        }
         TurnEvent::CallOrphaned { call, attempt } => {
             session.open.remove(call);
-            if let Some(call) = session.turn.as_mut().and_then(|turn| find(turn, *call))
-                && call.state == CallState::Open(*attempt)
-            {
-                call.state = CallState::Pending(attempt + 1);
-            }
+            make_again(session, *call, *attempt);
         }
         TurnEvent::CallInDoubt { call, attempt } => {
             let missing = || CorruptJournal::new(seq, "a call in doubt that never started");
@@ -174,8 +192,15 @@ pub(crate) fn evolve(
             session.doubts.insert(*call, doubt);
             close(session, *call, |_| true);
         }
-        TurnEvent::DoubtSettled { call, .. } => {
-            session.doubts.remove(call);
+        TurnEvent::DoubtSettled { call, verdict, .. } => {
+            let doubt = session.doubts.remove(call);
+            // A person looked, and the call was made: its step is not one without a call.
+            if *verdict == Verdict::Happened
+                && let Some(doubt) = doubt
+                && let Some(plan) = leased(session, doubt.plan)
+            {
+                plan.steps_with_calls.extend(doubt.step);
+            }
         }
         TurnEvent::TurnFinished { end, .. } => {
             if let Some(turn) = session.turn.take() {
@@ -185,6 +210,15 @@ pub(crate) fn evolve(
         }
     }
     Ok(())
+}
+
+/// A call of the open turn is due again; gives the cause of that turn.
+fn make_again(session: &mut Session, call: CallId, attempt: u32) -> Option<Cause> {
+    let turn = session.turn.as_mut()?;
+    let cause = turn.cause.cause;
+    let call = find(turn, call).filter(|call| call.state == CallState::Open(attempt))?;
+    call.state = CallState::Pending(attempt + 1);
+    Some(cause)
 }
 
 /// What a call of the open turn gave, for the guard of the run whose turn it is.
@@ -319,10 +353,4 @@ fn said(answer: &Answer) -> String {
         end -= 1;
     }
     answer.text[..end].to_owned()
-}
-
-fn touch(session: &mut Session, plan: Option<PlanId>, touched: &[Touched]) {
-    if let Some(plan) = leased(session, plan) {
-        plan::evolve::touch(plan, touched);
-    }
 }

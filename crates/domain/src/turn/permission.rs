@@ -8,7 +8,7 @@ use crate::{
     digest::{Digest, Encoder},
     effect::{Aim, ToolFacts},
     id::{CallId, PlanId, Seq},
-    identity::SessionIdentity,
+    identity::SessionKey,
     limits,
     plan::{
         PauseReason,
@@ -55,13 +55,13 @@ impl Ask {
     /// two decisions.
     #[must_use]
     pub fn digest_of(
-        identity: &SessionIdentity,
+        session: &SessionKey,
         version: Seq,
         call: &RequestedCall,
         schema: Digest,
     ) -> Digest {
-        Encoder::of("permission")
-            .field("session", &identity.to_string())
+        Encoder::of("permission", 1)
+            .field("session", &session.to_string())
             .number("version", version.0)
             .bytes("call", call.id.0.as_bytes())
             .field("tool", &call.tool)
@@ -83,7 +83,7 @@ pub(crate) fn asked(
     let (requested, Some(facts)) = (&call.requested, starting.tool.clone()) else {
         return Vec::new();
     };
-    let digest = Ask::digest_of(&session.identity, session.version, requested, facts.schema);
+    let digest = Ask::digest_of(&session.key(), session.version, requested, facts.schema);
     let (call, aim) = (requested.id, starting.aim.clone());
     vec![event(TurnEvent::PermissionAsked { call, digest, facts, aim, why, expires, plan })]
 }

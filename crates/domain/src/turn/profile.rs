@@ -32,7 +32,7 @@ impl Profile {
         tools: Option<BTreeSet<String>>,
         rounds_max: Option<u32>,
     ) -> Self {
-        let encoder = Encoder::of("profile")
+        let encoder = Encoder::of("profile", 1)
             .field("name", name)
             .field("prompt", prompt)
             .field("model", model)

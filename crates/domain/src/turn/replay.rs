@@ -55,7 +55,7 @@ pub(crate) fn step_ended(
     // The card lists what this call did to the world, too.
     let mut after = plan.clone();
     after.outcomes.insert(step, StepEnd::Done);
-    plan::evolve::touch(&mut after, &result.touched);
+    plan::evolve::call_ended(&mut after, Some(step), result);
     events.push(SessionEvent::Plan(if failures.is_empty() {
         plan::decide::ending_of(&after, plan::Ended::Completed, plan::decide::steps_word(&after))
     } else {

@@ -1,17 +1,17 @@
 //! A foreign agent works under a plan: it writes, a person decides, it reports, and its word stays its word.
 
 use planwright_domain::{
-    agent::{self, AgentCall, PROFILE},
+    agent::{self, AgentCall, Answered, PROFILE},
     command::{Decision, Given, LifeCommand, PersonCommand, SessionCommand, Start},
-    identity::SessionIdentity,
+    id::CallId,
+    identity::SessionKey,
     next::{Next, Waiting, next},
     outcome::PlanCard,
     plan::{
-        Strategy,
+        Strategy, document_steps,
         event::{PlanEvent, Word},
         review::Comment,
         step::StepEnd,
-        written,
     },
     refusal::Refusal,
     session::{Session, SessionEvent},
@@ -19,17 +19,29 @@ use planwright_domain::{
 };
 use proptest::strategy::Strategy as Strategy_;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::given::*;
 
 fn a_foreign_session() -> World {
-    let identity = SessionIdentity::parse("mcp:window-0001").unwrap();
-    World { session: Session::new(identity), ..a_session() }
+    World { session: Session::new(ada_key("mcp:window-0001")), ..a_session() }
 }
 
 impl World {
     /// The agent calls a tool, with what the journal holds beside it.
     fn agent(&mut self, tool: &str, arguments: Value) -> Result<Vec<SessionEvent>, Refusal> {
+        let id = self.fresh().into();
+        self.agent_call(id, tool, arguments, Answered::ByDecision)
+    }
+
+    /// The same, by this call, answered so.
+    fn agent_call(
+        &mut self,
+        id: CallId,
+        tool: &str,
+        arguments: Value,
+        answered: Answered,
+    ) -> Result<Vec<SessionEvent>, Refusal> {
         let revision = self.events.iter().rev().find_map(|event| match event {
             SessionEvent::Plan(PlanEvent::RevisionAdded { revision, .. }) => {
                 Some((**revision).clone())
@@ -45,15 +57,15 @@ impl World {
         let comments =
             comments.into_iter().filter(|comment| open.contains(&comment.number)).collect();
         let call = RequestedCall {
-            id: self.fresh().into(),
+            id,
             wire_id: String::new(),
             tool: tool.into(),
             arguments: arguments.to_string(),
             kind: CallKind::Plan,
         };
         let given = Given { profiles: [PROFILE.to_owned()].into(), ..self.given() };
-        let (of, agent) = (ada().id, "claude-code".to_owned());
-        let call = AgentCall { of, agent, call, given, revision, comments, ran: None };
+        let (owner, of, agent) = (ada().owner, ada().id, "claude-code".to_owned());
+        let call = AgentCall { owner, of, agent, call, given, revision, comments, answered };
         self.ask(SessionCommand::Agent(Box::new(call)))
     }
 
@@ -170,7 +182,7 @@ fn without_plan_work_every_plan_tool_is_refused_in_words_and_only_that_is_record
             )
         );
         let after = Session { version: before.version, log: before.log, ..world.session.clone() };
-        assert_eq!(after, Session { owner: Some(ada().id), ..before }, "{tool}");
+        assert_eq!(after, before, "{tool}");
     }
 }
 
@@ -287,6 +299,19 @@ fn a_person_speaks_to_a_foreign_agent_where_it_runs() {
 }
 
 #[test]
+fn of_too_many_open_notebook_calls_the_one_that_began_first_is_given_up() {
+    let mut world = a_foreign_session();
+    // Ids fall: the order of ids is not the order in which calls begin.
+    let ids = (1..=33_u128).rev().map(|id| CallId::from(Uuid::from_u128(id)));
+    for id in ids {
+        world.agent_call(id, "read_plan", json!({}), Answered::ByNotebook).unwrap();
+    }
+    let open: Vec<_> = world.session.notebook.agent_calls.iter().map(|open| open.call.0).collect();
+    let left: Vec<_> = (1..=32_u128).rev().map(Uuid::from_u128).collect();
+    assert_eq!(open, left);
+}
+
+#[test]
 fn agents_work_in_sessions_of_their_own_that_are_there_and_their_persons() {
     let mut ours = a_session().plan_on();
     let refused = Refusal::NotAnAgents { identity: "cli:talk-0001".into() };
@@ -294,7 +319,8 @@ fn agents_work_in_sessions_of_their_own_that_are_there_and_their_persons() {
     let deleted = Refusal::SessionDeleted { identity: "mcp:window-0001".into() };
     let mut world = a_foreign_session().plan_on().does(PersonCommand::Life(LifeCommand::Delete));
     assert_eq!(world.agent("plan_get", json!({})), Err(deleted));
-    let mut world = a_foreign_session();
+    let session = Session::new(SessionKey::named("mcp:window-0001", a_guest().owner).unwrap());
+    let mut world = World { session, ..a_session() };
     let plan = world.fresh().into();
     world.ask(SessionCommand::Person(a_guest(), start_plan(plan, Strategy::Document))).unwrap();
     let not_yours = Refusal::NotYours { identity: "mcp:window-0001".into() };
@@ -380,7 +406,7 @@ proptest::proptest! {
             proptest::prop_assert!(!is_agent || approved || !stands, "an agent approved");
             proptest::prop_assert!(world.session.turn.is_none() && world.session.queue.is_empty());
             proptest::prop_assert!(world.session.open.is_empty() && next(&world.session).is_rest());
-            let again = Session::new(world.session.identity.clone()).fold(&world.events).unwrap();
+            let again = Session::new(world.session.key()).fold(&world.events).unwrap();
             proptest::prop_assert_eq!(&again, &world.session);
         }
     }
@@ -399,6 +425,6 @@ fn the_steps_of_a_document_are_its_first_numbered_list_else_its_boxes() {
         ("1. One\n\n   more of it\n\n2. Two\n", vec!["One", "Two"]),
         ("", vec![]),
     ] {
-        assert_eq!(written::steps(markdown), steps, "{markdown:?}");
+        assert_eq!(document_steps::steps(markdown), steps, "{markdown:?}");
     }
 }

@@ -422,7 +422,7 @@ fn a_reset_and_a_deletion_end_every_run() {
     let mut world =
         every_hour(a_task_run(Budget::default())).does(PersonCommand::Life(LifeCommand::Delete));
     assert!(world.session.auto.runs.is_empty() && world.session.auto.schedules.is_empty());
-    assert_eq!(next(&world.session), Next::Nothing);
+    assert_eq!(next(&world.session), Next::RemovePages { not_before: None });
     let refused = world.person(PersonCommand::Say { text: "hello?".into() }).unwrap_err();
     assert_eq!(refused.kind(), "session_deleted");
 }

@@ -1,9 +1,10 @@
 //! What people type.
 
 use planwright_domain::{
-    chat::{Act, ChatCommand, HELP, Line, Look, parse},
+    chat::{Act, ChatCommand, HELP, Line, Look, approval::RevisionName, parse},
     command::{Ending, Permit, Start, Verdict},
     effect::Declared,
+    id::PlanId,
     plan::{Strategy, step::OnFailure},
 };
 
@@ -46,7 +47,7 @@ fn every_command_is_read() {
     assert_eq!(
         act("/plan approve 2 hold"),
         Act::Approve {
-            named: Some("2".into()),
+            named: Some(RevisionName::Number(2)),
             start: Start::Hold,
             on_failure: OnFailure::Stop,
             grant: None,
@@ -56,7 +57,7 @@ fn every_command_is_read() {
     assert_eq!(
         act("/plan approve 2 continue"),
         Act::Approve {
-            named: Some("2".into()),
+            named: Some(RevisionName::Number(2)),
             start: Start::AtOnce,
             on_failure: OnFailure::Continue,
             grant: None,
@@ -216,5 +217,130 @@ fn work_is_named_by_number_and_when_it_begins_is_said_with_its_zone() {
         "/memory edit 1",
     ] {
         assert!(parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+fn named(line: &str) -> Option<RevisionName> {
+    match act(line) {
+        Act::Approve { named, .. } => named,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn an_approval_names_a_revision_by_number_by_plan_or_by_eight_digits_of_its_digest() {
+    let plan = "01890a5d-ac96-774b-bcce-b302099a8057";
+    assert_eq!(named("/plan approve 12345678"), Some(RevisionName::Number(12_345_678)));
+    let id = PlanId(plan.parse().unwrap());
+    assert_eq!(named(&format!("/plan approve {plan} hold")), Some(RevisionName::Plan(id)));
+    let digest = |digits: &str| Some(RevisionName::Digest(digits.into()));
+    assert_eq!(named("/plan approve c510dfed"), digest("c510dfed"));
+    assert_eq!(named("/plan approve C510DFED1"), digest("c510dfed1"));
+    assert_eq!(named("/plan approve sha256:12345678"), digest("12345678"));
+    let whole = "a".repeat(64);
+    assert_eq!(named(&format!("/plan approve {whole}")), digest(&whole));
+}
+
+#[test]
+fn a_deciding_command_with_a_word_that_it_does_not_know_is_refused_and_does_nothing() {
+    let refused = |line: &str| parse(line).unwrap_err().to_string();
+    insta::assert_snapshot!(refused("/plan approve hodl"), @r#"/plan approve does not know "hodl"; did you mean hold? (nothing was approved)"#);
+    insta::assert_snapshot!(refused("/plan approve rev2"), @r#"/plan approve does not know "rev2"; name the current revision by its number, its plan id or at least 8 digits of its digest (nothing was approved)"#);
+    insta::assert_snapshot!(refused("/plan approve +2"), @r#"/plan approve does not know "+2"; name the current revision by its number, its plan id or at least 8 digits of its digest (nothing was approved)"#);
+    insta::assert_snapshot!(refused("/plan approve 1 2"), @r#"/plan approve names two revisions, the second "2"; nothing was approved"#);
+    insta::assert_snapshot!(refused("/plan approve keynote mind the cat"), @r#"/plan approve does not know "keynote"; did you mean note? (nothing was approved)"#);
+    insta::assert_snapshot!(refused("/plan approve note"), @"/plan approve needs the words of the note after note");
+    insta::assert_snapshot!(refused("/plan approve calls=1 calls=900"), @"/plan approve has calls= twice; nothing was approved");
+    insta::assert_snapshot!(refused("/allow 0a1b2c3d pan"), @r#"/allow knows plan after the id, not "pan"; did you mean plan? (nothing was allowed)"#);
+    insta::assert_snapshot!(refused("/deny 0a1b2c3d please"), @r#"/deny takes the id of a call and nothing more, not "please"; to say what should change, send /plan replan <text>"#);
+    for line in [
+        "/plan approve c510dfe",
+        "/plan approve sha256:1234567",
+        "/plan approve sha256:",
+        "/plan approve yes",
+    ] {
+        assert!(parse(line).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn a_note_begins_at_the_word_note_and_is_taken_verbatim() {
+    let note = |line: &str| match act(line) {
+        Act::Approve { note, .. } => note,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(
+        note("/plan approve hold note keep  hold=2 note x"),
+        Some("keep  hold=2 note x".into())
+    );
+    assert_eq!(note("/plan approve hold"), None);
+}
+
+#[test]
+fn no_command_ignores_a_word() {
+    let commands = [
+        "/plan off",
+        "/plan done",
+        "/plan status",
+        "/plan list",
+        "/plan comments",
+        "/plan resume",
+        "/plan stop",
+        "/plan on build",
+        "/plan show 1",
+        "/plan diff 1 2",
+        "/plan skip 1",
+        "/plan settle ab not",
+        "/compact",
+        "/stop",
+        "/reset",
+        "/help",
+        "/sessions",
+        "/new",
+        "/archive",
+        "/delete",
+        "/delete yes",
+        "/goal list",
+        "/goal done 1",
+        "/task list",
+        "/task drop t1",
+        "/auto status",
+        "/auto off r1",
+        "/auto resume 1",
+        "/auto on g1",
+        "/schedule list",
+        "/schedule off s1",
+        "/notebook on",
+        "/notebook off",
+        "/allow 0a1b2c3d plan",
+        "/deny 0a1b2c3d",
+    ];
+    for command in commands {
+        assert!(parse(command).is_ok(), "{command}");
+        assert!(parse(&format!("{command} xyzzy")).is_err(), "{command} xyzzy");
+    }
+    for wrong in ["/auto on g1 t2", "/auto on calls=1 calls=2", "/auto off +1", "/plan skip +1"] {
+        assert!(parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_mistyped_command_suggests_the_one_that_was_meant() {
+    let meant = [
+        ("/plna on", "/plan on"),
+        ("/plna", "/plan status"),
+        ("/pln aprove", "/plan approve"),
+        ("/approve", "/plan approve"),
+        ("/aprove 2", "/plan approve"),
+        ("/settle x not", "/plan settle"),
+        ("/plan stp", "/plan stop"),
+        ("/stpo", "/stop"),
+        ("/memroy x", "/memory"),
+        ("/alow 0a1b2c3d", "/allow"),
+        ("/seshions", "/sessions"),
+    ];
+    for (typed, command) in meant {
+        let refusal = parse(typed).unwrap_err().to_string();
+        assert!(refusal.contains(&format!("did you mean {command}?")), "{typed}: {refusal}");
     }
 }

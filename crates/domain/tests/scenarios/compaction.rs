@@ -6,7 +6,7 @@ use planwright_domain::{
     next::{Next, next},
     prompt::plan_paragraph,
     refusal::Refusal,
-    session::SessionEvent,
+    session::{Session, SessionEvent},
     turn::{
         FailureKind, Measure, Usage, Work,
         event::{TurnEnd, TurnEvent},
@@ -109,6 +109,20 @@ fn a_summary_that_fails_is_tried_again_like_any_answer() {
     assert!(matches!(last_end(&world), Some(TurnEnd::Failed { .. })));
     let compacted = |event: &SessionEvent| event.kind() == "view_compacted";
     assert!(!world.events.iter().any(compacted), "nothing was dropped");
+}
+
+/// It is paid for, whenever it comes; the view is changed only by what comes in time.
+#[test]
+fn a_summary_that_comes_late_costs_and_changes_nothing() {
+    let mut world = a_session().says("one").turn_starts().model_is_asked();
+    let (turn, round, attempt) = world.open_model_call();
+    world.person(PersonCommand::Stop).unwrap();
+    let before = world.session.clone();
+    let summed = Some(summed(Seq(1)));
+    world.system(SystemCommand::RecordCompaction { turn, round, attempt, summed }).unwrap();
+    assert_eq!(world.session.usage.cost_micros, before.usage.cost_micros + 7);
+    let paid = Session { usage: world.session.usage, version: world.session.version, ..before };
+    assert_eq!(world.session, paid);
 }
 
 #[test]

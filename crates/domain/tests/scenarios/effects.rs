@@ -4,8 +4,8 @@ use planwright_domain::{
     command::{Approving, Decision, PersonCommand, SystemCommand, Terms, Verdict},
     digest::Digest,
     effect::{Aim, Touched},
-    next::{Next, Waiting, next},
-    plan::{PauseReason, PlanStatus, Progress},
+    next::{DueCall, Next, Waiting, next},
+    plan::{PauseReason, PlanStatus, Progress, observation::observe},
     session::SessionEvent,
     turn::{
         CallState, Told,
@@ -188,6 +188,18 @@ fn a_person_who_saw_that_it_happened_settles_the_doubt_and_the_execution_goes_on
 }
 
 #[test]
+fn a_step_whose_call_a_person_saw_to_have_happened_is_not_one_without_a_call() {
+    let world = replaying().calls_start().the_process_dies();
+    let call = *world.session.doubts.keys().next().unwrap();
+    assert_eq!(observe(world.plan()).steps_without_calls.len(), 2);
+    let command = world.settle_command(call, Verdict::Happened);
+    let world = world.does(command);
+    let left: Vec<_> =
+        observe(world.plan()).steps_without_calls.into_iter().map(|step| step.number).collect();
+    assert_eq!(left, [2]);
+}
+
+#[test]
 fn that_it_did_not_happen_can_be_said_only_after_the_deadline() {
     let mut world = in_doubt();
     let call = *world.session.doubts.keys().next().unwrap();
@@ -292,4 +304,31 @@ fn a_result_that_nobody_waits_for_is_refused() {
         .system(SystemCommand::RecordResult { call, attempt: 9, result, note_every: 0 })
         .unwrap_err();
     assert_eq!(refusal.kind(), "moved_on");
+}
+
+/// Invariant: `effects-bracketed`.
+#[test]
+fn a_call_that_did_not_begin_is_due_again_and_uses_up_no_lease() {
+    let mut world = running().answers("", vec![write("a.txt")]).calls_start();
+    assert_eq!(world.plan().calls_made, 1);
+    let (call, attempt) = world.open_calls()[0];
+    let why = "too late".to_owned();
+    world.system(SystemCommand::AbandonCall { call, attempt, why: why.clone() }).unwrap();
+    assert!(world.session.doubts.is_empty() && world.session.open.is_empty());
+    let due = DueCall { call, attempt: attempt + 1 };
+    assert_eq!((next(&world.session), world.plan().calls_made), (Next::RunCalls(vec![due]), 0));
+    let again = world.system(SystemCommand::AbandonCall { call, attempt, why });
+    assert_eq!(again.unwrap_err().kind(), "moved_on");
+    let world = world.calls_start().calls_give(&wrote("a.txt"));
+    assert_eq!(world.plan().touched, [Touched::Wrote { path: "a.txt".into(), bytes: 1 }]);
+}
+
+#[test]
+fn a_model_call_that_did_not_begin_is_made_again() {
+    let mut world = a_session().says("hi").turn_starts().model_is_asked();
+    let (turn, round, attempt) = world.open_model_call();
+    let why = "too late".to_owned();
+    world.system(SystemCommand::AbandonModelCall { turn, round, attempt, why }).unwrap();
+    let due = Next::CallModel { turn, round, attempt: attempt + 1, not_before: None };
+    assert_eq!(next(&world.session), due);
 }

@@ -10,8 +10,8 @@ use planwright_domain::{
     },
     digest::Digest,
     effect::{Aim, Bracket, Effect, Repeat, ToolFacts, Touched},
-    id::{CallId, Incarnation, PlanId, TurnId},
-    identity::SessionIdentity,
+    id::{CallId, Incarnation, OwnerId, PlanId, TurnId},
+    identity::SessionKey,
     next::{DueCall, Next, next},
     plan::{
         Plan, Reads, Strategy,
@@ -80,17 +80,32 @@ pub(crate) fn a_call(number: u32, arguments: &str) -> PlanStep {
     PlanStep { number, work: StepWork::Call { tool, arguments, facts } }
 }
 
+/// The id of whoever has this name.
+pub(crate) fn owner_id(name: &str) -> OwnerId {
+    let digest = Digest::of(name.as_bytes());
+    OwnerId(Uuid::from_slice(&digest.0[..16]).unwrap())
+}
+
+pub(crate) fn person(name: &str, surface: &str, standing: Standing) -> Person {
+    Person::new(owner_id(name), name, surface, standing)
+}
+
+/// A session of ada's.
+pub(crate) fn ada_key(identity: &str) -> SessionKey {
+    SessionKey::named(identity, owner_id("ada")).unwrap()
+}
+
 pub(crate) fn ada() -> Person {
-    Person::new("ada", "cli", Standing::Decides)
+    person("ada", "cli", Standing::Decides)
 }
 
 pub(crate) fn a_guest() -> Person {
-    Person::new("guest", "cli", Standing::Speaks)
+    person("guest", "cli", Standing::Speaks)
 }
 
 pub(crate) fn a_session() -> World {
     World {
-        session: Session::new(SessionIdentity::parse("cli:talk-0001").unwrap()),
+        session: Session::new(ada_key("cli:talk-0001")),
         events: Vec::new(),
         now: Time(1_000_000),
         counter: 0,

@@ -2,8 +2,10 @@
 
 use planwright_domain::{
     digest::Digest,
-    identity::{ChannelType, ConversationKey, IdentityRefusal, SessionIdentity},
+    identity::{ChannelType, ConversationKey, IdentityRefusal, SessionIdentity, SessionKey},
 };
+
+use crate::given::owner_id;
 
 #[test]
 fn a_new_key_has_eight_to_sixty_four_plain_characters() {
@@ -49,6 +51,34 @@ fn a_text_that_is_not_the_one_form_is_refused() {
         "cli:%FF",
     ] {
         assert!(SessionIdentity::parse(text).is_err(), "{text}");
+    }
+}
+
+/// Invariant: `session-isolation`.
+#[test]
+fn an_owner_names_their_own_session_by_its_identity_and_another_owners_by_its_whole_key() {
+    let (ada, bea) = (owner_id("ada"), owner_id("bea"));
+    let theirs = SessionKey::named("web:talk-0001", bea).unwrap();
+    assert_eq!(theirs.name_for(bea), "web:talk-0001");
+    assert_eq!(theirs.name_for(ada), theirs.to_string());
+    assert_ne!(
+        SessionKey::named("web:talk-0001", ada).unwrap(),
+        theirs,
+        "the same key, two owners"
+    );
+    for reader in [ada, bea] {
+        assert_eq!(SessionKey::named(&theirs.name_for(reader), reader), Ok(theirs.clone()));
+    }
+    assert_eq!(SessionKey::parse(&theirs.to_string()), Ok(theirs.clone()));
+    assert!(theirs.path_segment().ends_with(&theirs.identity.path_segment()));
+    for text in [
+        "web:talk-0001".to_owned(),
+        theirs.to_string().to_uppercase(),
+        format!("{}.web:talk-0001", bea),
+        format!(".{}", theirs.identity),
+        format!("{theirs}."),
+    ] {
+        assert!(SessionKey::parse(&text).is_err(), "{text}");
     }
 }
 

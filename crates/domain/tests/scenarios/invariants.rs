@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     command::{Ending, PersonCommand},
-    identity::SessionIdentity,
+    identity::{SessionIdentity, SessionKey},
     plan::Revision,
     session::{Session, SessionEvent},
     turn::{Told, event::TurnEvent},
@@ -130,9 +130,11 @@ fn the_same_revision_in_two_sessions_has_two_digests() {
         brief: None,
         envelope: None,
     };
-    let digest = |text: &str| revision.digest(&SessionIdentity::parse(text).unwrap());
+    let digest = |text: &str| revision.digest(&ada_key(text));
     assert_ne!(digest("cli:talk-0001"), digest("web:talk-0001"));
     assert_ne!(digest("cli:talk-0001"), digest("cli:talk-0002"));
+    let theirs = SessionKey::named("cli:talk-0001", owner_id("bea")).unwrap();
+    assert_ne!(digest("cli:talk-0001"), revision.digest(&theirs), "of another owner");
 }
 
 /// An envelope of which one part is declared.
@@ -143,7 +145,7 @@ fn leasing(part: &str, value: &str) -> planwright_domain::effect::Declared {
 
 #[test]
 fn every_field_of_a_revision_is_in_its_digest() {
-    let identity = SessionIdentity::parse("cli:talk-0001").unwrap();
+    let identity = ada_key("cli:talk-0001");
     let revision = Revision {
         plan: uuid::Uuid::from_u128(1).into(),
         number: 1,
@@ -198,7 +200,7 @@ fn folding_the_recorded_events_gives_the_state_again() {
             .iter()
             .map(|event| serde_json::from_str(&serde_json::to_string(event).unwrap()).unwrap())
             .collect();
-        let again = Session::new(world.session.identity.clone()).fold(&stored).unwrap();
+        let again = Session::new(world.session.key()).fold(&stored).unwrap();
         assert_eq!(again, world.session);
         let snapshot: Session =
             serde_json::from_str(&serde_json::to_string(&world.session).unwrap()).unwrap();
@@ -213,7 +215,7 @@ fn an_approval_record_that_was_changed_at_rest_is_not_folded() {
     let text =
         serde_json::to_string(&world.events).unwrap().replace("\"policy\":2", "\"policy\":3");
     let changed: Vec<SessionEvent> = serde_json::from_str(&text).unwrap();
-    let corrupt = Session::new(world.session.identity.clone()).fold(&changed).unwrap_err();
+    let corrupt = Session::new(world.session.key()).fold(&changed).unwrap_err();
     assert_eq!(corrupt.what, "an approval record that does not match its digest");
 }
 

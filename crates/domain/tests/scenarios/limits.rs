@@ -1,7 +1,7 @@
 //! Every limit holds at the limit, and one above.
 
 use planwright_domain::{
-    actor::{Person, Standing},
+    actor::Standing,
     command::{Approving, Decision, Ending, Permit, PersonCommand, SessionCommand},
     limits,
     next::{Next, next},
@@ -98,7 +98,7 @@ fn a_plan_remembers_sixty_four_readers_and_then_begins_anew() {
     let mut world = ready();
     let digest = world.digest();
     let show = |world: &mut World, name: &str| {
-        let reader = Person::new(name, "cli", Standing::Decides);
+        let reader = person(name, "cli", Standing::Decides);
         let shown = PersonCommand::RecordShown { digest };
         world.ask(SessionCommand::Person(reader, shown)).unwrap();
         world.plan().shown.len()

@@ -9,6 +9,7 @@
 
 mod agents;
 mod autonomy;
+mod blocks;
 mod chat;
 mod compaction;
 mod decisions;
@@ -27,6 +28,7 @@ mod permission;
 mod policy;
 mod reports;
 mod review;
+mod roots;
 mod seed_000;
 mod seed_001;
 mod seed_002;

@@ -3,8 +3,8 @@
 use planwright_domain::{
     actor::PersonId,
     autonomy::AutoExecutionContext,
-    id::{GoalId, MemoryId, RunId, TaskId},
-    identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
+    id::{GoalId, MemoryId, OwnerId, RunId, TaskId},
+    identity::{ChannelType, ConversationKey, SessionIdentity, SessionKey, Transport},
     memory::{
         Chain, Item, ItemKind, Provenance, Scope, ScopeKind, digest,
         rank::{Candidates, rank},
@@ -18,14 +18,20 @@ use planwright_domain::{
 use proptest::prelude::*;
 use uuid::Uuid;
 
+use crate::given::owner_id;
+
 const DAY: i64 = 86_400_000_000;
 
 fn session(text: &str) -> SessionIdentity {
     SessionIdentity::parse(text).unwrap()
 }
 
-fn owner() -> PersonId {
-    PersonId("ada".into())
+fn owner() -> OwnerId {
+    owner_id("ada")
+}
+
+fn key_of(identity: &str) -> SessionKey {
+    SessionKey::new(owner(), session(identity))
 }
 
 fn id(number: u128) -> MemoryId {
@@ -50,7 +56,7 @@ fn item(number: u128, scope: Scope, text: &str) -> Item {
         kind: ItemKind::Fact,
         scope,
         text: text.into(),
-        provenance: Provenance::Person { by: owner() },
+        provenance: Provenance::Person { by: PersonId("ada".into()) },
         confidence: 100,
         at: Time(0),
     }
@@ -76,7 +82,7 @@ fn scopes_have_their_published_texts() {
 fn each_kind_of_work_sees_its_own_chain_nearest_first() {
     let talk = session("web:talk-0001");
     let kinds = |context: Option<&AutoExecutionContext>| -> Vec<&str> {
-        let chain = Chain::of(&owner(), &talk, context);
+        let chain = Chain::of(owner(), &talk, context);
         chain.scopes().iter().map(|scope| scope.kind().name()).collect()
     };
     let of_goal = context("web:talk-0001", Some(goal(1)), task(2));
@@ -90,15 +96,15 @@ fn each_kind_of_work_sees_its_own_chain_nearest_first() {
 #[test]
 fn a_context_of_another_session_adds_nothing_to_a_chain() {
     let foreign = context("web:talk-0002", Some(goal(1)), task(2));
-    let chain = Chain::of(&owner(), &session("web:talk-0001"), Some(&foreign));
-    assert_eq!(chain, Chain::of(&owner(), &session("web:talk-0001"), None));
+    let chain = Chain::of(owner(), &session("web:talk-0001"), Some(&foreign));
+    assert_eq!(chain, Chain::of(owner(), &session("web:talk-0001"), None));
 }
 
 /// Invariant: `task-private`.
 #[test]
 fn the_same_goal_or_task_id_in_another_session_is_another_scope() {
     let chain = Chain::of(
-        &owner(),
+        owner(),
         &session("web:talk-0001"),
         Some(&context("web:talk-0001", Some(goal(1)), task(2))),
     );
@@ -120,7 +126,7 @@ fn the_same_goal_or_task_id_in_another_session_is_another_scope() {
 /// Invariant: `strict-scope`.
 #[test]
 fn what_an_engine_gives_of_another_scope_is_dropped_and_counted() {
-    let chain = Chain::of(&owner(), &session("web:talk-0001"), None);
+    let chain = Chain::of(owner(), &session("web:talk-0001"), None);
     let own = item(1, Scope::Session(session("web:talk-0001")), "backups live in /backup");
     let foreign = item(2, Scope::Session(session("web:talk-0002")), "backups are secret");
     let given = vec![found(vec![own, foreign]), found(vec![])];
@@ -153,7 +159,7 @@ fn a_legacy_item_never_comes_before_a_promoted_one() {
     };
     let from = session("web:talk-0001");
     let promoted = Item {
-        provenance: Provenance::Promoted { by: owner(), from, item: id(7) },
+        provenance: Provenance::Promoted { by: PersonId("ada".into()), from, item: id(7) },
         confidence: 1,
         ..item(2, Scope::Global, "a long sentence in which tea is said only once in passing")
     };
@@ -164,7 +170,7 @@ fn a_legacy_item_never_comes_before_a_promoted_one() {
 #[test]
 fn a_near_scope_never_starves_a_far_one_and_nothing_is_told_twice() {
     let talk = session("web:talk-0001");
-    let chain = Chain::of(&owner(), &talk, None);
+    let chain = Chain::of(owner(), &talk, None);
     let near: Vec<_> = (0..50)
         .map(|number| {
             item(number, Scope::Session(talk.clone()), &format!("tea fact number {number}"))
@@ -209,7 +215,7 @@ proptest! {
     #[test]
     fn nothing_outside_the_chain_is_ever_selected(texts in prop::collection::vec("[a-c ]{1,12}", 0..12), budget in 0_usize..400) {
         let (own, foreign) = (session("web:talk-0001"), session("web:talk-0002"));
-        let chain = Chain::of(&owner(), &own, None);
+        let chain = Chain::of(owner(), &own, None);
         let items = texts.iter().enumerate().map(|(at, text)| {
             let scope = if at % 2 == 0 { Scope::Session(own.clone()) } else { Scope::Session(foreign.clone()) };
             item(at as u128, scope, text)
@@ -224,7 +230,12 @@ proptest! {
 // What belongs to an owner.
 
 fn promote(text: &str, of: &Item) -> OwnerCommand {
-    OwnerCommand::Promote { item: Box::new(of.clone()), text: text.into(), id: id(77) }
+    OwnerCommand::Promote {
+        item: Box::new(of.clone()),
+        text: text.into(),
+        id: id(77),
+        by: PersonId("ada".into()),
+    }
 }
 
 /// Invariant: `promotion-only-global`.
@@ -238,7 +249,10 @@ fn a_promotion_names_the_text_keeps_where_it_came_from_and_happens_once() {
     let OwnerEvent::MemoryPromoted { item: promoted } = &events[0] else { panic!("{events:?}") };
     assert_eq!((promoted.scope.clone(), promoted.id), (Scope::Global, id(77)));
     let from = session("web:talk-0001");
-    assert_eq!(promoted.provenance, Provenance::Promoted { by: owner(), from, item: id(1) });
+    assert_eq!(
+        promoted.provenance,
+        Provenance::Promoted { by: PersonId("ada".into()), from, item: id(1) }
+    );
     let ada = ada.fold(&events).unwrap();
     assert_eq!(decide(&ada, &promote("tea at four", &said)).unwrap(), []);
     let again = decide(&ada, &promote("tea at four", promoted)).unwrap_err();
@@ -270,8 +284,8 @@ fn key(text: &str) -> ConversationKey {
 }
 
 fn of(person: &str, life: Life, version: u64) -> Session {
-    let mut session = Session::new(session("web:talk-0001"));
-    session.owner = Some(PersonId(person.into()));
+    let key = SessionKey::new(owner_id(person), session("web:talk-0001"));
+    let mut session = Session::new(key);
     session.life = life;
     session.version = planwright_domain::id::Seq(version);
     session
@@ -283,20 +297,20 @@ fn a_pointer_stands_while_its_session_is_there_and_its_owners() {
     let (named, fresh) = (key("talk-0001"), key("talk-new1"));
     let newest = session("web:talk-0009");
     let repaired = |session: &Session, newest: Option<&SessionIdentity>| {
-        resolve(&owner(), Some((&named, session)), newest, fresh.clone())
+        resolve(owner(), Some((&named, session)), newest.cloned(), fresh.clone())
     };
     let stands = Resolution::Stands(named.clone());
     assert_eq!(repaired(&of("ada", Life::Open, 3), Some(&newest)), stands);
     assert_eq!(repaired(&of("ada", Life::Archived, 3), Some(&newest)), stands);
-    assert_eq!(repaired(&Session::new(session("web:talk-0001")), None), stands, "nothing said yet");
+    assert_eq!(repaired(&Session::new(key_of("web:talk-0001")), None), stands, "nothing said yet");
     let moved = Resolution::Repair(key("talk-0009"));
     assert_eq!(repaired(&of("ada", Life::Deleted, 3), Some(&newest)), moved);
     assert_eq!(repaired(&of("bea", Life::Open, 3), Some(&newest)), moved);
     assert_eq!(repaired(&of("ada", Life::Deleted, 3), None), Resolution::Repair(fresh.clone()));
-    assert_eq!(resolve(&owner(), None, None, fresh.clone()), Resolution::Repair(fresh));
-    let legacy = Session::new(session("web:%3F"));
+    assert_eq!(resolve(owner(), None, None, fresh.clone()), Resolution::Repair(fresh));
+    let legacy = Session::new(key_of("web:%3F"));
     let old = ConversationKey::legacy("?").unwrap();
-    let repaired = resolve(&owner(), Some((&old, &legacy)), None, key("talk-new1"));
+    let repaired = resolve(owner(), Some((&old, &legacy)), None, key("talk-new1"));
     assert_eq!(repaired, Resolution::Repair(key("talk-new1")), "an old key makes no new session");
 }
 

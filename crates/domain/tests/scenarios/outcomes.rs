@@ -1,8 +1,10 @@
 //! What a surface says of a turn: derived, never written into an answer.
 
 use planwright_domain::{
+    command::{Ending, PersonCommand},
     effect::Envelope,
     outcome::{OutgoingResponse, PlanCard, TurnOutcome},
+    plan::observation::Basis,
     turn::{FailureKind, event::TurnEnd},
 };
 
@@ -45,8 +47,10 @@ fn a_plan_that_is_ready_is_a_card_that_says_what_approval_allows() {
         digest: Some(world.digest()),
         allows: envelope.in_words(),
         waits: None,
-        word: None,
-        done: vec![],
+        claimed: None,
+        basis: None,
+        observed: vec![],
+        gaps: vec![],
         steps: vec![],
         drafted: None,
     };
@@ -59,18 +63,44 @@ fn a_plan_that_is_ready_is_a_card_that_says_what_approval_allows() {
 }
 
 #[test]
-fn a_plan_that_is_done_is_a_card_that_lists_what_was_done() {
+fn a_plan_that_a_model_reports_done_keeps_what_was_observed_apart_from_the_claim() {
     let world = running()
         .answers("", vec![write("a.txt"), report("done")])
         .calls_start()
         .calls_give(&wrote("a.txt"));
     let world = world.plan_tools_run();
     let card = PlanCard::of(&world.session, &Envelope::default()).unwrap();
+    let words = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+    assert_eq!((card.status.as_str(), card.basis), ("Done", Some(Basis::Claimed)));
+    assert_eq!(card.claimed.as_deref(), Some("the model reports: as asked"));
+    assert_eq!(card.observed, words(&["1 call ran", "wrote a.txt (1 bytes)"]));
     assert_eq!(
-        (card.status.as_str(), card.done),
-        ("Done", vec!["wrote a.txt (1 bytes)".to_owned()])
+        card.gaps,
+        words(&["1. Stop the service", "2. Copy the files"]),
+        "nothing ties a call to a step"
     );
-    assert_eq!(card.word.as_deref(), Some("the model reports: as asked"));
+}
+
+#[test]
+fn a_report_without_a_call_is_a_claim_of_which_nothing_was_observed() {
+    let world = running().answers("", vec![report("done")]).plan_tools_run();
+    let card = PlanCard::of(&world.session, &Envelope::default()).unwrap();
+    assert_eq!((card.basis, card.observed), (Some(Basis::Claimed), vec![]));
+}
+
+#[test]
+fn what_a_person_calls_done_is_declared_by_that_person() {
+    let world = running().does(PersonCommand::EndPlan(Ending::Done));
+    let card = PlanCard::of(&world.session, &Envelope::default()).unwrap();
+    assert_eq!(card.basis, Some(Basis::Declared));
+    assert_eq!(card.claimed.as_deref(), Some("declared done by ada"));
+}
+
+#[test]
+fn a_plan_that_did_not_end_as_done_has_no_basis_and_no_gaps() {
+    let world = running().does(PersonCommand::EndPlan(Ending::Off));
+    let card = PlanCard::of(&world.session, &Envelope::default()).unwrap();
+    assert_eq!((card.basis, card.gaps), (None, vec![]));
 }
 
 #[test]
@@ -116,5 +146,7 @@ fn a_card_lists_two_hundred_things_and_counts_the_rest() {
         world = world.answers("", vec![write("a.txt")]).calls_start().calls_give(&wrote("a.txt"));
     }
     let card = PlanCard::of(&world.session, &Envelope::default()).unwrap();
-    assert_eq!((card.done.len(), card.done.last().map(String::as_str)), (201, Some("and 3 more")));
+    let observed = card.observed;
+    assert_eq!(observed.first().map(String::as_str), Some("203 calls ran"));
+    assert_eq!((observed.len(), observed.last().map(String::as_str)), (202, Some("and 3 more")));
 }

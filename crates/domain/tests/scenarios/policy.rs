@@ -1,7 +1,7 @@
 //! Who may decide, how long a plan waits, and the log in which every decision stands.
 
 use planwright_domain::{
-    actor::{Person, Standing},
+    actor::Standing,
     command::{Decision, Permit, PersonCommand, SessionCommand, Start, SystemCommand, Verdict},
     id::Seq,
     log::{Entry, beginning, head_after},
@@ -24,13 +24,14 @@ fn only(person: &str, surface: &str) -> Policy {
 
 #[test]
 fn nobody_decides_whom_the_policy_does_not_admit() {
-    let by = |id, surface| Person::new(id, surface, Standing::Decides);
+    let by = |id, surface| person(id, surface, Standing::Decides);
     for (person, admitted) in
         [(by("ada", "cli"), true), (by("bob", "cli"), false), (by("ada", "web 1"), false)]
     {
         let mut world = ready().under(only("ada", "cli"));
         let digest = world.digest();
-        let shown = PersonCommand::RecordShown { digest };
+        let blocks = world.plan().current.as_ref().unwrap().blocks.0.iter().copied().collect();
+        let shown = PersonCommand::MarkSeen { digest, blocks };
         world.ask(SessionCommand::Person(person.clone(), shown)).unwrap();
         let approve = world.approve_command(digest, Start::AtOnce);
         let answer = world.ask(SessionCommand::Person(person, approve));
@@ -105,23 +106,27 @@ fn a_revision_that_nobody_decided_on_in_time_cannot_be_approved_and_a_newer_one_
 fn decisions_are_chained_and_a_journal_that_was_changed_does_not_fold() {
     let world = running().answers("", vec![write("a")]).calls_start().calls_give(&wrote("a"));
     let world = world.answers("", vec![mail()]).calls_start().permitted(Permit::Deny);
-    let identity = world.session.identity.clone();
+    let key = world.session.key();
     let entries = (1..).map(Seq).zip(&world.events);
     let entries = entries.filter_map(|(seq, event)| Some((seq, Entry::of(event)?)));
-    let head =
-        entries.fold(beginning(&identity), |head, (seq, entry)| head_after(head, seq, &entry));
+    let head = entries.fold(beginning(&key), |head, (seq, entry)| head_after(head, seq, &entry));
     assert_eq!(head, world.session.log);
     let text = serde_json::to_string(&world.events).unwrap();
     let folds = |text: &str| {
         let events: Vec<SessionEvent> = serde_json::from_str(text).unwrap();
-        Session::new(identity.clone()).fold(&events)
+        Session::new(world.session.key()).fold(&events)
     };
     assert!(folds(&text).is_ok());
-    for (was, is) in
-        [("\"deny\"", "\"once\""), ("\"to\":{\"id\":\"ada\"", "\"to\":{\"id\":\"eve\"")]
-    {
-        assert!(text.contains(was), "{was}");
-        assert!(folds(&text.replacen(was, is, 1)).is_err(), "{was} became {is}");
+    let shown_to =
+        |owner: &str, id: &str| format!("\"to\":{{\"owner\":\"{owner}\",\"id\":\"{id}\"");
+    let (ada, eve) = (owner_id("ada").to_string(), owner_id("eve").to_string());
+    for (was, is) in [
+        ("\"deny\"".to_owned(), "\"once\"".to_owned()),
+        (shown_to(&ada, "ada"), shown_to(&ada, "eve")),
+        (shown_to(&ada, "ada"), shown_to(&eve, "ada")),
+    ] {
+        assert!(text.contains(&was), "{was}");
+        assert!(folds(&text.replacen(&was, &is, 1)).is_err(), "{was} became {is}");
     }
 }
 
@@ -134,7 +139,7 @@ fn the_log_says_who_where_on_what_and_how_the_gate_ruled() {
         .iter()
         .map(|entry| {
             let who = entry.who.as_deref().unwrap_or("-");
-            format!("{} {who} {}", entry.kind, entry.verdict.split(", record").next().unwrap())
+            format!("{} {who} {}", entry.kind, entry.verdict)
         })
         .collect();
     let plan = world.plan().id;
@@ -143,12 +148,16 @@ fn the_log_says_who_where_on_what_and_how_the_gate_ruled() {
         [
             "revision_shown ada shown".to_owned(),
             "plan_approved ada approved".to_owned(),
-            "execution_started - execution 1".to_owned(),
-            format!("call_started - open: leased by plan {plan}"),
-            "permission_asked - the approval does not lease send_mail".to_owned(),
-            "permission_decided ada allowed once".to_owned(),
+            "execution_started - started".to_owned(),
+            "call_started - leased".to_owned(),
+            "permission_asked - asked".to_owned(),
+            "permission_decided ada allowed_once".to_owned(),
         ]
     );
+    let texts: Vec<_> = lines.iter().map(|entry| entry.text()).collect();
+    assert_eq!(texts[2], "execution 1");
+    assert_eq!(texts[3], format!("allowed by the approval of plan {plan}"));
+    assert_eq!(texts[5], "allowed once");
 }
 
 #[test]
@@ -190,5 +199,5 @@ fn the_log_tells_a_denial_from_a_question_that_nobody_answered() {
     let call = world.session.ask.as_ref().unwrap().call;
     world.now = world.now.plus_micros(2 * ASK_MICROS);
     world.system(SystemCommand::ExpireAsk { call }).unwrap();
-    assert_eq!(verdicts(&world), ["denied: nobody decided in time"]);
+    assert_eq!(verdicts(&world), ["denied_by_nobody"]);
 }

@@ -117,5 +117,47 @@ fn an_execution_opens_with_the_approved_text_its_terms_and_every_note() {
     let text = execution_opening(&revision.unwrap(), &approval, false);
     assert!(text.contains(FIRST) && text.contains(&world.digest().to_string()));
     assert!(text.ends_with("\nNote from the approver: one\n\nNote from the approver: two\n"));
-    assert!(text.contains("The approval allows you to change files under the workspace root"));
+    assert!(text.contains("The approval allows you to change files under its root"));
+}
+
+#[test]
+fn what_stands_in_a_fence_of_any_kind_is_no_part_of_its_own() {
+    let fences =
+        [("~~~\n", "~~~"), ("```\n", "```"), ("````\n```\n", "````"), ("  ~~~\n", "  ~~~")];
+    for (open, close) in fences {
+        let text =
+            format!("# Plan\n\n{open}# a comment\n- an option\n1. a line\n{close}\n\n- a step\n");
+        let titles: Vec<_> = parts("", &text).into_iter().map(|part| part.title).collect();
+        assert_eq!(titles, ["Plan", "a step"], "{text}");
+    }
+    let nested = "1. write it\n\n   ~~~sh\n   # a comment\n   ~~~\n\n2. run it\n";
+    let titles: Vec<_> = parts("", nested).into_iter().map(|part| part.title).collect();
+    assert_eq!(titles, ["write it", "run it"]);
+}
+
+#[test]
+fn a_number_counts_where_it_is_no_ordinal() {
+    let text =
+        |number: u32| format!("# Plan\n\n```\n{number}. replicas\n```\n\n{number}. a step\n");
+    let changed: Vec<_> =
+        rows(&text(3), &text(30)).into_iter().filter(|row| row.change != Change::Same).collect();
+    let changed: Vec<_> = changed.iter().map(|row| (row.change, row.text.as_str())).collect();
+    assert_eq!(changed, [(Change::Removed, "3. replicas"), (Change::Added, "30. replicas")]);
+}
+
+#[test]
+fn the_rows_of_all_parts_are_the_later_text() {
+    let texts = [
+        "",
+        "a\n",
+        "# A\n\ntext\n\n1. x\n   - y\n2. z\n",
+        "---\ntools: a\n---\n\nA\n===\n\n* one\n\n  more\n",
+    ];
+    for before in texts {
+        for after in texts {
+            let kept = parts(before, after).into_iter().flat_map(|part| part.rows);
+            let kept = kept.filter(|row| row.change != Change::Removed).map(|row| row.text);
+            assert_eq!(kept.collect::<Vec<_>>(), after.lines().collect::<Vec<_>>());
+        }
+    }
 }

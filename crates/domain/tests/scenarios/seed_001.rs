@@ -3,8 +3,10 @@
 use planwright_domain::{
     command::{Approving, Decision, PersonCommand, Verdict},
     digest::Digest,
+    effect::Envelope,
     next::{Next, Waiting, next},
-    plan::{Reads, Strategy, draft, event::PlanEvent, step::OnFailure},
+    outcome::PlanCard,
+    plan::{Reads, Strategy, draft, event::PlanEvent, observation::Basis, step::OnFailure},
     session::SessionEvent,
     tools::{self, PlanTool},
     turn::{CallKind, CallResult, CallStatus, Told, Work, event::TurnEvent},
@@ -174,6 +176,10 @@ fn the_execution_replays_the_approved_calls_one_by_one_without_the_model() {
     assert_eq!((world.status().as_str(), next(&world.session)), ("done", Next::Nothing));
     let ended = world.session.last_ended.as_ref().unwrap();
     assert_eq!((ended.word.in_words().as_str(), ended.touched.len()), ("all 2 steps are done", 2));
+    let card = PlanCard::of(&world.session, &Envelope::default()).unwrap();
+    assert_eq!((card.basis, card.gaps), (Some(Basis::Observed), vec![]), "the record shows it");
+    assert_eq!(card.claimed.as_deref(), Some("all 2 recorded steps ran"));
+    assert_eq!(card.observed.first().map(String::as_str), Some("2 calls ran"));
     let asked = world
         .events
         .iter()

@@ -1,13 +1,14 @@
 //! Seed 002: sessions that never mix, and the memory tools inside a turn.
 
 use planwright_domain::{
-    actor::{Person, PersonId, Standing},
+    actor::{Person, Standing},
     autonomy::budget::Budget,
     command::{
-        AutoCommand, Given, LifeCommand, ModelCommand, PersonCommand, SessionCommand, Target,
+        AutoCommand, Given, LifeCommand, ModelCommand, PersonCommand, SessionCommand,
+        SystemCommand, Target,
     },
     identity::SessionIdentity,
-    memory::{Item, ItemKind, MemoryCommand, MemoryEvent, Provenance, Scope},
+    memory::{Item, ItemKind, MemoryCommand, MemoryEvent, Provenance, Scope, ScopeKind},
     next::{Next, next},
     session::{
         Session, SessionEvent,
@@ -17,10 +18,10 @@ use planwright_domain::{
 };
 use uuid::Uuid;
 
-use crate::given::{World, a_session, ada, ready, tool};
+use crate::given::{World, a_session, ada, ada_key, person, ready, tool};
 
 fn bea() -> Person {
-    Person::new("bea", "web", Standing::Speaks)
+    person("bea", "web", Standing::Speaks)
 }
 
 fn life(command: LifeCommand) -> PersonCommand {
@@ -51,9 +52,12 @@ fn a_run(of_goal: bool) -> World {
 }
 
 #[test]
-fn a_session_belongs_to_who_spoke_in_it_first_and_nobody_else_speaks_in_it() {
-    let mut world = a_session().says("mine");
-    assert_eq!(world.session.owner, Some(PersonId("ada".into())));
+fn a_session_belongs_to_its_owner_and_nobody_else_speaks_in_it() {
+    let mut world = a_session();
+    let first = PersonCommand::Say { text: "mine?".into() };
+    let refused = world.ask(SessionCommand::Person(bea(), first)).unwrap_err();
+    assert_eq!(refused.kind(), "not_yours", "nobody takes a session by speaking in it first");
+    let mut world = world.says("mine");
     for command in [
         PersonCommand::Say { text: "mine too?".into() },
         PersonCommand::Reset,
@@ -68,15 +72,9 @@ fn a_session_belongs_to_who_spoke_in_it_first_and_nobody_else_speaks_in_it() {
 }
 
 #[test]
-fn plan_work_alone_makes_an_owner_too() {
-    let world = a_session().plan_on();
-    assert_eq!(world.session.owner, Some(PersonId("ada".into())));
-}
-
-#[test]
 fn who_may_decide_reviews_and_decides_in_the_sessions_of_others() {
     let mut world = ready();
-    let reviewer = Person::new("cara", "web", Standing::Decides);
+    let reviewer = person("cara", "cli", Standing::Decides);
     assert!(may_see(&world.session, &reviewer));
     let shown = PersonCommand::RecordShown { digest: world.digest() };
     world.ask(SessionCommand::Person(reviewer.clone(), shown)).unwrap();
@@ -116,6 +114,8 @@ fn a_deleted_session_ends_everything_and_is_never_made_again() {
     let mut world = ready().says("one more").does(life(LifeCommand::Delete));
     assert_eq!((world.session.life, world.status().as_str()), (Life::Deleted, "cancelled"));
     assert!(world.session.queue.is_empty());
+    assert_eq!(next(&world.session), Next::RemovePages { not_before: None });
+    world.system(SystemCommand::RecordPagesRemoved { pages: 3 }).unwrap();
     assert_eq!(next(&world.session), Next::Nothing);
     for command in [
         PersonCommand::Say { text: "again".into() },
@@ -136,13 +136,13 @@ fn a_late_result_of_a_deleted_session_is_recorded_and_moves_nothing() {
         .does(life(LifeCommand::Delete));
     let world = world.calls_give(&crate::given::done("late"));
     assert_eq!(world.events.last().map(SessionEvent::kind), Some("call_finished"));
-    assert_eq!(next(&world.session), Next::Nothing);
+    assert_eq!(next(&world.session), Next::RemovePages { not_before: None });
 }
 
 #[test]
 fn plan_mode_in_one_session_leaves_the_same_key_of_another_channel_alone() {
     let on = a_session().plan_on();
-    let other = Session::new(SessionIdentity::parse("web:talk-0001").unwrap());
+    let other = Session::new(ada_key("web:talk-0001"));
     assert!(on.session.plan().is_some() && other.plan().is_none());
     assert_ne!(on.session.identity, other.identity);
     assert_eq!(on.session.identity.key, other.identity.key);
@@ -150,9 +150,8 @@ fn plan_mode_in_one_session_leaves_the_same_key_of_another_channel_alone() {
 
 #[test]
 fn an_old_key_is_readable_and_makes_no_new_session() {
-    let identity = SessionIdentity::parse("telegram:-100%2F7").unwrap();
     let mut world = a_session();
-    world.session = Session::new(identity);
+    world.session = Session::new(ada_key("telegram:-100%2F7"));
     let refused = world.person(PersonCommand::Say { text: "hello".into() }).unwrap_err();
     assert_eq!(refused.kind(), "legacy_key_is_not_new");
 }
@@ -183,6 +182,21 @@ fn what_is_saved_goes_home_by_its_kind() {
     let talk = a_session().says("hi").turn_starts();
     let calls = vec![save(serde_json::json!({"text": "a detail", "kind": "detail"}))];
     assert_eq!(kinds(saved(&talk.answers("", calls).plan_tools_run().events)), ["session"]);
+}
+
+/// Invariant: `task-private`.
+#[test]
+fn what_a_run_saves_without_a_kind_is_its_task_s() {
+    for of_goal in [true, false] {
+        let calls = vec![save(serde_json::json!({"text": "half way through"}))];
+        let items = saved(&a_run(of_goal).answers("", calls).plan_tools_run().events);
+        let homes: Vec<_> = items.iter().map(|item| (item.kind, item.scope.kind())).collect();
+        assert_eq!(homes, [(ItemKind::Detail, ScopeKind::Task)]);
+    }
+    let calls = vec![save(serde_json::json!({"text": "ada likes tea"}))];
+    let talk = a_session().says("hi").turn_starts().answers("", calls).plan_tools_run();
+    let homes: Vec<_> = saved(&talk.events).iter().map(|item| item.scope.kind()).collect();
+    assert_eq!(homes, [ScopeKind::Session]);
 }
 
 /// Invariant: `promotion-only-global`.

@@ -4,7 +4,7 @@ use planwright_domain::{
     command::{Decision, PersonCommand, SystemCommand},
     next::{Next, Waiting, next},
     outcome::TurnOutcome,
-    plan::{PauseReason, PlanStatus, Progress, Strategy, event::PlanEvent},
+    plan::{PauseReason, PlanStatus, Progress, Strategy, event::PlanEvent, observation::observe},
     session::SessionEvent,
     tools::{self, PlanTool},
     turn::{Told, Work, event::TurnEnd},
@@ -282,6 +282,9 @@ fn a_successor_keeps_the_equal_finished_steps() {
     assert_eq!((world.status().as_str(), world.plan().carried.len()), ("ready", 1));
     let world = world.approved();
     assert_eq!(world.step_ends(), [(1, "done"), (1, "done before")]);
+    let gaps: Vec<_> =
+        observe(world.plan()).steps_without_calls.iter().map(|step| step.number).collect();
+    assert_eq!(gaps, [1, 2], "that step 1 is done was only claimed, and stays a claim");
     let world = world.turn_starts();
     assert_eq!(world.session.turn.as_ref().unwrap().work, Work::Does { step: 2 });
 }

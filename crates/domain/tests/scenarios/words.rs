@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planwright_domain::{
-    actor::{Person, Standing},
+    actor::Standing,
     command::{Ending, PersonCommand, SessionCommand, Start, SystemCommand},
     digest::Digest,
     effect::{Aim, Declared, Effect, Envelope, PathLease},
@@ -233,7 +233,7 @@ fn showing_the_same_revision_again_is_no_event_and_to_another_person_it_is() {
     assert_eq!(world.person(shown.clone()), Ok(vec![]));
     let foreign = world.ask(SessionCommand::Person(a_guest(), shown.clone())).unwrap_err();
     assert_eq!(foreign.kind(), "not_yours", "who may not decide reviews nothing of others");
-    let reviewer = Person::new("cara", "web", Standing::Decides);
+    let reviewer = person("cara", "cli", Standing::Decides);
     let told = world.ask(SessionCommand::Person(reviewer, shown)).unwrap();
     assert_eq!(told.iter().map(SessionEvent::kind).next(), Some("revision_shown"));
 }
@@ -259,7 +259,7 @@ fn a_reader_compares_with_what_they_saw_before_however_often_they_look() {
     let against = |world: &World| world.plan().read_against(&ada().id);
     assert_eq!(against(&ready().shown()), 0, "nothing was seen before it");
     assert_eq!(against(&world), 1);
-    let elsewhere = Person::new("ada", "web 1", Standing::Speaks);
+    let elsewhere = person("ada", "cli-2", Standing::Speaks);
     let shown = PersonCommand::RecordShown { digest: world.digest() };
     let mut world = world;
     world.ask(SessionCommand::Person(elsewhere, shown)).unwrap();

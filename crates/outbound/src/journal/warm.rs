@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use planwright_domain::{id::Seq, identity::SessionIdentity, session::Session};
+use planwright_domain::{id::Seq, identity::SessionKey, session::Session};
 use planwright_runtime::ports::journal::Recorded;
 
 /// How many sessions are kept warm.
@@ -16,9 +16,15 @@ const TAIL_MAX: usize = 24;
 /// Folded sessions and their latest events, as they are committed.
 #[derive(Debug, Default)]
 pub(crate) struct Warm {
-    sessions: HashMap<SessionIdentity, Kept>,
+    sessions: HashMap<SessionKey, Kept>,
     clock: u64,
+    /// How often sessions were dropped for want of room.
+    evictions: Evictions,
 }
+
+/// The state of the cache before something was read elsewhere, to be shown when that is put in.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Evictions(u64);
 
 #[derive(Debug)]
 struct Kept {
@@ -28,17 +34,29 @@ struct Kept {
 }
 
 impl Warm {
-    pub(crate) fn get(&mut self, identity: &SessionIdentity) -> Option<Arc<Session>> {
+    pub(crate) fn get(&mut self, identity: &SessionKey) -> Option<Arc<Session>> {
         self.clock += 1;
         let kept = self.sessions.get_mut(identity)?;
         kept.used = self.clock;
         Some(kept.session.clone())
     }
 
+    pub(crate) fn evictions(&self) -> Evictions {
+        self.evictions
+    }
+
+    /// A session as a reader found it. If something was dropped since the reader began, that may have been a newer
+    /// version of the same session, and this one is not kept.
+    pub(crate) fn put_read(&mut self, session: Arc<Session>, since: Evictions) {
+        if self.evictions == since {
+            self.put(session, Vec::new());
+        }
+    }
+
     /// The events after this place, if all of them are warm.
     pub(crate) fn events(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         after: Seq,
         limit: usize,
     ) -> Option<Vec<Recorded>> {
@@ -57,10 +75,10 @@ impl Warm {
     pub(crate) fn put(&mut self, session: Arc<Session>, news: Vec<Recorded>) {
         self.clock += 1;
         let used = self.clock;
-        if self.sessions.len() >= WARM_MAX && !self.sessions.contains_key(&session.identity) {
+        if self.sessions.len() >= WARM_MAX && !self.sessions.contains_key(&session.key()) {
             self.drop_coldest_half();
         }
-        let identity = session.identity.clone();
+        let identity = session.key();
         let kept = self.sessions.entry(identity).or_insert_with(|| Kept {
             session: session.clone(),
             tail: VecDeque::new(),
@@ -87,5 +105,6 @@ impl Warm {
         used.sort_unstable();
         let median = used.get(used.len() / 2).copied().unwrap_or(0);
         self.sessions.retain(|_, kept| kept.used > median);
+        self.evictions.0 += 1;
     }
 }

@@ -2,20 +2,17 @@
 
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
-    actor::PersonId,
-    id::MemoryId,
+    id::{MemoryId, OwnerId},
     memory::{Chain, Item, Scope, rank::Candidates},
 };
 use planwright_runtime::ports::journal::JournalError;
+use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     read::{row, rows},
     write::execute,
 };
-use crate::journal::{
-    codec::unpack_item,
-    remembering::{Change, Whose, columns},
-};
+use crate::journal::remembering::{Change, ItemPlace, Whose, columns};
 
 struct ScopeRow {
     id: i64,
@@ -25,12 +22,12 @@ struct ScopeRow {
 
 async fn find(
     client: &impl GenericClient,
-    owner: &PersonId,
+    owner: OwnerId,
     scope: &Scope,
 ) -> Result<Option<ScopeRow>, JournalError> {
-    let (owner, session, part) = columns(owner, scope);
+    let (session, part) = columns(scope);
     let sql = "SELECT id, items, words FROM memory_scopes WHERE session = $1 AND part = $2 AND owner = $3";
-    Ok(row(client, sql, &[&session, &part, &owner]).await?.map(|row| ScopeRow {
+    Ok(row(client, sql, &[&session, &part, &owner.0]).await?.map(|row| ScopeRow {
         id: row.get(0),
         items: row.get::<_, i64>(1).cast_unsigned(),
         words: row.get::<_, i64>(2).cast_unsigned(),
@@ -46,16 +43,19 @@ pub(super) async fn candidates(
     // Words hold letters and digits alone, so they need no quoting inside the quotes.
     let any: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
     let any = any.join(" | ");
-    let sql = "SELECT body FROM memory WHERE scope = $1 AND found_by @@ $2::text::tsquery ORDER BY id DESC LIMIT $3";
+    let sql = "SELECT $4::uuid, $5::text, $6::text, item, body FROM memory
+               WHERE scope = $1 AND found_by @@ $2::text::tsquery ORDER BY id DESC LIMIT $3";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut found = Vec::new();
     for scope in chain.scopes() {
+        let (owner, (session, part)) = (chain.owner().0, columns(scope));
         let Some(scope) = find(client, chain.owner(), scope).await? else {
             found.push(Candidates::default());
             continue;
         };
-        let bodies = rows(client, sql, &[&scope.id, &any, &limit]).await?;
-        let items: Result<_, _> = bodies.iter().map(|row| unpack_item(row.get(0))).collect();
+        let named: [&(dyn ToSql + Sync); 6] = [&scope.id, &any, &limit, &owner, &session, &part];
+        let bodies = rows(client, sql, &named).await?;
+        let items: Result<_, _> = bodies.iter().map(item_of).collect();
         found.push(Candidates { items: items?, count: scope.items, words: scope.words });
     }
     Ok(found)
@@ -66,22 +66,32 @@ pub(super) async fn everything(
     chain: &Chain,
     limit: usize,
 ) -> Result<Vec<Item>, JournalError> {
-    let sql = "SELECT memory.body FROM memory_scopes JOIN memory ON memory.scope = memory_scopes.id
-               WHERE (memory_scopes.session = $1 AND memory_scopes.owner = '')
-                   OR (memory_scopes.session = '' AND memory_scopes.owner = $3)
+    let sql = "SELECT memory_scopes.owner, memory_scopes.session, memory_scopes.part, memory.item, memory.body
+               FROM memory_scopes JOIN memory ON memory.scope = memory_scopes.id
+               WHERE memory_scopes.owner = $3 AND memory_scopes.session IN ($1, '')
                ORDER BY memory_scopes.session = '', memory.at DESC, memory.id DESC LIMIT $2";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let session = chain.session().to_string();
     let bodies = rows(client, sql, &[&session, &limit, &chain.owner().0]).await?;
-    bodies.iter().map(|row| unpack_item(row.get(0))).collect()
+    bodies.iter().map(item_of).collect()
+}
+
+/// The columns owner, session, part, item and body.
+fn stored(row: &Row) -> (ItemPlace, &[u8]) {
+    let (owner, session, part) = (row.get(0), row.get(1), row.get(2));
+    (ItemPlace { owner, session, part, item: row.get(3) }, row.get(4))
+}
+
+fn item_of(row: &Row) -> Result<Item, JournalError> {
+    let (place, body) = stored(row);
+    place.read(body)
 }
 
 pub(super) async fn elsewhere(
     client: &impl GenericClient,
     chain: &Chain,
 ) -> Result<u64, JournalError> {
-    let sql = "SELECT COALESCE(SUM(memory_scopes.items), 0)::bigint FROM streams JOIN memory_scopes ON memory_scopes.session = streams.identity
-               WHERE streams.owner = $1 AND streams.identity <> $2 AND memory_scopes.owner = ''";
+    let sql = "SELECT COALESCE(SUM(items), 0)::bigint FROM memory_scopes WHERE owner = $1 AND session NOT IN ($2, '')";
     let session = chain.session().to_string();
     let found = row(client, sql, &[&chain.owner().0, &session]).await?;
     let count: i64 = found.map_or(0, |row| row.get(0));
@@ -93,28 +103,29 @@ pub(super) async fn item(
     chain: &Chain,
     id: MemoryId,
 ) -> Result<Option<Item>, JournalError> {
-    let sql = "SELECT memory.body FROM memory JOIN memory_scopes ON memory.scope = memory_scopes.id
-               WHERE memory.item = $1 AND ((memory_scopes.session = $2 AND memory_scopes.owner = '')
-                   OR (memory_scopes.session = '' AND memory_scopes.owner = $3))";
+    let sql = "SELECT memory_scopes.owner, memory_scopes.session, memory_scopes.part, memory.item, memory.body
+               FROM memory JOIN memory_scopes ON memory.scope = memory_scopes.id
+               WHERE memory.item = $1 AND memory_scopes.owner = $3 AND memory_scopes.session IN ($2, '')";
     let session = chain.session().to_string();
     let found = row(client, sql, &[&id.0, &session, &chain.owner().0]).await?;
-    found.map(|row| unpack_item(row.get(0))).transpose()
+    found.as_ref().map(item_of).transpose()
 }
 
 /// Changes what is looked up, in the transaction that stores the events.
 pub(super) async fn change(
     client: &impl GenericClient,
-    pack: &(impl Fn(&Item) -> Result<Vec<u8>, JournalError> + Sync),
+    seal: &(impl Fn(&ItemPlace, &Item) -> Result<Vec<u8>, JournalError> + Sync),
     whose: Whose<'_>,
     changes: &[Change<'_>],
 ) -> Result<(), JournalError> {
     for change in changes {
         match change {
-            Change::Put(item) => put(client, pack, whose, item).await?,
+            Change::Put(item) => put(client, seal, whose, item).await?,
             Change::Reword(id, text) => {
-                if let Some(mut item) = take(client, whose, *id).await? {
+                if let Some(row) = take(client, whose, *id).await? {
+                    let mut item = item_of(&row)?;
                     item.text = (*text).to_owned();
-                    put(client, pack, whose, &item).await?;
+                    put(client, seal, whose, &item).await?;
                 }
             }
             Change::Drop(id) => {
@@ -128,19 +139,20 @@ pub(super) async fn change(
 
 async fn put(
     client: &impl GenericClient,
-    pack: &(impl Fn(&Item) -> Result<Vec<u8>, JournalError> + Sync),
+    seal: &(impl Fn(&ItemPlace, &Item) -> Result<Vec<u8>, JournalError> + Sync),
     whose: Whose<'_>,
     item: &Item,
 ) -> Result<(), JournalError> {
-    let owner = &whose.writes_into(&item.scope)?;
-    let (of, session, part) = columns(owner, &item.scope);
-    let (words, body) = (item.words(), pack(item)?);
+    let owner = whose.writes_into(&item.scope)?;
+    let (session, part) = columns(&item.scope);
+    let place = ItemPlace { owner: owner.0, session, part, item: item.id.0 };
+    let (words, body) = (item.words(), seal(&place, item)?);
     let many = i64::try_from(words.len()).unwrap_or(i64::MAX);
     let mut distinct = words;
     distinct.sort_unstable();
     distinct.dedup();
     let sql = "INSERT INTO memory_scopes (owner, session, part) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-    execute(client, sql, &[&of, &session, &part]).await?;
+    execute(client, sql, &[&place.owner, &place.session, &place.part]).await?;
     let scope = find(client, owner, &item.scope).await?.map_or(0, |row| row.id);
     let sql = "WITH stored AS (
                    INSERT INTO memory (scope, item, at, words, found_by, body)
@@ -149,31 +161,31 @@ async fn put(
     execute(client, sql, &[&scope, &item.id.0, &item.at.0, &many, &distinct, &body]).await
 }
 
-/// Takes an item out, if it is theirs.
+/// Takes an item out, if it is theirs, and gives its row. One that cannot be read can be forgotten.
 async fn take(
     client: &impl GenericClient,
     whose: Whose<'_>,
     id: MemoryId,
-) -> Result<Option<Item>, JournalError> {
+) -> Result<Option<Row>, JournalError> {
     let (session, owner) = whose.columns();
     let sql = "WITH gone AS (
                    DELETE FROM memory USING memory_scopes WHERE memory.item = $1 AND memory.scope = memory_scopes.id
                    AND memory_scopes.session = $2 AND memory_scopes.owner = $3
-                   RETURNING memory.scope, memory.words, memory.body
+                   RETURNING memory_scopes.owner, memory_scopes.session, memory_scopes.part, memory.item, memory.body,
+                       memory.scope, memory.words
                ), fewer AS (
                    UPDATE memory_scopes SET items = items - 1, words = memory_scopes.words - gone.words
                    FROM gone WHERE memory_scopes.id = gone.scope
-               ) SELECT body FROM gone";
-    let found = row(client, sql, &[&id.0, &session, &owner]).await?;
-    found.map(|row| unpack_item(row.get(0))).transpose()
+               ) SELECT owner, session, part, item, body FROM gone";
+    row(client, sql, &[&id.0, &session, &owner.0]).await
 }
 
 async fn drop_all(client: &impl GenericClient, whose: Whose<'_>) -> Result<(), JournalError> {
-    let Whose::Session(session) = whose else { return Ok(()) };
-    let session = session.to_string();
+    let Whose::Session(key) = whose else { return Ok(()) };
+    let (owner, session) = (key.owner.0, key.identity.to_string());
     let sql = "DELETE FROM memory USING memory_scopes WHERE memory.scope = memory_scopes.id
-               AND memory_scopes.session = $1 AND memory_scopes.owner = ''";
-    execute(client, sql, &[&session]).await?;
-    let sql = "DELETE FROM memory_scopes WHERE session = $1 AND owner = ''";
-    execute(client, sql, &[&session]).await
+               AND memory_scopes.session = $1 AND memory_scopes.owner = $2";
+    execute(client, sql, &[&session, &owner]).await?;
+    let sql = "DELETE FROM memory_scopes WHERE session = $1 AND owner = $2";
+    execute(client, sql, &[&session, &owner]).await
 }

@@ -3,6 +3,7 @@
 use deadpool_postgres::{GenericClient, Object};
 use planwright_domain::{
     actor::PersonId,
+    id::OwnerId,
     owner::{OWNER_FOLD_VERSION, Owner},
     refusal::Refusal,
     time::Time,
@@ -15,42 +16,76 @@ use super::{
     write::execute,
 };
 use crate::journal::{
-    codec::{unpack_owner, unpack_owner_event},
-    engine,
+    engine, nobody,
     remembering::{Whose, of_owner},
+    sealed::{read_owner, read_owner_events, seal_owner, seal_owner_event},
 };
 
-pub(super) async fn read(
-    client: &impl GenericClient,
-    id: &PersonId,
-) -> Result<Owner, JournalError> {
-    let sql = "SELECT fold_version, state FROM owners WHERE id = $1";
+pub(super) async fn read(client: &impl GenericClient, id: OwnerId) -> Result<Owner, JournalError> {
+    let sql = "SELECT fold_version, version, state FROM owners WHERE id = $1";
     let kept = row(client, sql, &[&id.0]).await?;
     let kept = kept.filter(|row| row.get::<_, i32>(0).cast_unsigned() == OWNER_FOLD_VERSION);
-    if let Some(owner) = kept.and_then(|row| unpack_owner(row.get(1))) {
+    if let Some(owner) =
+        kept.and_then(|row| read_owner(id, row.get(1), row.get::<_, Option<&[u8]>>(2)?))
+    {
         return Ok(owner);
     }
     let events: Vec<_> = events(client, id).await?.into_iter().map(|kept| kept.event).collect();
-    Ok(Owner::new(id.clone()).fold(&events)?)
+    Ok(Owner::new(id).fold(&events)?)
 }
 
 pub(super) async fn events(
     client: &impl GenericClient,
-    id: &PersonId,
+    id: OwnerId,
 ) -> Result<Vec<OwnerRecorded>, JournalError> {
-    let sql = "SELECT at, body FROM owner_events WHERE owner = $1 ORDER BY seq";
+    let sql = "SELECT version FROM owners WHERE id = $1";
+    let version = row(client, sql, &[&id.0]).await?.map_or(0, |row| row.get(0));
+    let sql = "SELECT seq, at, body FROM owner_events WHERE owner = $1 ORDER BY seq";
     let rows = rows(client, sql, &[&id.0]).await?;
-    rows.iter()
-        .map(|row| {
-            let event = unpack_owner_event(row.get(1))?;
-            Ok(OwnerRecorded { at: Time(row.get(0)), event })
-        })
-        .collect()
+    read_owner_events(
+        id,
+        version,
+        rows.iter().map(|row| Ok((row.get(0), Time(row.get(1)), row.get(2)))),
+    )
 }
 
-pub(super) async fn owners(client: &impl GenericClient) -> Result<Vec<PersonId>, JournalError> {
-    let rows = rows(client, "SELECT id FROM owners ORDER BY id COLLATE \"C\"", &[]).await?;
-    Ok(rows.iter().map(|row| PersonId(row.get(0))).collect())
+pub(super) async fn owners(
+    client: &impl GenericClient,
+) -> Result<Vec<(PersonId, OwnerId)>, JournalError> {
+    let sql = "SELECT name, id FROM owners ORDER BY name COLLATE \"C\"";
+    let rows = rows(client, sql, &[]).await?;
+    Ok(rows.iter().map(|row| (PersonId(row.get(0)), OwnerId(row.get(1)))).collect())
+}
+
+pub(super) async fn named(
+    client: &impl GenericClient,
+    name: &PersonId,
+) -> Result<Option<OwnerId>, JournalError> {
+    let found = row(client, "SELECT id FROM owners WHERE name = $1", &[&name.0]).await?;
+    Ok(found.map(|row| OwnerId(row.get(0))))
+}
+
+/// The owner of this name; a new one with this id, if there was none.
+pub(super) async fn made(
+    client: &impl GenericClient,
+    name: &PersonId,
+    fresh: OwnerId,
+) -> Result<OwnerId, JournalError> {
+    let sql = "INSERT INTO owners (id, name) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    execute(client, sql, &[&fresh.0, &name.0]).await?;
+    named(client, name).await?.ok_or_else(|| nobody(fresh))
+}
+
+/// Gives the owner of this name this id, unless something is stored under the one that they have.
+pub(super) async fn adopt(
+    client: &impl GenericClient,
+    name: &PersonId,
+    id: OwnerId,
+) -> Result<bool, JournalError> {
+    let sql = "UPDATE owners SET id = $1 WHERE name = $2 AND version = 0
+               AND NOT EXISTS (SELECT 1 FROM streams WHERE streams.owner = owners.id)";
+    execute(client, sql, &[&id.0, &name.0]).await?;
+    Ok(made(client, name, id).await? == id)
 }
 
 impl PostgresJournal {
@@ -58,14 +93,15 @@ impl PostgresJournal {
     pub(super) async fn decide_owner(
         &self,
         client: &mut Object,
-        id: &PersonId,
+        id: OwnerId,
         at: Time,
         decide: &DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError> {
         let transaction = client.transaction().await.map_err(engine)?;
-        // An owner to whom nothing has happened has no row to lock yet.
-        let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
-        execute(&transaction, lock, &[&format!("owner {}", id.0)]).await?;
+        let lock = "SELECT 1 FROM owners WHERE id = $1 FOR UPDATE";
+        if row(&transaction, lock, &[&id.0]).await?.is_none() {
+            return Err(nobody(id));
+        }
         let owner = read(&transaction, id).await?;
         let events = match decide(&owner) {
             Ok(events) => events,
@@ -77,17 +113,16 @@ impl PostgresJournal {
         }
         let sql = "INSERT INTO owner_events (owner, seq, at, body) VALUES ($1, $2, $3, $4)";
         for (seq, event) in (owner.version.following().0..).zip(&events) {
-            let body = self.packed(event)?;
+            let body = self.with_packer(|packer| seal_owner_event(packer, id, seq, at, event))?;
             execute(&transaction, sql, &[&id.0, &seq.cast_signed(), &at.0, &body]).await?;
         }
-        let sql = "INSERT INTO owners (id, version, fold_version, state) VALUES ($1, $2, $3, $4)
-                   ON CONFLICT (id) DO UPDATE SET version = excluded.version,
-                   fold_version = excluded.fold_version, state = excluded.state";
-        let (version, state) = (after.version.0.cast_signed(), self.packed(&after)?);
+        let sql = "UPDATE owners SET version = $2, fold_version = $3, state = $4 WHERE id = $1";
+        let version = after.version.0.cast_signed();
+        let state = self.with_packer(|packer| seal_owner(packer, &after))?;
         let fold = OWNER_FOLD_VERSION.cast_signed();
         execute(&transaction, sql, &[&id.0, &version, &fold, &state]).await?;
-        let pack = |item: &_| self.packed(item);
-        memory::change(&transaction, &pack, Whose::Owner(id), &of_owner(&events)).await?;
+        let seal = |place: &_, item: &_| self.sealed_item(place, item);
+        memory::change(&transaction, &seal, Whose::Owner(id), &of_owner(&events)).await?;
         transaction.commit().await.map_err(engine)?;
         Ok(Ok(after))
     }

@@ -4,21 +4,27 @@ use std::collections::BTreeMap;
 
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
-    actor::PersonId,
     digest::Digest,
-    id::{CommandId, Seq},
-    identity::{ChannelType, SessionIdentity},
-    session::{FOLD_VERSION, Session},
+    id::{CommandId, OwnerId, Seq},
+    identity::{ChannelType, SessionKey},
+    session::{CorruptJournal, FOLD_VERSION, Session},
     time::Time,
 };
-use planwright_runtime::ports::journal::{Answer, DueRow, JournalError, Recorded, SessionRow};
+use planwright_format::{answer::AnswerColumns, event::stored_names};
+use planwright_runtime::ports::journal::{
+    Answer, DueRow, JournalError, Recorded, SessionPage, SessionQuery, SessionRow, Since,
+};
 use tokio_postgres::{Row, types::ToSql};
+use uuid::Uuid;
 
 use crate::journal::{
-    EventRow, Reading, answered, codec, engine, fold, identity_of, waiting_of, whole,
+    DUE_ORDER, EventRow, Reading, engine, fold, key_of, read_alone,
+    sealed::{AnswerRow, read_output, read_snapshot},
+    to_the_end, waiting_of,
 };
 
-/// A stream's number, and the version of its last snapshot as far as this node knows.
+/// A stream's number, and the version of its last snapshot as far as this node knows: 0 if none fits this node's fold,
+/// so that its next append writes one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
     pub(super) id: i64,
@@ -44,10 +50,10 @@ pub(super) async fn row(
 
 pub(super) async fn known(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
 ) -> Result<Option<Known>, JournalError> {
-    let sql = "SELECT id, snapshot_version FROM streams WHERE identity = $1";
-    Ok(row(client, sql, &[&identity.to_string()])
+    let sql = "SELECT id, snapshot_version FROM streams WHERE owner = $1 AND identity = $2";
+    Ok(row(client, sql, &[&identity.owner.0, &identity.identity.to_string()])
         .await?
         .map(|row| Known { id: row.get(0), snapshot: seq(&row, 1) }))
 }
@@ -55,54 +61,95 @@ pub(super) async fn known(
 /// The session as it stands: its snapshot, if one fits, and the events after it.
 pub(super) async fn session(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
 ) -> Result<(Session, Option<Known>), JournalError> {
-    let sql = "SELECT id, snapshot_version, fold_version, snapshot, version FROM streams WHERE identity = $1";
-    stream(client, identity, sql).await
+    let sql = "SELECT id, snapshot_version, fold_version, snapshot, version FROM streams WHERE owner = $1 AND identity = $2";
+    let (session, row) = stream(client, identity, sql).await?;
+    Ok((session, row.map(|(known, _)| known)))
 }
 
 /// The same, and nobody else may move it until the transaction ends.
 pub(super) async fn locked(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
 ) -> Result<(Session, Option<Known>), JournalError> {
-    let sql = "SELECT id, snapshot_version, fold_version, snapshot, version FROM streams WHERE identity = $1 FOR UPDATE";
-    stream(client, identity, sql).await
+    let sql = "SELECT id, snapshot_version, fold_version, snapshot, version FROM streams WHERE owner = $1 AND identity = $2 FOR UPDATE";
+    let (session, row) = stream(client, identity, sql).await?;
+    if let Some((_, version)) = row
+        && version != session.version
+    {
+        let what = format!("there are more events than the {version} of its stream");
+        return Err(CorruptJournal::new(session.version, what).into());
+    }
+    Ok((session, row.map(|(known, _)| known)))
 }
 
+/// The session, and what its row says: its number, its snapshot, its version.
 async fn stream(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     sql: &str,
-) -> Result<(Session, Option<Known>), JournalError> {
-    let Some(row) = row(client, sql, &[&identity.to_string()]).await? else {
+) -> Result<(Session, Option<(Known, Seq)>), JournalError> {
+    let text = identity.identity.to_string();
+    let Some(row) = row(client, sql, &[&identity.owner.0, &text]).await? else {
         return Ok((Session::new(identity.clone()), None));
     };
-    let known = Known { id: row.get(0), snapshot: seq(&row, 1) };
     let fits = row.get::<_, i32>(2).cast_unsigned() == FOLD_VERSION;
     let snapshot: Option<Vec<u8>> = row.get(3);
-    let start = snapshot.filter(|_| fits).and_then(|body| codec::unpack_snapshot(&body));
+    let start =
+        snapshot.filter(|_| fits).and_then(|body| read_snapshot(identity, seq(&row, 1), &body));
+    let known = Known { id: row.get(0), snapshot: start.as_ref().map_or(Seq(0), |_| seq(&row, 1)) };
     let start = start.unwrap_or_else(|| Session::new(identity.clone()));
     let events = events(client, identity, known, start.version, usize::MAX).await?;
-    let session = whole(fold(start, &events)?, seq(&row, 4))?;
-    Ok((session, Some(known)))
+    Ok((fold(start, &events)?, Some((known, seq(&row, 4)))))
 }
 
 pub(super) async fn events(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     known: Known,
     after: Seq,
     limit: usize,
 ) -> Result<Vec<Recorded>, JournalError> {
-    let sql = "SELECT seq, at, kind, body FROM events WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = rows(client, sql, &[&known.id, &after.0.cast_signed(), &limit]).await?;
+    // The stream's version comes with the events, so that both are of one moment: in a row without a kind. Nothing is
+    // sorted, and whoever reads the rows notices one that is out of its place.
+    let sql = "(SELECT version AS seq, 0::bigint AS at, NULL AS kind, NULL::bytea AS body FROM streams WHERE id = $1)
+               UNION ALL
+               (SELECT seq, at, kind, body FROM events WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3)";
+    let rows = rows(client, sql, &[&known.id, &after.0.cast_signed(), &count(limit)]).await?;
+    let (mut version, mut events) = (Seq(0), Vec::with_capacity(rows.len()));
     let mut reading = Reading::after(identity, after);
-    rows.into_iter()
+    for row in rows {
+        let Some(kind) = row.get(2) else {
+            version = seq(&row, 0);
+            continue;
+        };
+        let (at, body) = (Time(row.get(1)), row.get(3));
+        events.push(reading.read(EventRow { seq: seq(&row, 0), at, kind, body })?);
+    }
+    to_the_end(events, after, limit, version)
+}
+
+pub(super) async fn events_since(
+    client: &impl GenericClient,
+    identity: &SessionKey,
+    since: Since,
+    after: Seq,
+    limit: usize,
+) -> Result<Vec<Recorded>, JournalError> {
+    let sql = "SELECT seq, at, kind, body FROM events
+               WHERE stream = (SELECT id FROM streams WHERE owner = $6 AND identity = $1) AND seq > $2 AND at >= $3
+                   AND (cardinality($5::text[]) = 0 OR kind = ANY($5))
+               ORDER BY seq LIMIT $4";
+    let (after, limit) = (after.0.cast_signed(), count(limit));
+    let kinds = stored_names(since.kinds);
+    let (owner, text) = (identity.owner.0, identity.identity.to_string());
+    rows(client, sql, &[&text, &after, &since.time.0, &limit, &kinds, &owner])
+        .await?
+        .into_iter()
         .map(|row| {
             let (at, kind, body) = (Time(row.get(1)), row.get(2), row.get(3));
-            reading.read(EventRow { seq: seq(&row, 0), at, kind, body })
+            read_alone(identity, EventRow { seq: seq(&row, 0), at, kind, body })
         })
         .collect()
 }
@@ -111,22 +158,25 @@ pub(super) async fn events(
 /// that does not exist.
 pub(super) async fn answer(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     command: CommandId,
 ) -> Result<Option<(Seq, Option<Answer>)>, JournalError> {
-    let sql = "SELECT streams.version, answers.before, answers.version, answers.refusal
+    let sql = "SELECT answers.before, answers.version, answers.refusal, answers.checksum, streams.version
                FROM streams LEFT JOIN answers ON answers.stream = streams.id AND answers.command = $2
-               WHERE streams.identity = $1";
-    let Some(row) = row(client, sql, &[&identity.to_string(), &command.0]).await? else {
+               WHERE streams.owner = $3 AND streams.identity = $1";
+    let (owner, text) = (identity.owner.0, identity.identity.to_string());
+    let Some(row) = row(client, sql, &[&text, &command.0, &owner]).await? else {
         return Ok(None);
     };
-    let (before, version): (Option<i64>, Option<i64>) = (row.get(1), row.get(2));
-    let refusal: Option<String> = row.get(3);
-    let answer = match (before, version) {
-        (Some(before), Some(version)) => Some(answered(before, version, refusal)?),
-        (None, _) | (_, None) => None,
-    };
-    Ok(Some((seq(&row, 0), answer)))
+    let is_answered = row.get::<_, Option<i64>>(0).is_some();
+    let answer = is_answered.then(|| answer_row(&row).answer(identity, command)).transpose()?;
+    Ok(Some((seq(&row, 4), answer)))
+}
+
+/// The columns before, version, refusal and checksum.
+fn answer_row(row: &Row) -> AnswerRow {
+    let columns = AnswerColumns { before: row.get(0), version: row.get(1), refusal: row.get(2) };
+    AnswerRow { columns, checksum: row.get(3) }
 }
 
 pub(super) async fn due(
@@ -134,49 +184,94 @@ pub(super) async fn due(
     by: Option<Time>,
     limit: usize,
 ) -> Result<Vec<DueRow>, JournalError> {
-    let sql = "SELECT identity, version, due_at FROM streams
-               WHERE due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1 ORDER BY due_at LIMIT $2";
+    let sql = format!(
+        "SELECT owner, identity, version, due_at FROM streams
+         WHERE due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1 ORDER BY {DUE_ORDER} LIMIT $2"
+    );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let by = by.map_or(i64::MAX, |time| time.0);
-    rows(client, sql, &[&by, &limit])
+    rows(client, &sql, &[&by, &limit])
         .await?
         .into_iter()
         .map(|row| {
-            let at: i64 = row.get(2);
-            let at = (at > 0).then_some(Time(at));
-            Ok(DueRow { identity: identity_of(row.get(0))?, version: seq(&row, 1), at })
+            let at: i64 = row.get(3);
+            Ok(DueRow {
+                session: key_of(row.get(0), row.get(1))?,
+                version: seq(&row, 2),
+                at: (at > 0).then_some(Time(at)),
+            })
         })
         .collect()
 }
 
-const SESSION_COLUMNS: &str = "identity, version, updated_at, waiting, parked, owner, title, life";
+/// What a list shows of a session. Without an owner, it shows everyone's.
+const ALL: &str = "SELECT owner, identity, version, updated_at, waiting, parked, title, life FROM streams WHERE true";
+/// Only sessions that are there. What a deleted one cost, and what was decided in it, counts all the same.
+const LIVE: &str = "AND life != 'deleted'";
+
+fn of_owner(owner: Option<OwnerId>) -> (&'static str, Uuid) {
+    match owner {
+        Some(owner) => ("AND owner = $1", owner.0),
+        None => ("AND $1::uuid IS NOT NULL", Uuid::nil()),
+    }
+}
+
+fn count(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
 
 pub(super) async fn sessions(
     client: &impl GenericClient,
-    owner: Option<&PersonId>,
+    owner: Option<OwnerId>,
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let there = format!("SELECT {SESSION_COLUMNS} FROM streams WHERE life <> 'deleted'");
-    let newest = "ORDER BY updated_at DESC LIMIT $1";
-    session_rows(match owner {
-        Some(owner) => {
-            let sql = format!("{there} AND owner = $2 {newest}");
-            rows(client, &sql, &[&limit, &owner.0]).await?
-        }
-        None => rows(client, &format!("{there} {newest}"), &[&limit]).await?,
-    })
+    let (whose, owner) = of_owner(owner);
+    let sql = format!("{ALL} {LIVE} {whose} ORDER BY updated_at DESC LIMIT $2");
+    session_rows(rows(client, &sql, &[&owner, &count(limit)]).await?)
+}
+
+pub(super) async fn active(
+    client: &impl GenericClient,
+    owner: Option<OwnerId>,
+    since: Time,
+    after: Option<&SessionKey>,
+    limit: usize,
+) -> Result<Vec<SessionRow>, JournalError> {
+    let (whose, owner) = of_owner(owner);
+    let sql = format!(
+        "{ALL} {whose} AND updated_at >= $2 AND (owner, identity COLLATE \"C\") > ($3, $4)
+         ORDER BY owner, identity COLLATE \"C\" LIMIT $5"
+    );
+    let (after, text) = columns(after);
+    session_rows(rows(client, &sql, &[&owner, &since.0, &after, &text, &count(limit)]).await?)
+}
+
+pub(super) async fn session_page(
+    client: &impl GenericClient,
+    query: &SessionQuery,
+) -> Result<SessionPage, JournalError> {
+    let matching = "AND owner = $1 AND (title ILIKE $2 OR identity ILIKE $2)";
+    let escaped = query.text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    let pattern = format!("%{escaped}%");
+    let all = format!("SELECT COUNT(*) FROM streams WHERE life <> 'deleted' {matching}");
+    let all = row(client, &all, &[&query.owner.0, &pattern]).await?;
+    let page =
+        format!("{ALL} {LIVE} {matching} ORDER BY updated_at DESC, identity LIMIT $3 OFFSET $4");
+    let (limit, offset) = (count(query.limit), count(query.offset));
+    let page = rows(client, &page, &[&query.owner.0, &pattern, &limit, &offset]).await?;
+    let total = all.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned());
+    Ok(SessionPage { rows: session_rows(page)?, total })
 }
 
 pub(super) async fn newest(
     client: &impl GenericClient,
-    owner: &PersonId,
+    owner: OwnerId,
     channel: ChannelType,
-) -> Result<Option<SessionIdentity>, JournalError> {
+) -> Result<Option<SessionKey>, JournalError> {
     let sql = "SELECT identity FROM streams WHERE owner = $1 AND life = 'open' AND identity LIKE $2
                ORDER BY updated_at DESC LIMIT 1";
     let found = row(client, sql, &[&owner.0, &format!("{}:%", channel.name())]).await?;
-    found.map(|row| identity_of(row.get(0))).transpose()
+    found.map(|row| key_of(owner.0, row.get(0))).transpose()
 }
 
 pub(super) async fn planning(client: &impl GenericClient) -> Result<u64, JournalError> {
@@ -186,26 +281,38 @@ pub(super) async fn planning(client: &impl GenericClient) -> Result<u64, Journal
 
 pub(super) async fn waiting(
     client: &impl GenericClient,
+    owner: Option<OwnerId>,
+    offset: usize,
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
+    let (whose, owner) = of_owner(owner);
     let sql = format!(
-        "SELECT {SESSION_COLUMNS} FROM streams WHERE waiting IS NOT NULL AND life <> 'deleted' ORDER BY updated_at DESC LIMIT $1"
+        "{ALL} {LIVE} {whose} AND waiting IS NOT NULL ORDER BY updated_at DESC, id LIMIT $2 OFFSET $3"
     );
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    session_rows(rows(client, &sql, &[&limit]).await?)
+    session_rows(rows(client, &sql, &[&owner, &count(limit), &count(offset)]).await?)
+}
+
+pub(super) async fn waiting_count(
+    client: &impl GenericClient,
+    owner: Option<OwnerId>,
+) -> Result<u64, JournalError> {
+    let (whose, owner) = of_owner(owner);
+    let sql = format!(
+        "SELECT COUNT(*) FROM streams WHERE life <> 'deleted' {whose} AND waiting IS NOT NULL"
+    );
+    let found = row(client, &sql, &[&owner]).await?;
+    Ok(found.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
 }
 
 fn session_rows(rows: Vec<Row>) -> Result<Vec<SessionRow>, JournalError> {
     rows.into_iter()
         .map(|row| {
-            let owner: Option<String> = row.get(5);
             Ok(SessionRow {
-                identity: identity_of(row.get(0))?,
-                version: seq(&row, 1),
-                updated: Time(row.get(2)),
-                waiting: waiting_of(row.get(3)),
-                parked: row.get(4),
-                owner: owner.map(PersonId),
+                session: key_of(row.get(0), row.get(1))?,
+                version: seq(&row, 2),
+                updated: Time(row.get(3)),
+                waiting: waiting_of(row.get(4)),
+                parked: row.get(5),
                 title: row.get(6),
                 archived: row.get::<_, &str>(7) == "archived",
             })
@@ -213,50 +320,58 @@ fn session_rows(rows: Vec<Row>) -> Result<Vec<SessionRow>, JournalError> {
         .collect()
 }
 
-pub(super) async fn identities(
+/// The columns after which a page begins: owner, identity.
+fn columns(after: Option<&SessionKey>) -> (Uuid, String) {
+    after.map(|key| (key.owner.0, key.identity.to_string())).unwrap_or_default()
+}
+
+pub(super) async fn keys(
     client: &impl GenericClient,
-    after: Option<&SessionIdentity>,
+    after: Option<&SessionKey>,
     limit: usize,
-) -> Result<Vec<SessionIdentity>, JournalError> {
-    let sql = "SELECT identity FROM streams WHERE identity COLLATE \"C\" > $1 ORDER BY identity COLLATE \"C\" LIMIT $2";
-    let after = after.map(ToString::to_string).unwrap_or_default();
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = rows(client, sql, &[&after, &limit]).await?;
-    rows.iter().map(|row| identity_of(row.get(0))).collect()
+) -> Result<Vec<SessionKey>, JournalError> {
+    let sql = "SELECT owner, identity FROM streams WHERE (owner, identity COLLATE \"C\") > ($1, $2)
+               ORDER BY owner, identity COLLATE \"C\" LIMIT $3";
+    let (owner, text) = columns(after);
+    let rows = rows(client, sql, &[&owner, &text, &count(limit)]).await?;
+    rows.iter().map(|row| key_of(row.get(0), row.get(1))).collect()
 }
 
 pub(super) async fn answers(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
 ) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
-    let sql = "SELECT answers.before, answers.version, answers.refusal, answers.command
-               FROM streams JOIN answers ON answers.stream = streams.id WHERE streams.identity = $1";
-    rows(client, sql, &[&identity.to_string()])
+    let sql =
+        "SELECT answers.before, answers.version, answers.refusal, answers.checksum, answers.command
+               FROM streams JOIN answers ON answers.stream = streams.id
+               WHERE streams.owner = $1 AND streams.identity = $2";
+    rows(client, sql, &[&identity.owner.0, &identity.identity.to_string()])
         .await?
         .iter()
         .map(|row| {
-            let answer = answered(row.get(0), row.get(1), row.get(2))?;
-            Ok((row.get::<_, uuid::Uuid>(3).into(), answer))
+            let command = row.get::<_, uuid::Uuid>(4).into();
+            Ok((command, answer_row(row).answer(identity, command)?))
         })
         .collect()
 }
 
 pub(super) async fn output(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     digest: Digest,
 ) -> Result<Option<String>, JournalError> {
-    let sql = "SELECT body FROM outputs WHERE stream = (SELECT id FROM streams WHERE identity = $1) AND digest = $2";
-    let found = row(client, sql, &[&identity.to_string(), &digest.0.as_slice()]).await?;
-    found.map(|row| codec::unpack_output(row.get(0))).transpose()
+    let sql = "SELECT body FROM outputs WHERE stream = (SELECT id FROM streams WHERE owner = $1 AND identity = $2) AND digest = $3";
+    let (owner, text) = (identity.owner.0, identity.identity.to_string());
+    let found = row(client, sql, &[&owner, &text, &digest.0.as_slice()]).await?;
+    found.map(|row| read_output(identity, digest, row.get(0))).transpose()
 }
 
 pub(super) async fn outputs(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
 ) -> Result<Vec<Digest>, JournalError> {
-    let sql = "SELECT digest FROM outputs WHERE stream = (SELECT id FROM streams WHERE identity = $1) ORDER BY digest";
-    rows(client, sql, &[&identity.to_string()])
+    let sql = "SELECT digest FROM outputs WHERE stream = (SELECT id FROM streams WHERE owner = $1 AND identity = $2) ORDER BY digest";
+    rows(client, sql, &[&identity.owner.0, &identity.identity.to_string()])
         .await?
         .iter()
         .map(|row| row.get::<_, &[u8]>(0).try_into().map(Digest).map_err(engine))

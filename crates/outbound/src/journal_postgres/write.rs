@@ -4,18 +4,19 @@ use deadpool_postgres::GenericClient;
 use planwright_domain::{
     digest::Digest,
     id::{CommandId, Seq},
-    identity::SessionIdentity,
-    refusal::Refusal,
+    identity::SessionKey,
     session::FOLD_VERSION,
     time::Time,
 };
+use planwright_format::body::Packer;
 use planwright_runtime::ports::journal::{Append, BackedOff, JournalError, Stream};
 use tokio_postgres::{error::SqlState, types::ToSql};
 
 use super::{Asking, read::Known};
 use crate::journal::{
-    FAILURES_MAX, SNAPSHOT_EVERY, answer_columns, codec::Packer, due_column, engine, is_progress,
-    retry_at, waiting_column,
+    FAILURES_MAX, SNAPSHOT_EVERY, due_column, engine, is_progress, retry_at,
+    sealed::{AnswerRow, event_place, seal_snapshot},
+    waiting_column,
 };
 
 /// What became of an append.
@@ -31,6 +32,7 @@ pub(super) enum Stored {
 /// The rows of one append.
 pub(super) struct Rows {
     seqs: Vec<i64>,
+    times: Vec<i64>,
     kinds: Vec<&'static str>,
     bodies: Vec<Vec<u8>>,
     snapshot: Option<Vec<u8>>,
@@ -41,31 +43,44 @@ impl Rows {
         packer: &mut Packer,
         append: &Append,
         known: Option<Known>,
-        before: Seq,
+        times: impl Fn(usize) -> Time,
         level: u32,
     ) -> Result<Self, JournalError> {
+        let Append { events, after, .. } = append;
         let last = known.map_or(0, |known| known.snapshot.0);
-        let due = append.after.version.0 >= last + SNAPSHOT_EVERY;
-        let snapshot = if due { Some(packer.pack(&append.after)?) } else { None };
-        let first = before.following().0.cast_signed();
-        let events = append.events.iter().map(|event| packer.pack_event(event, level));
-        let (kinds, bodies) = events.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let seqs = (first..).take(append.events.len()).collect();
-        Ok(Self { seqs, kinds, bodies, snapshot })
+        let due = after.version.0 >= last + SNAPSHOT_EVERY;
+        let snapshot = if due { Some(seal_snapshot(packer, after, level)?) } else { None };
+        let mut rows = Self {
+            seqs: Vec::new(),
+            times: Vec::new(),
+            kinds: Vec::new(),
+            bodies: Vec::new(),
+            snapshot,
+        };
+        let (session, first) = (after.key().to_string(), after.version.0 + 1 - events.len() as u64);
+        for (number, event) in events.iter().enumerate() {
+            let (seq, at) = (first + number as u64, times(number));
+            let stored = packer.seal_event(event_place(&session, seq, at), event, level)?;
+            rows.seqs.push(seq.cast_signed());
+            rows.times.push(at.0);
+            rows.kinds.push(stored.kind);
+            rows.bodies.push(stored.body);
+        }
+        Ok(rows)
     }
 }
 
 const MOVE: &str = "
     WITH moved AS (
         UPDATE streams SET version = $3, updated_at = $4, due_at = $5, waiting = $6,
-            owner = $14, title = $15, life = $16, planning = $17,
+            title = $14, life = $15, planning = $16,
             failures = CASE WHEN parked IS NULL AND NOT $13 THEN failures ELSE 0 END, parked = NULL,
             snapshot = COALESCE($7, snapshot),
             snapshot_version = CASE WHEN $7::bytea IS NULL THEN snapshot_version ELSE $3 END,
             fold_version = CASE WHEN $7::bytea IS NULL THEN fold_version ELSE $8 END
         WHERE id = $1 AND version = $2 RETURNING id
     ), told AS (
-        INSERT INTO answers (stream, command, before, version) SELECT id, $9, $2, $3 FROM moved
+        INSERT INTO answers (stream, command, before, version, checksum) SELECT id, $9, $2, $3, $17 FROM moved
     ), happened AS (
         INSERT INTO events (stream, seq, at, kind, body)
         SELECT moved.id, news.seq, $4, news.kind, news.body
@@ -74,10 +89,10 @@ const MOVE: &str = "
 
 const BEGIN: &str = "
     WITH moved AS (
-        INSERT INTO streams (identity, version, updated_at, due_at, waiting, owner, title, life, planning)
-        VALUES ($1, $2, $3, $4, $5, $10, $11, $12, $13) ON CONFLICT (identity) DO NOTHING RETURNING id
+        INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning)
+        VALUES ($10, $1, $2, $3, $4, $5, $11, $12, $13) ON CONFLICT (owner, identity) DO NOTHING RETURNING id
     ), told AS (
-        INSERT INTO answers (stream, command, before, version) SELECT id, $6, 0, $2 FROM moved
+        INSERT INTO answers (stream, command, before, version, checksum) SELECT id, $6, 0, $2, $14 FROM moved
     ), happened AS (
         INSERT INTO events (stream, seq, at, kind, body)
         SELECT moved.id, news.seq, $3, news.kind, news.body
@@ -87,24 +102,23 @@ const BEGIN: &str = "
 /// Stores everything, if the stream is still where the decision found it.
 pub(super) async fn store(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
     known: Option<Known>,
     asked: &Asking<'_>,
-    before: Seq,
+    answer: &AnswerRow,
     append: &Append,
     rows: &Rows,
 ) -> Result<Stored, JournalError> {
     let version = append.after.version.0.cast_signed();
     let (due, waiting) = (due_column(append.due), waiting_column(append.waiting));
-    let (text, fold) = (identity.to_string(), FOLD_VERSION.cast_signed());
-    let (before, progress) = (before.0.cast_signed(), is_progress(&append.events));
-    let (owner, title, life, planning) = listed(append);
+    let (text, fold) = (append.after.identity.to_string(), FOLD_VERSION.cast_signed());
+    let progress = is_progress(&append.events);
+    let (owner, (title, life, planning)) = (append.after.owner.0, listed(append));
     let (sql, parameters): (_, Vec<&(dyn ToSql + Sync)>) = match &known {
         Some(known) => (
             MOVE,
             vec![
                 &known.id,
-                &before,
+                &answer.columns.before,
                 &version,
                 &asked.at.0,
                 &due,
@@ -116,10 +130,10 @@ pub(super) async fn store(
                 &rows.kinds,
                 &rows.bodies,
                 &progress,
-                &owner,
                 &title,
                 &life,
                 &planning,
+                &answer.checksum,
             ],
         ),
         None => (
@@ -138,6 +152,7 @@ pub(super) async fn store(
                 &title,
                 &life,
                 &planning,
+                &answer.checksum,
             ],
         ),
     };
@@ -157,11 +172,10 @@ pub(super) async fn store(
     }
 }
 
-/// What lists show of a session: its owner, its title, whether it is there, whether it has plan work.
-fn listed(append: &Append) -> (Option<&str>, &str, &'static str, bool) {
+/// What lists show of a session: its title, whether it is there, whether it has plan work.
+fn listed(append: &Append) -> (&str, &'static str, bool) {
     let Append { after, .. } = append;
-    let owner = after.owner.as_ref().map(|owner| owner.0.as_str());
-    (owner, &after.title, after.life.name(), after.plan().is_some())
+    (&after.title, after.life.name(), after.plan().is_some())
 }
 
 const RESTORE: &str = "
@@ -169,15 +183,16 @@ const RESTORE: &str = "
         INSERT INTO streams (identity, version, updated_at, due_at, waiting, snapshot, snapshot_version, fold_version,
             owner, title, life, planning)
         VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $6::bytea IS NULL THEN 0::bigint ELSE $2 END, $7, $16, $17, $18, $19)
-        ON CONFLICT (identity) DO NOTHING RETURNING id
+        ON CONFLICT (owner, identity) DO NOTHING RETURNING id
     ), happened AS (
         INSERT INTO events (stream, seq, at, kind, body)
         SELECT moved.id, news.seq, news.at, news.kind, news.body
         FROM moved, unnest($8::bigint[], $9::bigint[], $10::text[], $11::bytea[]) AS news (seq, at, kind, body)
     ), told AS (
-        INSERT INTO answers (stream, command, before, version, refusal)
-        SELECT moved.id, given.command, given.before, given.version, given.refusal
-        FROM moved, unnest($12::uuid[], $13::bigint[], $14::bigint[], $15::text[]) AS given (command, before, version, refusal)
+        INSERT INTO answers (stream, command, before, version, refusal, checksum)
+        SELECT moved.id, given.command, given.before, given.version, given.refusal, given.checksum
+        FROM moved, unnest($12::uuid[], $13::bigint[], $14::bigint[], $15::text[], $20::bigint[])
+            AS given (command, before, version, refusal, checksum)
     ) SELECT id FROM moved";
 
 /// Stores a whole stream that is not there yet; whether it was stored.
@@ -187,22 +202,23 @@ pub(super) async fn restore(
     append: &Append,
     rows: &Rows,
 ) -> Result<bool, JournalError> {
-    let times: Vec<i64> = stream.events.iter().map(|recorded| recorded.at.0).collect();
-    let updated = times.last().copied().unwrap_or_default();
+    let updated = rows.times.last().copied().unwrap_or_default();
     let version = append.after.version.0.cast_signed();
     let (due, waiting) = (due_column(append.due), waiting_column(append.waiting));
     let commands: Vec<_> = stream.answers.keys().map(|command| command.0).collect();
-    let (mut befores, mut versions, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
-    for answer in stream.answers.values() {
-        let (before, version, refusal) = answer_columns(answer)?;
-        befores.push(before);
-        versions.push(version);
-        refusals.push(refusal);
+    let (mut befores, mut versions) = (Vec::new(), Vec::new());
+    let (mut refusals, mut checksums) = (Vec::new(), Vec::new());
+    for (command, answer) in &stream.answers {
+        let AnswerRow { columns, checksum } = AnswerRow::new(&stream.key, *command, answer)?;
+        befores.push(columns.before);
+        versions.push(columns.version);
+        refusals.push(columns.refusal);
+        checksums.push(checksum);
     }
-    let (text, fold) = (stream.identity.to_string(), FOLD_VERSION.cast_signed());
+    let (text, fold) = (stream.key.identity.to_string(), FOLD_VERSION.cast_signed());
     let statement = client.prepare_cached(RESTORE).await.map_err(engine)?;
-    let (owner, title, life, planning) = listed(append);
-    let parameters: [&(dyn ToSql + Sync); 19] = [
+    let (owner, (title, life, planning)) = (stream.key.owner.0, listed(append));
+    let parameters: [&(dyn ToSql + Sync); 20] = [
         &text,
         &version,
         &updated,
@@ -211,7 +227,7 @@ pub(super) async fn restore(
         &rows.snapshot,
         &fold,
         &rows.seqs,
-        &times,
+        &rows.times,
         &rows.kinds,
         &rows.bodies,
         &commands,
@@ -222,6 +238,7 @@ pub(super) async fn restore(
         &title,
         &life,
         &planning,
+        &checksums,
     ];
     Ok(client.query_opt(&statement, &parameters).await.map_err(engine)?.is_some())
 }
@@ -229,60 +246,60 @@ pub(super) async fn restore(
 /// Keeps an output, unless it is there already.
 pub(super) async fn output(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     digest: Digest,
     body: &[u8],
 ) -> Result<(), JournalError> {
-    let sql = "INSERT INTO outputs (stream, digest, body) SELECT id, $2, $3 FROM streams WHERE identity = $1
-               ON CONFLICT DO NOTHING";
-    execute(client, sql, &[&identity.to_string(), &digest.0.as_slice(), &body]).await
+    let sql = "INSERT INTO outputs (stream, digest, body) SELECT id, $3, $4 FROM streams
+               WHERE owner = $1 AND identity = $2 ON CONFLICT DO NOTHING";
+    let (owner, text) = (identity.owner.0, identity.identity.to_string());
+    execute(client, sql, &[&owner, &text, &digest.0.as_slice(), &body]).await
 }
 
-/// Keeps a refusal, unless the command has an answer already.
-pub(super) async fn refusal(
+/// Keeps an answer, unless the command has one already.
+pub(super) async fn answer(
     client: &impl GenericClient,
     known: Known,
     command: CommandId,
-    version: Seq,
-    refusal: &Refusal,
+    row: &AnswerRow,
 ) -> Result<(), JournalError> {
-    let words = serde_json::to_string(refusal).map_err(engine)?;
-    let sql = "INSERT INTO answers (stream, command, before, version, refusal) VALUES ($1, $2, $3, $3, $4)
-               ON CONFLICT DO NOTHING";
-    let version = version.0.cast_signed();
-    execute(client, sql, &[&known.id, &command.0, &version, &words]).await
+    let AnswerRow { columns, checksum } = row;
+    let (before, version, refusal) = (columns.before, columns.version, &columns.refusal);
+    let sql = "INSERT INTO answers (stream, command, before, version, refusal, checksum)
+               VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+    execute(client, sql, &[&known.id, &command.0, &before, &version, refusal, checksum]).await
 }
 
 pub(super) async fn back_off(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     now: Time,
     why: &str,
 ) -> Result<BackedOff, JournalError> {
-    let text = identity.to_string();
-    let sql = "UPDATE streams SET failures = failures + 1 WHERE identity = $1 RETURNING failures";
+    let (owner, text) = (identity.owner.0, identity.identity.to_string());
+    let sql = "UPDATE streams SET failures = failures + 1 WHERE owner = $1 AND identity = $2 RETURNING failures";
     let statement = client.prepare_cached(sql).await.map_err(engine)?;
-    let row = client.query_opt(&statement, &[&text]).await.map_err(engine)?;
+    let row = client.query_opt(&statement, &[&owner, &text]).await.map_err(engine)?;
     let failures = row.map_or(1, |row| row.get::<_, i32>(0).cast_unsigned());
     if failures >= FAILURES_MAX {
-        let sql = "UPDATE streams SET parked = $2 WHERE identity = $1";
-        execute(client, sql, &[&text, &why]).await?;
+        let sql = "UPDATE streams SET parked = $3 WHERE owner = $1 AND identity = $2";
+        execute(client, sql, &[&owner, &text, &why]).await?;
         return Ok(BackedOff::Parked);
     }
     let until = retry_at(now, failures);
-    let sql = "UPDATE streams SET due_at = $2 WHERE identity = $1";
-    execute(client, sql, &[&text, &until.0]).await?;
+    let sql = "UPDATE streams SET due_at = $3 WHERE owner = $1 AND identity = $2";
+    execute(client, sql, &[&owner, &text, &until.0]).await?;
     Ok(BackedOff::Until(until))
 }
 
 pub(super) async fn unpark(
     client: &impl GenericClient,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     now: Time,
 ) -> Result<(), JournalError> {
-    let sql = "UPDATE streams SET failures = 0, due_at = CASE WHEN parked IS NULL THEN due_at ELSE $2 END,
-               parked = NULL WHERE identity = $1";
-    execute(client, sql, &[&identity.to_string(), &now.0]).await
+    let sql = "UPDATE streams SET failures = 0, due_at = CASE WHEN parked IS NULL THEN due_at ELSE $3 END,
+               parked = NULL WHERE owner = $1 AND identity = $2";
+    execute(client, sql, &[&identity.owner.0, &identity.identity.to_string(), &now.0]).await
 }
 
 pub(super) async fn execute(

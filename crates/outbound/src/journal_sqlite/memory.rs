@@ -1,18 +1,16 @@
 //! What is remembered: found by scope first, then by word.
 
 use planwright_domain::{
-    actor::PersonId,
-    id::MemoryId,
+    id::{MemoryId, OwnerId},
     memory::{Chain, Item, Scope, rank::Candidates},
 };
+use planwright_format::body::Packer;
 use planwright_runtime::ports::journal::JournalError;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use uuid::Uuid;
 
-use crate::journal::{
-    codec::{Packer, unpack_item},
-    engine,
-    remembering::{Change, Whose, columns},
-};
+use super::sqlite;
+use crate::journal::remembering::{Change, ItemPlace, Whose, columns};
 
 /// The word that stands for a scope. No text has it: words hold letters and digits alone.
 fn scope_word(scope: i64) -> String {
@@ -27,14 +25,14 @@ struct ScopeRow {
 
 fn find(
     connection: &Connection,
-    owner: &PersonId,
+    owner: OwnerId,
     scope: &Scope,
 ) -> Result<Option<ScopeRow>, JournalError> {
-    let (owner, session, part) = columns(owner, scope);
+    let (session, part) = columns(scope);
     let sql = "SELECT id, items, words FROM memory_scopes WHERE session = ?1 AND part = ?2 AND owner = ?3";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     statement
-        .query_row(params![session, part, owner], |row| {
+        .query_row(params![session, part, owner.0.as_bytes()], |row| {
             let (items, words): (i64, i64) = (row.get(1)?, row.get(2)?);
             Ok(ScopeRow {
                 id: row.get(0)?,
@@ -43,7 +41,7 @@ fn find(
             })
         })
         .optional()
-        .map_err(engine)
+        .map_err(sqlite)
 }
 
 pub(super) fn candidates(
@@ -54,9 +52,9 @@ pub(super) fn candidates(
 ) -> Result<Vec<Candidates>, JournalError> {
     let any: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
     let any = any.join(" OR ");
-    let sql = "SELECT memory.body FROM memory_words JOIN memory ON memory.id = memory_words.rowid
+    let sql = "SELECT ?4, ?5, ?6, memory.item, memory.body FROM memory_words JOIN memory ON memory.id = memory_words.rowid
                WHERE memory_words MATCH ?1 AND memory.scope = ?2 ORDER BY memory_words.rowid DESC LIMIT ?3";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let mut found = Vec::new();
     for scope in chain.scopes() {
         let Some(row) = find(connection, chain.owner(), scope)? else {
@@ -65,11 +63,16 @@ pub(super) fn candidates(
         };
         let question = format!("\"{}\" AND ({any})", scope_word(row.id));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let bodies = statement
-            .query_map(params![question, row.id, limit], |row| row.get::<_, Vec<u8>>(0))
-            .map_err(engine)?;
-        let items: Result<_, JournalError> =
-            bodies.map(|body| unpack_item(&body.map_err(engine)?)).collect();
+        let (owner, (session, part)) = (chain.owner().0, columns(scope));
+        let rows = statement
+            .query_map(params![question, row.id, limit, owner.as_bytes(), session, part], item_row)
+            .map_err(sqlite)?;
+        let items: Result<_, JournalError> = rows
+            .map(|row| {
+                let (place, body) = row.map_err(sqlite)?;
+                place.read(&body)
+            })
+            .collect();
         found.push(Candidates { items: items?, count: row.items, words: row.words });
     }
     Ok(found)
@@ -80,26 +83,32 @@ pub(super) fn everything(
     chain: &Chain,
     limit: usize,
 ) -> Result<Vec<Item>, JournalError> {
-    let sql = "SELECT memory.body FROM memory_scopes JOIN memory ON memory.scope = memory_scopes.id
-               WHERE (memory_scopes.session = ?1 AND memory_scopes.owner = '')
-                   OR (memory_scopes.session = '' AND memory_scopes.owner = ?3)
+    let sql = "SELECT memory_scopes.owner, memory_scopes.session, memory_scopes.part, memory.item, memory.body
+               FROM memory_scopes JOIN memory ON memory.scope = memory_scopes.id
+               WHERE memory_scopes.owner = ?3 AND memory_scopes.session IN (?1, '')
                ORDER BY memory_scopes.session = '', memory.at DESC, memory.id DESC LIMIT ?2";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let bodies = statement
-        .query_map(params![chain.session().to_string(), limit, chain.owner().0], |row| {
-            row.get::<_, Vec<u8>>(0)
-        })
-        .map_err(engine)?;
-    bodies.map(|body| unpack_item(&body.map_err(engine)?)).collect()
+    let rows = statement
+        .query_map(
+            params![chain.session().to_string(), limit, chain.owner().0.as_bytes()],
+            item_row,
+        )
+        .map_err(sqlite)?;
+    rows.map(|row| {
+        let (place, body) = row.map_err(sqlite)?;
+        place.read(&body)
+    })
+    .collect()
 }
 
 pub(super) fn elsewhere(connection: &Connection, chain: &Chain) -> Result<u64, JournalError> {
-    let sql = "SELECT COALESCE(SUM(memory_scopes.items), 0) FROM streams JOIN memory_scopes ON memory_scopes.session = streams.identity
-               WHERE streams.owner = ?1 AND streams.identity <> ?2 AND memory_scopes.owner = ''";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-    let named = params![chain.owner().0, chain.session().to_string()];
-    let count: i64 = statement.query_row(named, |row| row.get(0)).map_err(engine)?;
+    let sql = "SELECT COALESCE(SUM(items), 0) FROM memory_scopes WHERE owner = ?1 AND session NOT IN (?2, '')";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let (owner, session) = (chain.owner(), chain.session().to_string());
+    let count: i64 = statement
+        .query_row(params![owner.0.as_bytes(), session], |row| row.get(0))
+        .map_err(sqlite)?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
@@ -109,15 +118,23 @@ pub(super) fn item(
     id: MemoryId,
 ) -> Result<Option<Item>, JournalError> {
     let session = chain.session().to_string();
-    let sql = "SELECT memory.body FROM memory JOIN memory_scopes ON memory.scope = memory_scopes.id
-               WHERE memory.item = ?1 AND ((memory_scopes.session = ?2 AND memory_scopes.owner = '')
-                   OR (memory_scopes.session = '' AND memory_scopes.owner = ?3))";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-    let body: Option<Vec<u8>> = statement
-        .query_row(params![id.0.as_bytes(), session, chain.owner().0], |row| row.get(0))
+    let sql = "SELECT memory_scopes.owner, memory_scopes.session, memory_scopes.part, memory.item, memory.body
+               FROM memory JOIN memory_scopes ON memory.scope = memory_scopes.id
+               WHERE memory.item = ?1 AND memory_scopes.owner = ?3 AND memory_scopes.session IN (?2, '')";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let found = statement
+        .query_row(params![id.0.as_bytes(), session, chain.owner().0.as_bytes()], item_row)
         .optional()
-        .map_err(engine)?;
-    body.map(|body| unpack_item(&body)).transpose()
+        .map_err(sqlite)?;
+    found.map(|(place, body)| place.read(&body)).transpose()
+}
+
+/// The columns owner, session, part, item and body.
+fn item_row(row: &Row<'_>) -> rusqlite::Result<(ItemPlace, Vec<u8>)> {
+    let (session, part) = (row.get(1)?, row.get(2)?);
+    let owner = Uuid::from_bytes(row.get(0)?);
+    let item = Uuid::from_bytes(row.get(3)?);
+    Ok((ItemPlace { owner, session, part, item }, row.get(4)?))
 }
 
 /// Changes what is looked up, in the transaction that stores the events.
@@ -131,7 +148,8 @@ pub(super) fn change(
         match change {
             Change::Put(item) => put(connection, packer, whose, item)?,
             Change::Reword(id, text) => {
-                if let Some((_, mut item)) = take(connection, whose, *id)? {
+                if let Some((place, body)) = take(connection, whose, *id)? {
+                    let mut item = place.read(&body)?;
                     item.text = (*text).to_owned();
                     put(connection, packer, whose, &item)?;
                 }
@@ -151,20 +169,21 @@ fn put(
     whose: Whose<'_>,
     item: &Item,
 ) -> Result<(), JournalError> {
-    let owner = &whose.writes_into(&item.scope)?;
-    let (of, session, part) = columns(owner, &item.scope);
+    let owner = whose.writes_into(&item.scope)?;
+    let (session, part) = columns(&item.scope);
     let say = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
-        let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-        statement.execute(values).map_err(engine)
+        let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+        statement.execute(values).map_err(sqlite)
     };
     let words = item.words();
     let many = i64::try_from(words.len()).unwrap_or(i64::MAX);
     say(
         "INSERT INTO memory_scopes (owner, session, part) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-        params![of, session, part],
+        params![owner.0.as_bytes(), &session, &part],
     )?;
     let scope = find(connection, owner, &item.scope)?.map_or(0, |row| row.id);
-    let body = packer.pack(item)?;
+    let place = ItemPlace { owner: owner.0, session, part, item: item.id.0 };
+    let body = place.seal(packer, item)?;
     let stored = say(
         "INSERT INTO memory (scope, item, at, words, body) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
         params![scope, item.id.0.as_bytes(), item.at.0, many, body],
@@ -182,32 +201,28 @@ fn put(
     Ok(())
 }
 
-/// Takes an item out, if it is theirs.
+/// Takes an item out, if it is theirs: where it was, and what was stored there. One that cannot be read can be forgotten.
 fn take(
     connection: &Connection,
     whose: Whose<'_>,
     id: MemoryId,
-) -> Result<Option<(i64, Item)>, JournalError> {
+) -> Result<Option<(ItemPlace, Vec<u8>)>, JournalError> {
     let (session, owner) = whose.columns();
-    let sql = "SELECT memory.id, memory.scope, memory.words, memory.body
+    let sql = "SELECT memory_scopes.owner, memory_scopes.session, memory_scopes.part, memory.item, memory.body, memory.id, memory.scope, memory.words
                FROM memory JOIN memory_scopes ON memory.scope = memory_scopes.id
                WHERE memory.item = ?1 AND memory_scopes.session = ?2 AND memory_scopes.owner = ?3";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let found = statement
-        .query_row(params![id.0.as_bytes(), session, owner], |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get::<_, i64>(1)?,
-                row.get::<_, i64>(2)?,
-                row.get::<_, Vec<u8>>(3)?,
-            ))
+        .query_row(params![id.0.as_bytes(), session, owner.0.as_bytes()], |row| {
+            let numbers: (i64, i64, i64) = (row.get(5)?, row.get(6)?, row.get(7)?);
+            Ok((item_row(row)?, numbers))
         })
         .optional()
-        .map_err(engine)?;
-    let Some((row, scope, words, body)) = found else { return Ok(None) };
+        .map_err(sqlite)?;
+    let Some((stored, (row, scope, words))) = found else { return Ok(None) };
     let say = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
-        let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-        statement.execute(values).map_err(engine)
+        let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+        statement.execute(values).map_err(sqlite)
     };
     say("DELETE FROM memory_words WHERE rowid = ?1", params![row])?;
     say("DELETE FROM memory WHERE id = ?1", params![row])?;
@@ -215,19 +230,20 @@ fn take(
         "UPDATE memory_scopes SET items = items - 1, words = words - ?2 WHERE id = ?1",
         params![scope, words],
     )?;
-    Ok(Some((row, unpack_item(&body)?)))
+    Ok(Some(stored))
 }
 
 fn drop_all(connection: &Connection, whose: Whose<'_>) -> Result<(), JournalError> {
-    let Whose::Session(session) = whose else { return Ok(()) };
-    let session = session.to_string();
+    let Whose::Session(key) = whose else { return Ok(()) };
+    let (owner, session) = (key.owner.0.as_bytes(), key.identity.to_string());
     for sql in [
         "DELETE FROM memory_words WHERE rowid IN (SELECT memory.id FROM memory JOIN memory_scopes
-         ON memory.scope = memory_scopes.id WHERE memory_scopes.session = ?1 AND memory_scopes.owner = '')",
-        "DELETE FROM memory WHERE scope IN (SELECT id FROM memory_scopes WHERE session = ?1 AND owner = '')",
-        "DELETE FROM memory_scopes WHERE session = ?1 AND owner = ''",
+         ON memory.scope = memory_scopes.id WHERE memory_scopes.session = ?1 AND memory_scopes.owner = ?2)",
+        "DELETE FROM memory WHERE scope IN (SELECT id FROM memory_scopes WHERE session = ?1 AND owner = ?2)",
+        "DELETE FROM memory_scopes WHERE session = ?1 AND owner = ?2",
     ] {
-        connection.prepare_cached(sql).map_err(engine)?.execute([&session]).map_err(engine)?;
+        let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+        statement.execute(params![session, owner]).map_err(sqlite)?;
     }
     Ok(())
 }

@@ -2,66 +2,109 @@
 
 use planwright_domain::{
     actor::PersonId,
+    id::OwnerId,
     owner::{OWNER_FOLD_VERSION, Owner},
     refusal::Refusal,
     time::Time,
 };
+use planwright_format::body::Packer;
 use planwright_runtime::ports::journal::{DecideOwner, JournalError, OwnerRecorded};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use uuid::Uuid;
 
-use super::memory;
+use super::{memory, sqlite};
 use crate::journal::{
-    codec::{Packer, unpack_owner, unpack_owner_event},
-    engine,
+    nobody,
     remembering::{Whose, of_owner},
+    sealed::{read_owner, read_owner_events, seal_owner, seal_owner_event},
 };
 
-pub(super) fn read(connection: &Connection, id: &PersonId) -> Result<Owner, JournalError> {
-    let sql = "SELECT fold_version, state FROM owners WHERE id = ?1";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-    let row: Option<(u32, Vec<u8>)> = statement
-        .query_row([&id.0], |row| Ok((row.get(0)?, row.get(1)?)))
+pub(super) fn read(connection: &Connection, id: OwnerId) -> Result<Owner, JournalError> {
+    let sql = "SELECT version, fold_version, state FROM owners WHERE id = ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let row: Option<(i64, u32, Option<Vec<u8>>)> = statement
+        .query_row([id.0.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()
-        .map_err(engine)?;
-    let kept = row.filter(|(version, _)| *version == OWNER_FOLD_VERSION);
-    if let Some(owner) = kept.and_then(|(_, state)| unpack_owner(&state)) {
+        .map_err(sqlite)?;
+    let kept = row.filter(|(_, fold, _)| *fold == OWNER_FOLD_VERSION);
+    if let Some(owner) = kept.and_then(|(version, _, state)| read_owner(id, version, &state?)) {
         return Ok(owner);
     }
     let events: Vec<_> = events(connection, id)?.into_iter().map(|kept| kept.event).collect();
-    Ok(Owner::new(id.clone()).fold(&events)?)
+    Ok(Owner::new(id).fold(&events)?)
 }
 
 pub(super) fn events(
     connection: &Connection,
-    id: &PersonId,
+    id: OwnerId,
 ) -> Result<Vec<OwnerRecorded>, JournalError> {
-    let sql = "SELECT at, body FROM owner_events WHERE owner = ?1 ORDER BY seq";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let sql = "SELECT COALESCE(MAX(version), 0) FROM owners WHERE id = ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let version = statement.query_row([id.0.as_bytes()], |row| row.get(0)).map_err(sqlite)?;
+    let sql = "SELECT seq, at, body FROM owner_events WHERE owner = ?1 ORDER BY seq";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let rows = statement
-        .query_map([&id.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)))
-        .map_err(engine)?;
-    rows.map(|row| {
-        let (at, body) = row.map_err(engine)?;
-        Ok(OwnerRecorded { at: Time(at), event: unpack_owner_event(&body)? })
-    })
-    .collect()
+        .query_map([id.0.as_bytes()], |row| Ok((row.get(0)?, Time(row.get(1)?), row.get(2)?)))
+        .map_err(sqlite)?;
+    read_owner_events(id, version, rows.map(|row| row.map_err(sqlite)))
 }
 
-pub(super) fn owners(connection: &Connection) -> Result<Vec<PersonId>, JournalError> {
+pub(super) fn owners(connection: &Connection) -> Result<Vec<(PersonId, OwnerId)>, JournalError> {
     let mut statement =
-        connection.prepare_cached("SELECT id FROM owners ORDER BY id").map_err(engine)?;
-    let rows = statement.query_map([], |row| row.get(0)).map_err(engine)?;
-    rows.map(|row| row.map(PersonId).map_err(engine)).collect()
+        connection.prepare_cached("SELECT name, id FROM owners ORDER BY name").map_err(sqlite)?;
+    let owner = |row: &Row<'_>| Ok((PersonId(row.get(0)?), OwnerId(Uuid::from_bytes(row.get(1)?))));
+    let rows = statement.query_map([], owner).map_err(sqlite)?;
+    rows.map(|row| row.map_err(sqlite)).collect()
+}
+
+pub(super) fn named(
+    connection: &Connection,
+    name: &PersonId,
+) -> Result<Option<OwnerId>, JournalError> {
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM owners WHERE name = ?1").map_err(sqlite)?;
+    let found = statement.query_row([&name.0], |row| row.get(0)).optional().map_err(sqlite)?;
+    Ok(found.map(|id| OwnerId(Uuid::from_bytes(id))))
+}
+
+/// The owner of this name; a new one with this id, if there was none.
+pub(super) fn made(
+    connection: &Connection,
+    name: &PersonId,
+    fresh: OwnerId,
+) -> Result<OwnerId, JournalError> {
+    let sql = "INSERT INTO owners (id, name) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    statement.execute(params![fresh.0.as_bytes(), name.0]).map_err(sqlite)?;
+    named(connection, name)?.ok_or_else(|| nobody(fresh))
+}
+
+/// Gives the owner of this name this id, unless something is stored under the one that they have.
+pub(super) fn adopt(
+    connection: &Connection,
+    name: &PersonId,
+    id: OwnerId,
+) -> Result<bool, JournalError> {
+    let sql = "UPDATE owners SET id = ?1 WHERE name = ?2 AND version = 0
+               AND NOT EXISTS (SELECT 1 FROM streams WHERE streams.owner = owners.id)";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    statement.execute(params![id.0.as_bytes(), name.0]).map_err(sqlite)?;
+    Ok(made(connection, name, id)? == id)
 }
 
 /// Decides and stores, in the transaction that is open.
 pub(super) fn append(
     connection: &Connection,
     packer: &mut Packer,
-    id: &PersonId,
+    id: OwnerId,
     at: Time,
     decide: &DecideOwner,
 ) -> Result<Result<Owner, Refusal>, JournalError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM owners WHERE id = ?1)";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    if !statement.query_row([id.0.as_bytes()], |row| row.get(0)).map_err(sqlite)? {
+        return Err(nobody(id));
+    }
     let owner = read(connection, id)?;
     let events = match decide(&owner) {
         Ok(events) => events,
@@ -71,19 +114,25 @@ pub(super) fn append(
     if events.is_empty() {
         return Ok(Ok(after));
     }
+    let first = owner.version.following().0;
+    let bodies: Vec<_> = (first..)
+        .zip(&events)
+        .map(|(seq, event)| seal_owner_event(packer, id, seq, at, event))
+        .collect::<Result<_, _>>()?;
+    let state = seal_owner(packer, &after)?;
     let sql = "INSERT INTO owner_events (owner, seq, at, body) VALUES (?1, ?2, ?3, ?4)";
-    for (seq, event) in (owner.version.following().0..).zip(&events) {
-        let body = packer.pack(event)?;
-        let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-        statement.execute(params![id.0, seq.cast_signed(), at.0, body]).map_err(engine)?;
+    for (seq, body) in (first..).zip(bodies) {
+        let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+        statement
+            .execute(params![id.0.as_bytes(), seq.cast_signed(), at.0, body])
+            .map_err(sqlite)?;
     }
-    let sql = "INSERT INTO owners (id, version, fold_version, state) VALUES (?1, ?2, ?3, ?4)
-               ON CONFLICT (id) DO UPDATE SET version = excluded.version,
-               fold_version = excluded.fold_version, state = excluded.state";
-    let state = packer.pack(&after)?;
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let sql = "UPDATE owners SET version = ?2, fold_version = ?3, state = ?4 WHERE id = ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let version = after.version.0.cast_signed();
-    statement.execute(params![id.0, version, OWNER_FOLD_VERSION, state]).map_err(engine)?;
+    statement
+        .execute(params![id.0.as_bytes(), version, OWNER_FOLD_VERSION, state])
+        .map_err(sqlite)?;
     memory::change(connection, packer, Whose::Owner(id), &of_owner(&events))?;
     Ok(Ok(after))
 }

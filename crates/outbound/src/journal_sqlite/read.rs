@@ -3,80 +3,123 @@
 use std::collections::BTreeMap;
 
 use planwright_domain::{
-    actor::PersonId,
     digest::Digest,
-    id::{CommandId, Seq},
-    identity::{ChannelType, SessionIdentity},
+    id::{CommandId, OwnerId, Seq},
+    identity::{ChannelType, SessionKey},
     session::{FOLD_VERSION, Session},
     time::Time,
 };
-use planwright_runtime::ports::journal::{Answer, DueRow, JournalError, Recorded, SessionRow};
+use planwright_format::{answer::AnswerColumns, event::stored_names};
+use planwright_runtime::ports::journal::{
+    Answer, DueRow, JournalError, Recorded, SessionPage, SessionQuery, SessionRow, Since,
+};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use uuid::Uuid;
 
+use super::sqlite;
 use crate::journal::{
-    EventRow, Reading, answered, codec, engine, fold, identity_of, waiting_of, whole,
+    DUE_ORDER, EventRow, Reading, fold, key_of, read_alone,
+    sealed::{AnswerRow, read_output, read_snapshot},
+    to_the_end, waiting_of,
 };
 
-/// A stream's row id, and the version of its last snapshot.
+/// A stream's row id, how far it has come, and the version of its last snapshot that fits this fold: 0 if none does,
+/// so that the next append writes one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StreamRow {
     pub(super) id: i64,
+    pub(super) version: Seq,
     pub(super) snapshot: Seq,
+}
+
+/// A session's row without the session, which may be warm.
+pub(super) fn stream(
+    connection: &Connection,
+    identity: &SessionKey,
+) -> Result<Option<StreamRow>, JournalError> {
+    let sql = "SELECT id, version, CASE WHEN fold_version = ?2 THEN snapshot_version ELSE 0 END
+               FROM streams WHERE owner = ?3 AND identity = ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let (owner, text) = columns(identity);
+    statement
+        .query_row(params![text, FOLD_VERSION, owner], |row| {
+            let (version, snapshot): (i64, i64) = (row.get(1)?, row.get(2)?);
+            let (version, snapshot) = (Seq(version.cast_unsigned()), Seq(snapshot.cast_unsigned()));
+            Ok(StreamRow { id: row.get(0)?, version, snapshot })
+        })
+        .optional()
+        .map_err(sqlite)
 }
 
 /// The session as it stands: its snapshot, if one fits, and the events after it.
 pub(super) fn session(
     connection: &Connection,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
 ) -> Result<(Session, Option<StreamRow>), JournalError> {
     let mut statement = connection
         .prepare_cached(
-            "SELECT id, snapshot, snapshot_version, fold_version, version FROM streams WHERE identity = ?1",
+            "SELECT id, snapshot, snapshot_version, fold_version FROM streams WHERE owner = ?1 AND identity = ?2",
         )
-        .map_err(engine)?;
+        .map_err(sqlite)?;
     let row = statement
-        .query_row([identity.to_string()], |row| {
+        .query_row(columns(identity), |row| {
             let snapshot: Option<Vec<u8>> = row.get(1)?;
-            Ok((
-                row.get::<_, i64>(0)?,
-                snapshot,
-                row.get::<_, i64>(2)?,
-                row.get::<_, u32>(3)?,
-                row.get::<_, i64>(4)?,
-            ))
+            Ok((row.get::<_, i64>(0)?, snapshot, row.get::<_, i64>(2)?, row.get::<_, u32>(3)?))
         })
         .optional()
-        .map_err(engine)?;
-    let Some((id, snapshot, snapshot_version, fold_version, version)) = row else {
+        .map_err(sqlite)?;
+    let Some((id, snapshot, snapshot_version, fold_version)) = row else {
         return Ok((Session::new(identity.clone()), None));
     };
     let snapshot = snapshot.filter(|_| fold_version == FOLD_VERSION);
-    let start = snapshot.and_then(|body| codec::unpack_snapshot(&body));
+    let taken = Seq(snapshot_version.cast_unsigned());
+    let start = snapshot.and_then(|body| read_snapshot(identity, taken, &body));
+    let snapshot = start.as_ref().map_or(Seq(0), |_| taken);
     let start = start.unwrap_or_else(|| Session::new(identity.clone()));
-    let snapshot = Seq(snapshot_version.cast_unsigned());
     let events = events(connection, identity, start.version, usize::MAX)?;
-    let session = whole(fold(start, &events)?, Seq(version.cast_unsigned()))?;
-    Ok((session, Some(StreamRow { id, snapshot })))
+    let session = fold(start, &events)?;
+    let stream = StreamRow { id, version: session.version, snapshot };
+    Ok((session, Some(stream)))
 }
 
 pub(super) fn events(
     connection: &Connection,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     after: Seq,
     limit: usize,
 ) -> Result<Vec<Recorded>, JournalError> {
-    let mut statement = connection
-        .prepare_cached(
-            "SELECT seq, at, kind, body FROM events
-             WHERE stream = (SELECT id FROM streams WHERE identity = ?1) AND seq > ?2 ORDER BY seq LIMIT ?3",
-        )
-        .map_err(engine)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let Some(StreamRow { id, version, .. }) = stream(connection, identity)? else {
+        return Ok(Vec::new());
+    };
+    let sql = "SELECT seq, at, kind, body FROM events WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let rows = statement
-        .query_map(params![identity.to_string(), after.0.cast_signed(), limit], event_row)
-        .map_err(engine)?;
+        .query_map(params![id, after.0.cast_signed(), count(limit)], event_row)
+        .map_err(sqlite)?;
     let mut reading = Reading::after(identity, after);
-    rows.map(|row| reading.read(row.map_err(engine)?)).collect()
+    let events = rows.map(|row| reading.read(row.map_err(sqlite)?)).collect::<Result<_, _>>()?;
+    to_the_end(events, after, limit, version)
+}
+
+pub(super) fn events_since(
+    connection: &Connection,
+    identity: &SessionKey,
+    since: Since,
+    after: Seq,
+    limit: usize,
+) -> Result<Vec<Recorded>, JournalError> {
+    let sql = "SELECT seq, at, kind, body FROM events
+               WHERE stream = (SELECT id FROM streams WHERE owner = ?6 AND identity = ?1) AND seq > ?2 AND at >= ?3
+                   AND (?5 = '' OR instr(?5, ' ' || kind || ' ') > 0)
+               ORDER BY seq LIMIT ?4";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let (owner, text) = columns(identity);
+    let after = after.0.cast_signed();
+    let kinds: String = stored_names(since.kinds).iter().map(|kind| format!(" {kind} ")).collect();
+    let rows = statement
+        .query_map(params![text, after, since.time.0, count(limit), kinds, owner], event_row)
+        .map_err(sqlite)?;
+    rows.map(|row| read_alone(identity, row.map_err(sqlite)?)).collect()
 }
 
 pub(super) fn due(
@@ -84,162 +127,245 @@ pub(super) fn due(
     by: Option<Time>,
     limit: usize,
 ) -> Result<Vec<DueRow>, JournalError> {
+    let sql = format!(
+        "SELECT owner, identity, version, due_at FROM streams
+         WHERE due_at IS NOT NULL AND parked IS NULL AND due_at <= ?1 AND updated_at <= ?1 ORDER BY {DUE_ORDER} LIMIT ?2"
+    );
     let by = by.map_or(i64::MAX, |time| time.0);
-    let mut statement = connection
-        .prepare_cached(
-            "SELECT identity, version, due_at FROM streams
-             WHERE due_at IS NOT NULL AND parked IS NULL AND due_at <= ?1 AND updated_at <= ?1 ORDER BY due_at LIMIT ?2",
-        )
-        .map_err(engine)?;
+    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
     let rows = statement
         .query_map(params![by, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            Ok((key_columns(row)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
         })
-        .map_err(engine)?;
+        .map_err(sqlite)?;
     rows.map(|row| {
-        let (text, version, at) = row.map_err(engine)?;
-        let at = (at > 0).then_some(Time(at));
-        Ok(DueRow { identity: identity_of(&text)?, version: Seq(version.cast_unsigned()), at })
+        let ((owner, text), version, at) = row.map_err(sqlite)?;
+        Ok(DueRow {
+            session: key_of(owner, &text)?,
+            version: Seq(version.cast_unsigned()),
+            at: (at > 0).then_some(Time(at)),
+        })
     })
     .collect()
 }
 
+/// What a list shows of a session. Without an owner, it shows everyone's.
+const ALL: &str = "SELECT owner, identity, version, updated_at, waiting, parked, title, life FROM streams WHERE true";
+/// Only sessions that are there. What a deleted one cost, and what was decided in it, counts all the same.
+const LIVE: &str = "AND life != 'deleted'";
+
+fn of_owner(owner: Option<OwnerId>) -> (&'static str, [u8; 16]) {
+    match owner {
+        Some(owner) => ("AND owner = ?1", owner.0.into_bytes()),
+        None => ("AND ?1 IS NOT NULL", [0; 16]),
+    }
+}
+
+/// The columns that name a session: owner, identity.
+pub(super) fn columns(key: &SessionKey) -> ([u8; 16], String) {
+    (key.owner.0.into_bytes(), key.identity.to_string())
+}
+
+/// The columns owner and identity, if they come first.
+fn key_columns(row: &Row<'_>) -> rusqlite::Result<(Uuid, String)> {
+    Ok((Uuid::from_bytes(row.get(0)?), row.get(1)?))
+}
+
 pub(super) fn sessions(
     connection: &Connection,
-    owner: Option<&PersonId>,
+    owner: Option<OwnerId>,
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
-    let of_owner =
-        "SELECT identity, version, updated_at, waiting, parked, owner, title, life FROM streams
-                    WHERE owner = ?2 AND life != 'deleted' ORDER BY updated_at DESC LIMIT ?1";
-    let all =
-        "SELECT identity, version, updated_at, waiting, parked, owner, title, life FROM streams
-               WHERE life != 'deleted' ORDER BY updated_at DESC LIMIT ?1";
-    session_rows(connection, if owner.is_some() { of_owner } else { all }, limit, owner)
+    let (whose, owner) = of_owner(owner);
+    let sql = format!("{ALL} {LIVE} {whose} ORDER BY updated_at DESC LIMIT ?2");
+    session_rows(connection, &sql, params![owner, count(limit)])
+}
+
+pub(super) fn active(
+    connection: &Connection,
+    owner: Option<OwnerId>,
+    since: Time,
+    after: Option<&SessionKey>,
+    limit: usize,
+) -> Result<Vec<SessionRow>, JournalError> {
+    let (whose, owner) = of_owner(owner);
+    let sql = format!(
+        "{ALL} {whose} AND updated_at >= ?2 AND (owner, identity) > (?3, ?4) ORDER BY owner, identity LIMIT ?5"
+    );
+    let (after, text) = after.map(columns).unwrap_or_default();
+    session_rows(connection, &sql, params![owner, since.0, after, text, count(limit)])
+}
+
+fn count(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// Titles are compared as people read them: the engine folds the case of ASCII letters alone.
+pub(super) fn session_page(
+    connection: &Connection,
+    query: &SessionQuery,
+) -> Result<SessionPage, JournalError> {
+    let sql = format!("{ALL} {LIVE} AND owner = ?1 ORDER BY updated_at DESC, identity");
+    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
+    let mut found = statement.query([query.owner.0.as_bytes()]).map_err(sqlite)?;
+    let text = query.text.to_lowercase();
+    let (mut rows, mut total) = (Vec::new(), 0);
+    while let Some(row) = found.next().map_err(sqlite)? {
+        let holds = |column| -> Result<bool, JournalError> {
+            let words: String = row.get(column).map_err(sqlite)?;
+            Ok(words.to_lowercase().contains(&text))
+        };
+        if !text.is_empty() && !holds(6)? && !holds(1)? {
+            continue;
+        }
+        if total >= query.offset && rows.len() < query.limit {
+            rows.push(session_row(row)?);
+        }
+        total += 1;
+    }
+    Ok(SessionPage { rows, total: total as u64 })
 }
 
 pub(super) fn newest(
     connection: &Connection,
-    owner: &PersonId,
+    owner: OwnerId,
     channel: ChannelType,
-) -> Result<Option<SessionIdentity>, JournalError> {
+) -> Result<Option<SessionKey>, JournalError> {
     let sql = "SELECT identity FROM streams
                WHERE owner = ?1 AND life = 'open' AND identity LIKE ?2 ORDER BY updated_at DESC LIMIT 1";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let text: Option<String> = statement
-        .query_row(params![owner.0, format!("{}:%", channel.name())], |row| row.get(0))
+        .query_row(params![owner.0.as_bytes(), format!("{}:%", channel.name())], |row| row.get(0))
         .optional()
-        .map_err(engine)?;
-    text.map(|text| identity_of(&text)).transpose()
+        .map_err(sqlite)?;
+    text.map(|text| key_of(owner.0, &text)).transpose()
 }
 
 pub(super) fn planning(connection: &Connection) -> Result<u64, JournalError> {
     let sql = "SELECT COUNT(*) FROM streams WHERE planning";
-    let many: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(engine)?;
+    let many: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(sqlite)?;
     Ok(many.cast_unsigned())
 }
 
 pub(super) fn waiting(
     connection: &Connection,
+    owner: Option<OwnerId>,
+    offset: usize,
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
-    let sql =
-        "SELECT identity, version, updated_at, waiting, parked, owner, title, life FROM streams
-               WHERE waiting IS NOT NULL AND life != 'deleted' ORDER BY updated_at DESC LIMIT ?1";
-    session_rows(connection, sql, limit, None)
+    let (whose, owner) = of_owner(owner);
+    let sql = format!(
+        "{ALL} {LIVE} {whose} AND waiting IS NOT NULL ORDER BY updated_at DESC, id LIMIT ?2 OFFSET ?3"
+    );
+    session_rows(connection, &sql, params![owner, count(limit), count(offset)])
+}
+
+pub(super) fn waiting_count(
+    connection: &Connection,
+    owner: Option<OwnerId>,
+) -> Result<u64, JournalError> {
+    let (whose, owner) = of_owner(owner);
+    let sql = format!(
+        "SELECT COUNT(*) FROM streams WHERE life != 'deleted' {whose} AND waiting IS NOT NULL"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
+    let many: i64 = statement.query_row([owner], |row| row.get(0)).map_err(sqlite)?;
+    Ok(many.cast_unsigned())
 }
 
 fn session_rows(
     connection: &Connection,
     sql: &str,
-    limit: usize,
-    owner: Option<&PersonId>,
+    parameters: &[&dyn rusqlite::ToSql],
 ) -> Result<Vec<SessionRow>, JournalError> {
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = match owner {
-        Some(owner) => statement.query(params![limit, owner.0]),
-        None => statement.query([limit]),
-    }
-    .map_err(engine)?;
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let mut rows = statement.query(parameters).map_err(sqlite)?;
     let mut listed = Vec::new();
-    while let Some(row) = rows.next().map_err(engine)? {
+    while let Some(row) = rows.next().map_err(sqlite)? {
         listed.push(session_row(row)?);
     }
     Ok(listed)
 }
 
 fn session_row(row: &Row<'_>) -> Result<SessionRow, JournalError> {
-    let text: String = row.get(0).map_err(engine)?;
-    let life: String = row.get(7).map_err(engine)?;
-    let owner: Option<String> = row.get(5).map_err(engine)?;
+    let (owner, text) = key_columns(row).map_err(sqlite)?;
+    let life: String = row.get(7).map_err(sqlite)?;
     Ok(SessionRow {
-        identity: identity_of(&text)?,
-        version: Seq(row.get::<_, i64>(1).map_err(engine)?.cast_unsigned()),
-        updated: Time(row.get(2).map_err(engine)?),
-        waiting: waiting_of(row.get(3).map_err(engine)?),
-        parked: row.get(4).map_err(engine)?,
-        owner: owner.map(PersonId),
-        title: row.get(6).map_err(engine)?,
+        session: key_of(owner, &text)?,
+        version: Seq(row.get::<_, i64>(2).map_err(sqlite)?.cast_unsigned()),
+        updated: Time(row.get(3).map_err(sqlite)?),
+        waiting: waiting_of(row.get(4).map_err(sqlite)?),
+        parked: row.get(5).map_err(sqlite)?,
+        title: row.get(6).map_err(sqlite)?,
         archived: life == "archived",
     })
 }
 
-pub(super) fn identities(
+pub(super) fn keys(
     connection: &Connection,
-    after: &str,
+    after: Option<&SessionKey>,
     limit: usize,
-) -> Result<Vec<SessionIdentity>, JournalError> {
-    let sql = "SELECT identity FROM streams WHERE identity > ?1 ORDER BY identity LIMIT ?2";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = statement
-        .query_map(params![after, limit], |row| row.get::<_, String>(0))
-        .map_err(engine)?;
-    rows.map(|row| identity_of(&row.map_err(engine)?)).collect()
-}
-
-pub(super) fn answers(
-    connection: &Connection,
-    identity: &SessionIdentity,
-) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
-    let sql = "SELECT before, version, refusal, command FROM answers
-               WHERE stream = (SELECT id FROM streams WHERE identity = ?1)";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-    let rows = statement
-        .query_map([identity.to_string()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, [u8; 16]>(3)?))
-        })
-        .map_err(engine)?;
+) -> Result<Vec<SessionKey>, JournalError> {
+    let sql = "SELECT owner, identity FROM streams WHERE (owner, identity) > (?1, ?2)
+               ORDER BY owner, identity LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let (owner, text) = after.map(columns).unwrap_or_default();
+    let rows =
+        statement.query_map(params![owner, text, count(limit)], key_columns).map_err(sqlite)?;
     rows.map(|row| {
-        let (before, version, refusal, command) = row.map_err(engine)?;
-        Ok((uuid::Uuid::from_bytes(command).into(), answered(before, version, refusal)?))
+        let (owner, text) = row.map_err(sqlite)?;
+        key_of(owner, &text)
     })
     .collect()
 }
 
+pub(super) fn answers(
+    connection: &Connection,
+    identity: &SessionKey,
+) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
+    let sql = "SELECT before, version, refusal, checksum, command FROM answers
+               WHERE stream = (SELECT id FROM streams WHERE owner = ?1 AND identity = ?2)";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let rows = statement
+        .query_map(columns(identity), |row| Ok((row.get::<_, [u8; 16]>(4)?, answer_row(row)?)))
+        .map_err(sqlite)?;
+    rows.map(|row| {
+        let (command, row) = row.map_err(sqlite)?;
+        let command = uuid::Uuid::from_bytes(command).into();
+        Ok((command, row.answer(identity, command)?))
+    })
+    .collect()
+}
+
+/// The columns before, version, refusal and checksum.
+pub(super) fn answer_row(row: &Row<'_>) -> rusqlite::Result<AnswerRow> {
+    let columns = AnswerColumns { before: row.get(0)?, version: row.get(1)?, refusal: row.get(2)? };
+    Ok(AnswerRow { columns, checksum: row.get(3)? })
+}
+
 pub(super) fn output(
     connection: &Connection,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     digest: Digest,
 ) -> Result<Option<String>, JournalError> {
-    let sql = "SELECT body FROM outputs WHERE stream = (SELECT id FROM streams WHERE identity = ?1) AND digest = ?2";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
+    let sql = "SELECT body FROM outputs WHERE stream = (SELECT id FROM streams WHERE owner = ?1 AND identity = ?2) AND digest = ?3";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let (owner, text) = columns(identity);
     let body: Option<Vec<u8>> = statement
-        .query_row(params![identity.to_string(), digest.0], |row| row.get(0))
+        .query_row(params![owner, text, digest.0], |row| row.get(0))
         .optional()
-        .map_err(engine)?;
-    body.map(|body| codec::unpack_output(&body)).transpose()
+        .map_err(sqlite)?;
+    body.map(|body| read_output(identity, digest, &body)).transpose()
 }
 
 pub(super) fn outputs(
     connection: &Connection,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
 ) -> Result<Vec<Digest>, JournalError> {
-    let sql = "SELECT digest FROM outputs WHERE stream = (SELECT id FROM streams WHERE identity = ?1) ORDER BY digest";
-    let mut statement = connection.prepare_cached(sql).map_err(engine)?;
-    let rows = statement.query_map([identity.to_string()], |row| row.get(0)).map_err(engine)?;
-    rows.map(|row| row.map(Digest).map_err(engine)).collect()
+    let sql = "SELECT digest FROM outputs WHERE stream = (SELECT id FROM streams WHERE owner = ?1 AND identity = ?2) ORDER BY digest";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let rows = statement.query_map(columns(identity), |row| row.get(0)).map_err(sqlite)?;
+    rows.map(|row| row.map(Digest).map_err(sqlite)).collect()
 }
 
 fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {

@@ -9,13 +9,14 @@ use std::{
 use planwright_domain::{
     actor::PersonId,
     digest::Digest,
-    id::{CommandId, Seq},
-    identity::SessionIdentity,
+    id::{CommandId, OwnerId, Seq},
+    identity::SessionKey,
     owner::Owner,
     refusal::Refusal,
     session::{FOLD_VERSION, Session},
     time::Time,
 };
+use planwright_format::{body::Packer, event::known_level};
 use planwright_runtime::{
     failpoint,
     ports::journal::{
@@ -28,11 +29,14 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     memory, owner,
     read::{self, StreamRow},
+    sqlite,
 };
 use crate::journal::{
-    FAILURES_MAX, SNAPSHOT_EVERY, answer_columns, answered, codec, due_column, is_progress,
+    FAILURES_MAX, SNAPSHOT_EVERY, due_column, is_progress,
     remembering::{Whose, of_session},
-    retry_at, waiting_column,
+    retry_at,
+    sealed::{AnswerRow, event_place, seal_output, seal_snapshot},
+    waiting_column,
     warm::Warm,
 };
 
@@ -44,31 +48,41 @@ type Reply<T> = oneshot::Sender<Result<T, JournalError>>;
 /// Something to be written.
 pub(super) enum Job {
     Append {
-        identity: SessionIdentity,
+        identity: SessionKey,
         command: CommandId,
         at: Time,
         decide: Decide,
         reply: Reply<Answer>,
     },
     BackOff {
-        identity: SessionIdentity,
+        identity: SessionKey,
         now: Time,
         why: String,
         reply: Reply<BackedOff>,
     },
     Unpark {
-        identity: SessionIdentity,
+        identity: SessionKey,
         now: Time,
         reply: Reply<()>,
     },
     AppendOwner {
-        owner: PersonId,
+        owner: OwnerId,
         at: Time,
         decide: DecideOwner,
         reply: Reply<Result<Owner, Refusal>>,
     },
+    NewOwner {
+        name: PersonId,
+        fresh: OwnerId,
+        reply: Reply<OwnerId>,
+    },
+    AdoptOwner {
+        name: PersonId,
+        owner: OwnerId,
+        reply: Reply<bool>,
+    },
     KeepOutput {
-        identity: SessionIdentity,
+        identity: SessionKey,
         digest: Digest,
         text: String,
         reply: Reply<()>,
@@ -86,22 +100,40 @@ type Pending = Box<dyn FnOnce(Result<(), String>) + Send>;
 pub(super) struct Writer {
     connection: Connection,
     warm: Arc<Mutex<Warm>>,
-    streams: HashMap<SessionIdentity, StreamRow>,
-    packer: codec::Packer,
+    streams: HashMap<SessionKey, StreamRow>,
+    packer: Packer,
 }
 
 /// What one group has changed and not committed yet.
 #[derive(Default)]
 struct Group {
-    sessions: HashMap<SessionIdentity, Arc<Session>>,
-    streams: HashMap<SessionIdentity, StreamRow>,
-    news: HashMap<SessionIdentity, Vec<Recorded>>,
+    sessions: HashMap<SessionKey, Arc<Session>>,
+    streams: HashMap<SessionKey, StreamRow>,
+    news: HashMap<SessionKey, Vec<Recorded>>,
     pending: Vec<Pending>,
+    /// Why the transaction is gone, and every job of the group with it.
+    broken: Option<String>,
+}
+
+/// What one job has changed in a session's stream.
+struct Change {
+    stream: StreamRow,
+    session: Arc<Session>,
+    news: Vec<Recorded>,
+}
+
+impl Group {
+    fn apply(&mut self, Change { stream, session, news }: Change) {
+        let identity = session.key();
+        self.news.entry(identity.clone()).or_default().extend(news);
+        self.streams.insert(identity.clone(), stream);
+        self.sessions.insert(identity, session);
+    }
 }
 
 impl Writer {
     pub(super) fn new(connection: Connection, warm: Arc<Mutex<Warm>>) -> std::io::Result<Self> {
-        Ok(Self { connection, warm, streams: HashMap::new(), packer: codec::Packer::new()? })
+        Ok(Self { connection, warm, streams: HashMap::new(), packer: Packer::new()? })
     }
 
     /// Writes until nobody can ask any more.
@@ -119,31 +151,34 @@ impl Writer {
 
     fn commit(&mut self, batch: Vec<Job>) {
         failpoint::hit("journal.before_begin");
-        let mut group = Group::default();
-        let mut outcome = self.say("BEGIN IMMEDIATE");
+        let begun = self.say("BEGIN IMMEDIATE");
+        let mut group = Group { broken: begun.err(), ..Group::default() };
         for job in batch {
-            let begun = outcome.clone();
-            if let Err(error) = self.write(&mut group, job, begun)
-                && outcome.is_ok()
-            {
-                outcome = Err(error);
-            }
+            self.write(&mut group, job);
         }
-        if outcome.is_ok() {
+        if group.broken.is_none() {
             failpoint::hit("journal.before_commit");
-            outcome = self.say("COMMIT");
+            if failpoint::Mutant::AnswerBeforeCommit.is_on() {
+                group.pending.drain(..).for_each(|answer| answer(Ok(())));
+            }
+            group.broken = self.say("COMMIT").err();
             failpoint::hit("journal.after_commit");
         }
-        if outcome.is_err() {
-            let _ = self.say("ROLLBACK");
-        } else {
-            let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
-            for session in group.sessions.into_values() {
-                let news = group.news.remove(&session.identity).unwrap_or_default();
-                warm.put(session, news);
+        let outcome = match group.broken.take() {
+            Some(words) => {
+                let _ = self.say("ROLLBACK");
+                Err(words)
             }
-            self.streams.extend(group.streams);
-        }
+            None => {
+                let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
+                for session in group.sessions.into_values() {
+                    let news = group.news.remove(&session.key()).unwrap_or_default();
+                    warm.put(session, news);
+                }
+                self.streams.extend(group.streams);
+                Ok(())
+            }
+        };
         failpoint::hit("journal.before_acknowledge");
         for answer in group.pending {
             answer(outcome.clone());
@@ -157,51 +192,95 @@ impl Writer {
         said.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Writes one job. An error means that the engine failed and the whole group must go.
-    fn write(
-        &mut self,
-        group: &mut Group,
-        job: Job,
-        begun: Result<(), String>,
-    ) -> Result<(), String> {
+    /// Writes one job. What fails in it is told to its caller alone.
+    fn write(&mut self, group: &mut Group, job: Job) {
         match job {
             Job::Append { identity, command, at, decide, reply } => {
-                let written = begun
-                    .clone()
-                    .map_err(Failed::Engine)
-                    .and_then(|()| self.append(group, &identity, command, at, decide));
-                settle(group, reply, written)
+                let written = self.in_savepoint(group, |writer, group| {
+                    writer.append(group, &identity, command, at, &decide)
+                });
+                settle(group, reply, written);
             }
             Job::BackOff { identity, now, why, reply } => {
-                let written = begun
-                    .map_err(Failed::Engine)
-                    .and_then(|()| self.back_off(&identity, now, &why));
-                settle(group, reply, written)
+                let written = self.in_savepoint(group, |writer, _| {
+                    Ok((writer.back_off(&identity, now, &why)?, None))
+                });
+                settle(group, reply, written);
             }
             Job::Unpark { identity, now, reply } => {
-                let written =
-                    begun.map_err(Failed::Engine).and_then(|()| self.unpark(&identity, now));
-                settle(group, reply, written)
+                let written = self
+                    .in_savepoint(group, |writer, _| Ok((writer.unpark(&identity, now)?, None)));
+                settle(group, reply, written);
             }
             Job::AppendOwner { owner: id, at, decide, reply } => {
-                let written = begun.map_err(Failed::Engine).and_then(|()| {
-                    owner::append(&self.connection, &mut self.packer, &id, at, &decide)
-                        .map_err(|error| Failed::Engine(error.to_string()))
+                let written = self.in_savepoint(group, |writer, _| {
+                    let Self { connection, packer, .. } = writer;
+                    Ok((owner::append(connection, packer, id, at, &decide)?, None))
                 });
-                settle(group, reply, written)
+                settle(group, reply, written);
+            }
+            Job::NewOwner { name, fresh, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    Ok((owner::made(&writer.connection, &name, fresh)?, None))
+                });
+                settle(group, reply, written);
+            }
+            Job::AdoptOwner { name, owner: id, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    Ok((owner::adopt(&writer.connection, &name, id)?, None))
+                });
+                settle(group, reply, written);
             }
             Job::KeepOutput { identity, digest, text, reply } => {
-                let written = begun
-                    .map_err(Failed::Engine)
-                    .and_then(|()| self.keep_output(&identity, digest, &text));
-                settle(group, reply, written)
+                let written = self.in_savepoint(group, |writer, _| {
+                    Ok((writer.keep_output(&identity, digest, &text)?, None))
+                });
+                settle(group, reply, written);
             }
             Job::Restore { whole, reply } => {
                 let (stream, append) = *whole;
-                let written = begun
-                    .map_err(Failed::Engine)
-                    .and_then(|()| self.restore(group, stream, append));
-                settle(group, reply, written)
+                let written =
+                    self.in_savepoint(group, |writer, group| writer.restore(group, stream, append));
+                settle(group, reply, written);
+            }
+        }
+    }
+
+    /// Does one job so that it is written whole or not at all, whatever fails or panics in it. Only where SQLite
+    /// itself gave the transaction up (no space, I/O error) does the whole group fail.
+    fn in_savepoint<T>(
+        &mut self,
+        group: &mut Group,
+        job: impl FnOnce(&mut Self, &Group) -> Result<(T, Option<Change>), JournalError>,
+    ) -> Result<T, JournalError> {
+        if let Some(words) = &group.broken {
+            return Err(failed(words.clone()));
+        }
+        if let Err(words) = self.say("SAVEPOINT job") {
+            return Err(failed(group.broken.insert(words).clone()));
+        }
+        let done = panic::catch_unwind(AssertUnwindSafe(|| job(self, group)));
+        let done = done.unwrap_or_else(|_| {
+            Err(failed("a decision panicked; nothing of it was stored".to_owned()))
+        });
+        match done {
+            Ok((answer, change)) => {
+                if let Err(words) = self.say("RELEASE job") {
+                    return Err(failed(group.broken.insert(words).clone()));
+                }
+                if let Some(change) = change {
+                    group.apply(change);
+                }
+                Ok(answer)
+            }
+            Err(error) => {
+                let undone = if self.connection.is_autocommit() {
+                    Err(error.to_string())
+                } else {
+                    self.say("ROLLBACK TO job").and_then(|()| self.say("RELEASE job"))
+                };
+                group.broken = undone.err();
+                Err(error)
             }
         }
     }
@@ -209,71 +288,59 @@ impl Writer {
     /// Stores a whole stream that is not there yet.
     fn restore(
         &mut self,
-        group: &mut Group,
+        group: &Group,
         stream: Stream,
         append: Append,
-    ) -> Result<bool, Failed> {
-        let (_, found) = self.load(group, &stream.identity).map_err(Failed::Job)?;
+    ) -> Result<(bool, Option<Change>), JournalError> {
+        let (_, found) = self.load(group, &stream.key)?;
         if found.is_some() {
-            return Ok(false);
+            return Ok((false, None));
         }
         let at = stream.events.last().map_or(Time(0), |recorded| recorded.at);
-        let row = self.store(group, &stream.identity, None, at, append)?;
-        for recorded in &stream.events {
-            let sql = "UPDATE events SET at = ?3 WHERE stream = ?1 AND seq = ?2";
-            self.execute(sql, params![row.id, recorded.seq.0.cast_signed(), recorded.at.0])?;
-        }
-        // The events were stored with one time; what is warm of them is not right.
-        group.news.remove(&stream.identity);
+        let times = |event: usize| stream.events.get(event).map_or(at, |recorded| recorded.at);
+        let change = self.store(&stream.key, None, at, times, append)?;
         for (command, answer) in &stream.answers {
-            let (before, version, refusal) = answer_columns(answer).map_err(Failed::Job)?;
-            let (before, version) = (Seq(before.cast_unsigned()), Seq(version.cast_unsigned()));
-            self.keep_answer(row, *command, before, version, refusal)?;
+            self.keep_answer(&stream.key, change.stream, *command, answer)?;
         }
         for (digest, text) in &stream.outputs {
-            self.keep_output(&stream.identity, *digest, text)?;
+            self.keep_output(&stream.key, *digest, text)?;
         }
-        Ok(true)
+        Ok((true, Some(change)))
     }
 
     fn append(
         &mut self,
-        group: &mut Group,
-        identity: &SessionIdentity,
+        group: &Group,
+        identity: &SessionKey,
         command: CommandId,
         at: Time,
-        decide: Decide,
-    ) -> Result<Answer, Failed> {
-        let (session, stream) = self.load(group, identity).map_err(Failed::Job)?;
+        decide: &Decide,
+    ) -> Result<(Answer, Option<Change>), JournalError> {
+        let (session, stream) = self.load(group, identity)?;
         if let Some(stream) = stream
-            && let Some(answer) = self.answered(stream, command)?
+            && let Some(answer) = self.answered(identity, stream, command)?
         {
-            return Ok(answer);
+            return Ok((answer, None));
         }
         let before = session.version;
-        // One command that cannot be decided must not end the journal of all.
-        match panic::catch_unwind(AssertUnwindSafe(|| decide(&session))) {
-            Err(_) => {
-                let words =
-                    format!("deciding a command of {identity} broke down; nothing was stored");
-                Err(Failed::Job(JournalError::Engine(words.into())))
-            }
-            Ok(Err(Undecided::Corrupt(corrupt))) => Err(Failed::Job(corrupt.into())),
-            Ok(Err(Undecided::Refused(refusal))) => {
+        match decide(&session) {
+            Err(Undecided::Corrupt(corrupt)) => Err(corrupt.into()),
+            Err(Undecided::Refused(refusal)) => {
+                let is_kept = refusal.is_final();
+                let answer = Answer::Refused(refusal);
                 if let Some(stream) = stream
-                    && refusal.is_final()
+                    && is_kept
                 {
-                    let words = serde_json::to_string(&refusal)
-                        .map_err(|error| Failed::Engine(error.to_string()))?;
-                    self.keep_answer(stream, command, before, before, Some(words))?;
+                    self.keep_answer(identity, stream, command, &answer)?;
                 }
-                Ok(Answer::Refused(refusal))
+                Ok((answer, None))
             }
-            Ok(Ok(append)) => {
+            Ok(append) => {
                 let version = append.after.version;
-                let stream = self.store(group, identity, stream, at, append)?;
-                self.keep_answer(stream, command, before, version, None)?;
-                Ok(Answer::Accepted { before, version })
+                let change = self.store(identity, stream, at, |_| at, append)?;
+                let answer = Answer::Accepted { before, version };
+                self.keep_answer(identity, change.stream, command, &answer)?;
+                Ok((answer, Some(change)))
             }
         }
     }
@@ -282,201 +349,197 @@ impl Writer {
     fn load(
         &mut self,
         group: &Group,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
     ) -> Result<(Arc<Session>, Option<StreamRow>), JournalError> {
         let stream = group.streams.get(identity).or_else(|| self.streams.get(identity)).copied();
         if let (Some(session), Some(stream)) = (group.sessions.get(identity), stream) {
             return Ok((session.clone(), Some(stream)));
         }
         let warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner).get(identity);
-        if let (Some(session), Some(stream)) = (warm, stream) {
-            return Ok((session, Some(stream)));
+        if let Some(session) = warm {
+            let stream = match stream {
+                Some(stream) => Some(stream),
+                None => read::stream(&self.connection, identity)?,
+            };
+            // A reader may have warmed it: what is decided on is what is stored.
+            if let Some(stream) = stream.filter(|stream| stream.version == session.version) {
+                return Ok((session, Some(stream)));
+            }
         }
         let (session, stream) = read::session(&self.connection, identity)?;
         Ok((Arc::new(session), stream))
     }
 
-    fn answered(&self, stream: StreamRow, command: CommandId) -> Result<Option<Answer>, Failed> {
-        let mut statement = self
-            .connection
-            .prepare_cached(
-                "SELECT before, version, refusal FROM answers WHERE stream = ?1 AND command = ?2",
-            )
-            .map_err(failed)?;
+    fn answered(
+        &self,
+        identity: &SessionKey,
+        stream: StreamRow,
+        command: CommandId,
+    ) -> Result<Option<Answer>, JournalError> {
+        let sql = "SELECT before, version, refusal, checksum FROM answers WHERE stream = ?1 AND command = ?2";
+        let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
         let row = statement
-            .query_row(params![stream.id, command.0.as_bytes()], |row| {
-                let refusal: Option<String> = row.get(2)?;
-                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, refusal))
-            })
+            .query_row(params![stream.id, command.0.as_bytes()], read::answer_row)
             .optional()
-            .map_err(failed)?;
-        let Some((before, version, refusal)) = row else { return Ok(None) };
-        answered(before, version, refusal)
-            .map(Some)
-            .map_err(|error| Failed::Engine(error.to_string()))
+            .map_err(sqlite)?;
+        row.map(|row| row.answer(identity, command)).transpose()
     }
 
     fn keep_answer(
         &self,
+        identity: &SessionKey,
         stream: StreamRow,
         command: CommandId,
-        before: Seq,
-        version: Seq,
-        refusal: Option<String>,
-    ) -> Result<(), Failed> {
-        let sql = "INSERT INTO answers (stream, command, before, version, refusal) VALUES (?1, ?2, ?3, ?4, ?5)";
-        let (before, version) = (before.0.cast_signed(), version.0.cast_signed());
-        self.execute(sql, params![stream.id, command.0.as_bytes(), before, version, refusal])
+        answer: &Answer,
+    ) -> Result<(), JournalError> {
+        let AnswerRow { columns, checksum } = AnswerRow::new(identity, command, answer)?;
+        let sql = "INSERT INTO answers (stream, command, before, version, refusal, checksum)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let (before, version) = (columns.before, columns.version);
+        self.execute(
+            sql,
+            params![stream.id, command.0.as_bytes(), before, version, columns.refusal, checksum],
+        )
     }
 
     fn keep_output(
         &mut self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         digest: Digest,
         text: &str,
-    ) -> Result<(), Failed> {
-        let body = self.packer.pack(&text).map_err(Failed::Job)?;
-        let sql = "INSERT OR IGNORE INTO outputs (stream, digest, body) SELECT id, ?2, ?3 FROM streams WHERE identity = ?1";
-        self.execute(sql, params![identity.to_string(), digest.0, body])
+    ) -> Result<(), JournalError> {
+        let body = seal_output(&mut self.packer, identity, digest, text)?;
+        let sql = "INSERT OR IGNORE INTO outputs (stream, digest, body) SELECT id, ?3, ?4 FROM streams WHERE owner = ?1 AND identity = ?2";
+        let (owner, text) = read::columns(identity);
+        self.execute(sql, params![owner, text, digest.0, body])
     }
 
+    /// Stores what was decided, each event with its own time. Everything is packed before anything is written.
     fn store(
         &mut self,
-        group: &mut Group,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         stream: Option<StreamRow>,
         at: Time,
+        times: impl Fn(usize) -> Time,
         append: Append,
-    ) -> Result<StreamRow, Failed> {
+    ) -> Result<Change, JournalError> {
         let Append { events, after, due, waiting } = append;
+        let (key, level) = (identity.to_string(), known_level());
+        let first = after.version.0 + 1 - events.len() as u64;
+        let mut rows = Vec::with_capacity(events.len());
+        for (number, event) in events.iter().enumerate() {
+            let (seq, at) = (first + number as u64, times(number));
+            rows.push(self.packer.seal_event(event_place(&key, seq, at), event, level)?);
+        }
+        let last = stream.map_or(Seq(0), |stream| stream.snapshot);
+        let is_snapshot_due = after.version.0 >= last.0 + SNAPSHOT_EVERY;
+        let snapshot =
+            is_snapshot_due.then(|| seal_snapshot(&mut self.packer, &after, level)).transpose()?;
         let version = after.version.0.cast_signed();
         let (due, waiting) = (due_column(due), waiting_column(waiting));
-        let owner = after.owner.as_ref().map(|owner| owner.0.as_str());
         let (title, life, planning) = (&after.title, after.life.name(), after.plan().is_some());
         let mut stream = match stream {
             Some(stream) => {
                 let sql = "UPDATE streams SET version = ?2, updated_at = ?3, due_at = ?4, waiting = ?5,
-                           owner = ?7, title = ?8, life = ?9, planning = ?10,
+                           title = ?7, life = ?8, planning = ?9,
                            failures = CASE WHEN parked IS NULL AND NOT ?6 THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
                 let progress = is_progress(&events);
                 self.execute(
                     sql,
                     params![
-                        stream.id, version, at.0, due, waiting, progress, owner, title, life,
-                        planning
+                        stream.id, version, at.0, due, waiting, progress, title, life, planning
                     ],
                 )?;
                 stream
             }
             None => {
-                let sql = "INSERT INTO streams (identity, version, updated_at, due_at, waiting, owner, title, life, planning)
+                let sql = "INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning)
                            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-                let text = identity.to_string();
+                let (owner, text) = read::columns(identity);
                 self.execute(
                     sql,
-                    params![text, version, at.0, due, waiting, owner, title, life, planning],
+                    params![owner, text, version, at.0, due, waiting, title, life, planning],
                 )?;
-                StreamRow { id: self.connection.last_insert_rowid(), snapshot: Seq(0) }
+                let id = self.connection.last_insert_rowid();
+                StreamRow { id, version: after.version, snapshot: Seq(0) }
             }
         };
-        let first = after.version.0 + 1 - events.len() as u64;
-        for (seq, event) in (first..).zip(&events) {
-            let body = self.packer.pack(event).map_err(Failed::Job)?;
+        stream.version = after.version;
+        for (number, row) in rows.into_iter().enumerate() {
+            let (seq, at) = (first + number as u64, times(number));
             let sql =
                 "INSERT INTO events (stream, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-            self.execute(sql, params![stream.id, seq.cast_signed(), at.0, event.kind(), body])?;
+            self.execute(sql, params![stream.id, seq.cast_signed(), at.0, row.kind, row.body])?;
         }
         let changes = of_session(&events);
-        memory::change(&self.connection, &mut self.packer, Whose::Session(identity), &changes)
-            .map_err(|error| Failed::Engine(error.to_string()))?;
+        memory::change(&self.connection, &mut self.packer, Whose::Session(identity), &changes)?;
         failpoint::hit("journal.after_events");
-        if after.version.0 >= stream.snapshot.0 + SNAPSHOT_EVERY {
+        if let Some(body) = snapshot {
             let sql = "UPDATE streams SET snapshot = ?2, snapshot_version = ?3, fold_version = ?4 WHERE id = ?1";
-            let body = self.packer.pack(&after).map_err(Failed::Job)?;
             self.execute(sql, params![stream.id, body, version, FOLD_VERSION])?;
             stream.snapshot = after.version;
         }
         failpoint::hit("journal.after_snapshot");
-        let recorded =
-            (first..).zip(events).map(|(seq, event)| Recorded { seq: Seq(seq), at, event });
-        group.news.entry(identity.clone()).or_default().extend(recorded);
-        group.streams.insert(identity.clone(), stream);
-        group.sessions.insert(identity.clone(), Arc::new(after));
-        Ok(stream)
+        let recorded = events.into_iter().enumerate().map(|(number, event)| Recorded {
+            seq: Seq(first + number as u64),
+            at: times(number),
+            event,
+        });
+        Ok(Change { stream, news: recorded.collect(), session: Arc::new(after) })
     }
 
     fn back_off(
         &self,
-        identity: &SessionIdentity,
+        identity: &SessionKey,
         now: Time,
         why: &str,
-    ) -> Result<BackedOff, Failed> {
-        let text = identity.to_string();
+    ) -> Result<BackedOff, JournalError> {
+        let (owner, text) = read::columns(identity);
+        let sql = "SELECT failures FROM streams WHERE owner = ?1 AND identity = ?2";
         let failures: Option<u32> = self
             .connection
-            .query_row("SELECT failures FROM streams WHERE identity = ?1", [&text], |row| {
-                row.get(0)
-            })
+            .query_row(sql, params![owner, text], |row| row.get(0))
             .optional()
-            .map_err(failed)?;
+            .map_err(sqlite)?;
         let failures = failures.unwrap_or(0) + 1;
         if failures >= FAILURES_MAX {
-            let sql = "UPDATE streams SET failures = ?2, parked = ?3 WHERE identity = ?1";
-            self.execute(sql, params![text, failures, why])?;
+            let sql =
+                "UPDATE streams SET failures = ?3, parked = ?4 WHERE owner = ?1 AND identity = ?2";
+            self.execute(sql, params![owner, text, failures, why])?;
             return Ok(BackedOff::Parked);
         }
         let until = retry_at(now, failures);
-        let sql = "UPDATE streams SET failures = ?2, due_at = ?3 WHERE identity = ?1";
-        self.execute(sql, params![text, failures, until.0])?;
+        let sql =
+            "UPDATE streams SET failures = ?3, due_at = ?4 WHERE owner = ?1 AND identity = ?2";
+        self.execute(sql, params![owner, text, failures, until.0])?;
         Ok(BackedOff::Until(until))
     }
 
-    fn unpark(&self, identity: &SessionIdentity, now: Time) -> Result<(), Failed> {
-        let sql = "UPDATE streams SET failures = 0, due_at = CASE WHEN parked IS NULL THEN due_at ELSE ?2 END,
-                   parked = NULL WHERE identity = ?1";
-        self.execute(sql, params![identity.to_string(), now.0])
+    fn unpark(&self, identity: &SessionKey, now: Time) -> Result<(), JournalError> {
+        let sql = "UPDATE streams SET failures = 0, due_at = CASE WHEN parked IS NULL THEN due_at ELSE ?3 END,
+                   parked = NULL WHERE owner = ?1 AND identity = ?2";
+        let (owner, text) = read::columns(identity);
+        self.execute(sql, params![owner, text, now.0])
     }
 
-    fn execute(&self, sql: &str, parameters: &[&dyn rusqlite::ToSql]) -> Result<(), Failed> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-        statement.execute(parameters).map(drop).map_err(failed)
+    fn execute(&self, sql: &str, parameters: &[&dyn rusqlite::ToSql]) -> Result<(), JournalError> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
+        statement.execute(parameters).map(drop).map_err(sqlite)
     }
 }
 
-/// Why a job did not get its answer.
-enum Failed {
-    /// This job alone; nothing was written for it.
-    Job(JournalError),
-    /// The engine: the whole group must go.
-    Engine(String),
+fn failed(words: String) -> JournalError {
+    JournalError::Engine(words.into())
 }
 
-fn failed(error: rusqlite::Error) -> Failed {
-    Failed::Engine(error.to_string())
-}
-
-/// Lines the answer up behind the commit.
-fn settle<T: Send + 'static>(
-    group: &mut Group,
-    reply: Reply<T>,
-    written: Result<T, Failed>,
-) -> Result<(), String> {
+/// An answer waits for the commit; a failure is told at once, as nothing of it is stored.
+fn settle<T: Send + 'static>(group: &mut Group, reply: Reply<T>, written: Result<T, JournalError>) {
     match written {
-        Ok(answer) => {
-            group.pending.push(Box::new(move |committed| {
-                let _ = reply.send(
-                    committed.map(|()| answer).map_err(|words| JournalError::Engine(words.into())),
-                );
-            }));
-            Ok(())
-        }
-        Err(Failed::Job(error)) => {
+        Ok(answer) => group.pending.push(Box::new(move |committed| {
+            let _ = reply.send(committed.map(|()| answer).map_err(failed));
+        })),
+        Err(error) => {
             let _ = reply.send(Err(error));
-            Ok(())
-        }
-        Err(Failed::Engine(words)) => {
-            let _ = reply.send(Err(JournalError::Engine(words.clone().into())));
-            Err(words)
         }
     }
 }

@@ -12,10 +12,11 @@ use futures_util::{
 };
 use planwright_domain::{
     id::{Incarnation, Seq},
-    identity::SessionIdentity,
+    identity::SessionKey,
     next::Due,
 };
 use planwright_runtime::{
+    engine::advance::Advanced,
     failpoint,
     ports::journal::{BackedOff, JournalError},
     runtime::Runtime,
@@ -23,7 +24,8 @@ use planwright_runtime::{
 use restate_sdk::prelude::{Endpoint, HandlerError, ObjectContext, TerminalError};
 use uuid::Uuid;
 
-use super::{ADVANCING, RestateLane, peer::RestateError};
+use super::{RestateLane, peer::RestateError};
+use crate::advancing::ADVANCING;
 
 type Running = Shared<BoxFuture<'static, Result<(), String>>>;
 
@@ -32,7 +34,7 @@ pub(super) struct Lane {
     runtime: Arc<Runtime>,
     lane: Arc<RestateLane>,
     /// What is under way here, though its call may be gone.
-    running: Arc<Mutex<HashMap<SessionIdentity, Running>>>,
+    running: Arc<Mutex<HashMap<SessionKey, Running>>>,
 }
 
 // Longer than any effect, or the engine discards it and repeats it without end. Retries end, and the
@@ -56,7 +58,7 @@ impl Lane {
     /// Does what should happen now in the session that is the key.
     #[handler]
     async fn advance(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {
-        let identity = SessionIdentity::parse(context.key())
+        let identity = SessionKey::parse(context.key())
             .map_err(|error| TerminalError::new(error.to_string()))?;
         self.go_on(identity).await.map_err(|words| HandlerError::from(std::io::Error::other(words)))
     }
@@ -65,7 +67,7 @@ impl Lane {
 impl Lane {
     /// The effect outlives the call that asked for it: a connection that breaks must not cut it off.
     /// A call that comes again here waits for it; on another node it finds it open, and nobody's.
-    async fn go_on(&self, identity: SessionIdentity) -> Result<(), String> {
+    async fn go_on(&self, identity: SessionKey) -> Result<(), String> {
         let under_way =
             self.running.lock().unwrap_or_else(PoisonError::into_inner).get(&identity).cloned();
         if let Some(under_way) = under_way {
@@ -84,7 +86,7 @@ impl Lane {
         under_way.await
     }
 
-    fn note(&self, identity: SessionIdentity, under_way: &Running) {
+    fn note(&self, identity: SessionKey, under_way: &Running) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.insert(identity, under_way.clone());
     }
@@ -94,7 +96,7 @@ impl Lane {
 async fn one_effect(
     runtime: &Runtime,
     lane: &RestateLane,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
 ) -> Result<(), String> {
     let life = Incarnation(Uuid::now_v7());
     loop {
@@ -104,30 +106,38 @@ async fn one_effect(
             advancing.map_err(|_| JournalError::Engine("acting on the session panicked".into()));
         failpoint::hit("lane.after_advance");
         match outcome.and_then(|advanced| advanced) {
+            // An attempt that was lost is a failure too: it is tried again a limited number of times.
+            Ok(Advanced { lost: Some(why), .. }) => {
+                return back_off(runtime, lane, identity, &why).await;
+            }
             Ok(advanced) if advanced.due == Due::Now && !advanced.acted => {}
             Ok(advanced) => {
                 lane.send(identity, advanced.version, advanced.due);
                 return Ok(());
             }
-            // Another node may know it.
-            Err(error @ JournalError::UnknownEvent { .. }) => {
-                tracing::warn!(session_identity = %identity, %error, event = "left_alone");
-                return Err(error.to_string());
-            }
-            Err(error) => {
-                tracing::error!(session_identity = %identity, %error, event = "advance_failed");
-                let now = runtime.ports.clock.now();
-                let journal = &runtime.ports.journal;
-                return match journal.back_off(identity, now, &error.to_string()).await {
-                    Ok(BackedOff::Until(time)) => {
-                        lane.send(identity, Seq(0), Due::At(time));
-                        Ok(())
-                    }
-                    Ok(BackedOff::Parked) => Ok(()),
-                    Err(error) => Err(error.to_string()),
-                };
-            }
+            // An event that this version does not know is a failure like any other: another node, to which the next
+            // wake-up may go, may know it; and a row that stays due would keep the sweep from all others.
+            Err(error) => return back_off(runtime, lane, identity, &error.to_string()).await,
         }
+    }
+}
+
+/// Acting on the session failed: it is tried again later, or parked.
+async fn back_off(
+    runtime: &Runtime,
+    lane: &RestateLane,
+    identity: &SessionKey,
+    why: &str,
+) -> Result<(), String> {
+    tracing::error!(session_identity = %identity, why, event = "advance_failed");
+    let now = runtime.ports.clock.now();
+    match runtime.ports.journal.back_off(identity, now, why).await {
+        Ok(BackedOff::Until(time)) => {
+            lane.send(identity, Seq(0), Due::At(time));
+            Ok(())
+        }
+        Ok(BackedOff::Parked) => Ok(()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

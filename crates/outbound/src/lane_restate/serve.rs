@@ -29,7 +29,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::stopping::told;
+use crate::shutdown::requested;
 
 /// How often a quiet connection is asked whether it still stands.
 const ALIVE: Duration = Duration::from_secs(3);
@@ -57,7 +57,7 @@ pub(super) async fn serve(
                 }
             },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            () = told(&mut stopping) => break,
+            () = requested(&mut stopping) => break,
         }
     }
     // Nothing new comes in; the engine goes to another node.
@@ -95,7 +95,7 @@ async fn serve_one(
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let quiet = async {
-        told(&mut stopping).await;
+        requested(&mut stopping).await;
         while calls.load(Ordering::SeqCst) > 0 {
             tokio::time::sleep(LOOK).await;
         }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use planwright_runtime::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::stopping::told;
+use crate::shutdown::requested;
 
 use super::{RestateLane, peer::Peer, wake::Wake, wake::note};
 
@@ -24,13 +24,19 @@ pub(super) async fn sweep(
     ingress: Peer,
     mut stopping: watch::Receiver<bool>,
 ) {
+    let mut last = Arc::new(());
     loop {
         tokio::select! {
             () = tokio::time::sleep(SWEEP) => {}
-            () = told(&mut stopping) => return,
+            () = requested(&mut stopping) => return,
         }
         let health = ingress.ask(ingress.get("/restate/health")).await;
         note(&lane.is_failing, health.map_err(|error| error.to_string()).err());
+        // What the last sweep found is still on its way: to find it again would only make the way longer.
+        if Arc::strong_count(&last) > 1 {
+            continue;
+        }
+        last = Arc::new(());
         let now = runtime.ports.clock.now();
         let overdue = now.plus_micros(-GRACE_MICROS);
         match runtime.ports.journal.due(Some(overdue), ROWS).await {
@@ -38,8 +44,9 @@ pub(super) async fn sweep(
             Ok(rows) => {
                 for row in rows {
                     let (slot, version) = (now.0 / SLOT_MICROS, row.version);
-                    let key = format!("{}@{version}~{slot}", row.identity);
-                    let wake = Wake { identity: row.identity, delay: Duration::ZERO, key };
+                    let key = format!("{}@{version}~{slot}", row.session);
+                    let (identity, _sweep) = (row.session, Some(last.clone()));
+                    let wake = Wake { identity, delay: Duration::ZERO, key, _sweep };
                     let _ = lane.wakes.send(wake);
                 }
             }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use planwright_domain::identity::SessionIdentity;
+use planwright_domain::identity::SessionKey;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::peer::Peer;
@@ -19,10 +19,12 @@ const AT_ONCE_MAX: usize = 64;
 /// One wake-up.
 #[derive(Debug)]
 pub(super) struct Wake {
-    pub(super) identity: SessionIdentity,
+    pub(super) identity: SessionKey,
     pub(super) delay: Duration,
     /// Wake-ups with one key are one.
     pub(super) key: String,
+    /// The sweep that found it, for as long as it is on its way.
+    pub(super) _sweep: Option<Arc<()>>,
 }
 
 /// Sends wake-ups until nobody can wake any more. What does not get through the sweep finds.

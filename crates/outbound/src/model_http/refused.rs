@@ -149,6 +149,19 @@ fn micros(milliseconds: f64) -> Option<i64> {
     milliseconds.is_finite().then(|| (milliseconds.max(0.0) * 1e3) as i64)
 }
 
+/// The innermost cause of a connection that was not made, in the system's words.
+pub(super) fn cause(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "it was silent for too long".into();
+    }
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let words = innermost.to_string();
+    words.split_once(" (os error").map_or(words.clone(), |(words, _)| words.to_owned())
+}
+
 /// An error with all its causes; addresses may hold secrets and are left out.
 pub(super) fn causes(error: &reqwest::Error) -> String {
     if error.is_timeout() {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 use super::{Digest, Mutex, PoisonError};
+use crate::durable_file;
 
 /// The schemas that tools had when they were first seen.
 pub struct Pins {
@@ -69,8 +70,7 @@ impl Pins {
 
     /// Writes all of them, or nothing.
     fn keep(&self, pinned: &BTreeMap<String, Digest>) -> io::Result<()> {
-        let beside = self.file.with_extension("part");
-        fs::write(&beside, serde_json::to_vec_pretty(pinned).map_err(io::Error::other)?)?;
-        fs::rename(&beside, &self.file)
+        let text = serde_json::to_vec_pretty(pinned).map_err(io::Error::other)?;
+        durable_file::write_private(&self.file, &text)
     }
 }

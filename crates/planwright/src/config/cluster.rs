@@ -88,7 +88,8 @@ impl ClusterConfig {
 }
 
 /// Whether an address is a unix socket or loopback.
-pub(super) fn is_here(address: &str) -> bool {
+#[must_use]
+pub fn is_here(address: &str) -> bool {
     if address.starts_with("unix:") {
         return true;
     }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 pub struct NotebookConfig {
     /// Whether it is on where nobody said otherwise; a person says so with `/notebook on` and `/notebook off`.
     pub enabled: bool,
-    /// Every so-manieth call that reads is noted in `findings`, and every error in `progress`; 0 notes nothing.
+    /// One in this many calls that read is noted in `findings`, and every error in `progress`; 0 notes nothing.
     pub note_every: u64,
     /// The bucket that holds the pages; a directory of this machine, if not set. A cluster needs one.
     pub bucket: Option<String>,

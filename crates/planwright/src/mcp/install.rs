@@ -8,9 +8,12 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use serde_json::json;
 
-use crate::{exit::Exit, talk::Lines, terminal::Terminal};
+use crate::{durable_file::put_in_place, exit::Exit, talk::Lines, terminal::Terminal};
+
+mod json;
+mod toml;
+mod yaml;
 
 /// An agent whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -29,31 +32,32 @@ pub enum Agent {
     Vscode,
 }
 
-/// How an entry is written.
+/// Where programs keep their configuration, as far as systems differ in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// In this object of a JSON file, which may have comments.
-    Json(&'static str),
-    /// As a table of a TOML file.
-    Toml,
-    /// Under `extensions` of a YAML file.
-    Yaml,
+enum System {
+    MacOs,
+    /// Linux, and what follows the same conventions.
+    Linux,
 }
 
-/// What stands around what was added to a file that has comments.
-const MARKS: [&str; 2] = ["# planwright mcp install: begin", "# planwright mcp install: end"];
+impl System {
+    fn here() -> Self {
+        if cfg!(target_os = "macos") { Self::MacOs } else { Self::Linux }
+    }
+}
 
 impl Agent {
-    /// Where its configuration is, under the home directory.
-    fn file(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => ".claude.json",
-            Self::Codex => ".codex/config.toml",
-            Self::Goose => ".config/goose/config.yaml",
-            Self::Cursor => ".cursor/mcp.json",
-            Self::Zed => ".config/zed/settings.json",
-            Self::Vscode => ".config/Code/User/mcp.json",
-        }
+    /// Where its configuration is.
+    fn file(self, system: System, home: &Path) -> PathBuf {
+        home.join(match (self, system) {
+            (Self::ClaudeCode, _) => ".claude.json",
+            (Self::Codex, _) => ".codex/config.toml",
+            (Self::Goose, _) => ".config/goose/config.yaml",
+            (Self::Cursor, _) => ".cursor/mcp.json",
+            (Self::Zed, _) => ".config/zed/settings.json",
+            (Self::Vscode, System::MacOs) => "Library/Application Support/Code/User/mcp.json",
+            (Self::Vscode, System::Linux) => ".config/Code/User/mcp.json",
+        })
     }
 
     /// When it must be told of tools, where that is known: some list them once and never look again.
@@ -65,87 +69,38 @@ impl Agent {
         }
     }
 
-    fn form(self) -> Form {
-        match self {
-            Self::ClaudeCode | Self::Cursor => Form::Json("mcpServers"),
-            Self::Zed => Form::Json("context_servers"),
-            Self::Vscode => Form::Json("servers"),
-            Self::Codex => Form::Toml,
-            Self::Goose => Form::Yaml,
-        }
-    }
-
-    /// The entry, as it is written.
-    fn entry(self, command: &str, arguments: &[String]) -> String {
-        match self {
-            Self::ClaudeCode | Self::Vscode => {
-                let value = json!({"type": "stdio", "command": command, "args": arguments});
-                format!("\"planwright\": {value}")
-            }
-            Self::Cursor | Self::Zed => {
-                format!("\"planwright\": {}", json!({"command": command, "args": arguments}))
-            }
-            Self::Codex => format!(
-                "{}\n[mcp_servers.planwright]\ncommand = {}\nargs = {}\n{}\n",
-                MARKS[0],
-                json!(command),
-                json!(arguments),
-                MARKS[1]
-            ),
-            Self::Goose => format!(
-                "  {}\n  planwright:\n    name: planwright\n    type: stdio\n    enabled: true\n    timeout: 300\n    cmd: {}\n    args: {}\n  {}\n",
-                MARKS[0],
-                json!(command),
-                json!(arguments),
-                MARKS[1]
-            ),
-        }
-    }
-
     /// The configuration with the entry; none if something called planwright is there already.
-    fn with(self, text: &str, entry: &str) -> anyhow::Result<Option<String>> {
-        match self.form() {
-            Form::Json(object) => added(text, object, entry),
-            Form::Toml => {
-                if text.contains("[mcp_servers.planwright]") {
-                    return Ok(None);
-                }
-                let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-                Ok(Some(format!("{text}{gap}{entry}")))
-            }
-            Form::Yaml => {
-                if text.lines().any(|line| line.trim_end() == "  planwright:") {
-                    return Ok(None);
-                }
-                let place = text.lines().position(|line| line.trim_end() == "extensions:");
-                let Some(place) = place else {
-                    if text.lines().any(|line| line.starts_with("extensions:")) {
-                        bail!("extensions is not written as a block there; add the entry by hand");
-                    }
-                    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-                    return Ok(Some(format!("{text}{gap}extensions:\n{entry}")));
-                };
-                let head: String = text.split_inclusive('\n').take(place + 1).collect();
-                let gap = if head.ends_with('\n') { "" } else { "\n" };
-                Ok(Some(format!("{head}{gap}{entry}{}", &text[head.len()..])))
-            }
+    fn with(self, text: &str, server: &ServerCommand<'_>) -> anyhow::Result<Option<String>> {
+        match self {
+            Self::ClaudeCode => json::with(text, "mcpServers", json::Kind::Said, server),
+            Self::Vscode => json::with(text, "servers", json::Kind::Said, server),
+            Self::Cursor => json::with(text, "mcpServers", json::Kind::Known, server),
+            Self::Zed => json::with(text, "context_servers", json::Kind::Known, server),
+            Self::Codex => toml::with(text, server),
+            Self::Goose => yaml::with(text, server),
         }
     }
 
-    /// The configuration without what was added; none if it is not there as it was written.
-    fn without(self, text: &str) -> Option<String> {
-        match self.form() {
-            Form::Json(_) => removed(text),
-            Form::Toml | Form::Yaml => {
-                let begin = text.find(MARKS[0])?;
-                let begin = text[..begin].rfind('\n').map_or(0, |line| line + 1);
-                let end = begin + text[begin..].find(MARKS[1])? + MARKS[1].len();
-                let end = if text[end..].starts_with('\n') { end + 1 } else { end };
-                Some(format!("{}{}", &text[..begin], &text[end..]))
-            }
+    /// The configuration without the entry; none if it is not there.
+    fn without(self, text: &str) -> anyhow::Result<Option<String>> {
+        match self {
+            Self::ClaudeCode | Self::Cursor => json::without(text, "mcpServers"),
+            Self::Zed => json::without(text, "context_servers"),
+            Self::Vscode => json::without(text, "servers"),
+            Self::Codex => toml::without(text),
+            Self::Goose => Ok(yaml::without(text)),
         }
     }
 }
+
+/// What the entry starts.
+struct ServerCommand<'a> {
+    program: &'a str,
+    arguments: &'a [String],
+}
+
+/// What the entry is called.
+const NAME: &str = "planwright";
 
 /// What a person asked for.
 pub struct Asked<'a> {
@@ -166,9 +121,10 @@ pub async fn run(terminal: &mut Terminal, asked: &Asked<'_>) -> anyhow::Result<E
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let file = match asked.file {
         Some(file) => file.to_owned(),
-        None => home
-            .context("there is no home directory; name the file with --file")?
-            .join(asked.agent.file()),
+        None => {
+            let home = home.context("there is no home directory; name the file with --file")?;
+            asked.agent.file(System::here(), &home)
+        }
     };
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,
@@ -178,14 +134,14 @@ pub async fn run(terminal: &mut Terminal, asked: &Asked<'_>) -> anyhow::Result<E
     let program = std::env::current_exe()?;
     let program = program.to_str().context("the path of this program is not plain text")?;
     let changed = if asked.undo {
-        let Some(changed) = asked.agent.without(&text) else {
+        let Some(changed) = asked.agent.without(&text)? else {
             terminal.line(&format!("{} holds nothing that was installed here", file.display()));
             return Ok(Exit::Fine);
         };
         changed
     } else {
-        let entry = asked.agent.entry(program, &asked.arguments);
-        let Some(changed) = asked.agent.with(&text, &entry)? else {
+        let server = ServerCommand { program, arguments: &asked.arguments };
+        let Some(changed) = asked.agent.with(&text, &server)? else {
             terminal.line(&format!(
                 "{} has a server called planwright already; --undo takes it out",
                 file.display()
@@ -227,11 +183,9 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     if let Ok(there) = fs::metadata(file) {
         fs::set_permissions(beside.path(), there.permissions())?;
     }
-    beside.as_file().sync_all()?;
     // A link stays a link: what it leads to is written.
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    beside.persist(target)?;
-    Ok(())
+    put_in_place(beside, &target)
 }
 
 fn difference(before: &str, after: &str) -> String {
@@ -247,140 +201,23 @@ fn difference(before: &str, after: &str) -> String {
     changes.collect::<Vec<_>>().join("\n")
 }
 
-/// The text with an entry at the beginning of this object of the outermost one; none if it has a planwright already.
-fn added(text: &str, object: &str, entry: &str) -> anyhow::Result<Option<String>> {
-    if text.trim().is_empty() {
-        return Ok(Some(format!("{{\n  \"{object}\": {{\n    {entry}\n  }}\n}}\n")));
-    }
-    let root = object_at(text, 0).context("it is not a JSON object; add the entry by hand")?;
-    let Some(inner) = root.value_of(object) else {
-        let comma = if root.is_empty { "" } else { "," };
-        let at = root.begin + 1;
-        let new = format!("\n  \"{object}\": {{\n    {entry}\n  }}{comma}");
-        return Ok(Some(format!("{}{new}{}", &text[..at], &text[at..])));
-    };
-    let inner =
-        object_at(text, inner).context("what is there is not an object; add the entry by hand")?;
-    if inner.value_of("planwright").is_some() {
-        return Ok(None);
-    }
-    let comma = if inner.is_empty { "" } else { "," };
-    let at = inner.begin + 1;
-    Ok(Some(format!("{}\n    {entry}{comma}{}", &text[..at], &text[at..])))
-}
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
 
-/// The text without our entry, if it stands there as it was written.
-fn removed(text: &str) -> Option<String> {
-    const BEGINS: &str = "\n    \"planwright\": ";
-    let begin = text.find(BEGINS)?;
-    let end = value(text.as_bytes(), begin + BEGINS.len())?;
-    let end = if text[end..].starts_with(',') { end + 1 } else { end };
-    Some(format!("{}{}", &text[..begin], &text[end..]))
-}
+    use super::{Agent, System};
 
-/// An object in a text of JSON, which may have comments.
-struct Found {
-    /// Where its brace stands.
-    begin: usize,
-    is_empty: bool,
-    /// Its keys, and where their values begin.
-    keys: Vec<(String, usize)>,
-}
-
-impl Found {
-    fn value_of(&self, key: &str) -> Option<usize> {
-        self.keys.iter().find(|(name, _)| name == key).map(|(_, at)| *at)
-    }
-}
-
-/// The object that begins at or after this place.
-fn object_at(text: &str, from: usize) -> Option<Found> {
-    let bytes = text.as_bytes();
-    let begin = blank(bytes, from);
-    if bytes.get(begin) != Some(&b'{') {
-        return None;
-    }
-    let (mut at, mut keys, mut is_empty) = (begin + 1, Vec::new(), true);
-    loop {
-        at = blank(bytes, at);
-        match bytes.get(at)? {
-            b'}' => return Some(Found { begin, is_empty, keys }),
-            b',' => at += 1,
-            b'"' => {
-                let end = string(bytes, at)?;
-                let key = serde_json::from_str::<String>(&text[at..end]).ok()?;
-                at = blank(bytes, end);
-                if bytes.get(at) != Some(&b':') {
-                    return None;
-                }
-                at = blank(bytes, at + 1);
-                keys.push((key, at));
-                is_empty = false;
-                at = value(bytes, at)?;
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// Behind blanks and comments.
-fn blank(bytes: &[u8], mut at: usize) -> usize {
-    loop {
-        match (bytes.get(at), bytes.get(at + 1)) {
-            (Some(byte), _) if byte.is_ascii_whitespace() => at += 1,
-            (Some(b'/'), Some(b'/')) => {
-                while bytes.get(at).is_some_and(|byte| *byte != b'\n') {
-                    at += 1;
-                }
-            }
-            (Some(b'/'), Some(b'*')) => {
-                at += 2;
-                while at < bytes.len() && !bytes[at..].starts_with(b"*/") {
-                    at += 1;
-                }
-                at = (at + 2).min(bytes.len());
-            }
-            _ => return at,
-        }
-    }
-}
-
-/// Behind the string that begins here.
-fn string(bytes: &[u8], begin: usize) -> Option<usize> {
-    let mut at = begin + 1;
-    loop {
-        match bytes.get(at)? {
-            b'\\' => at += 2,
-            b'"' => return Some(at + 1),
-            _ => at += 1,
-        }
-    }
-}
-
-/// Behind the value that begins here.
-fn value(bytes: &[u8], mut at: usize) -> Option<usize> {
-    let mut depth = 0_usize;
-    loop {
-        at = blank(bytes, at);
-        match bytes.get(at)? {
-            b'"' => at = string(bytes, at)?,
-            b'{' | b'[' => {
-                depth += 1;
-                at += 1;
-            }
-            b'}' | b']' => {
-                depth = depth.checked_sub(1)?;
-                at += 1;
-            }
-            b',' | b':' => at += 1,
-            _ => {
-                while bytes.get(at).is_some_and(|byte| !b",:{}[]\" \t\r\n/".contains(byte)) {
-                    at += 1;
-                }
-            }
-        }
-        if depth == 0 {
-            return Some(at);
+    #[test]
+    fn each_system_keeps_configurations_in_its_own_place() {
+        let home = Path::new("/home/ada");
+        let file = |agent: Agent, system| agent.file(system, home).display().to_string();
+        assert_eq!(file(Agent::Vscode, System::Linux), "/home/ada/.config/Code/User/mcp.json");
+        assert_eq!(
+            file(Agent::Vscode, System::MacOs),
+            "/home/ada/Library/Application Support/Code/User/mcp.json"
+        );
+        for agent in [Agent::ClaudeCode, Agent::Codex, Agent::Goose, Agent::Cursor, Agent::Zed] {
+            assert_eq!(file(agent, System::Linux), file(agent, System::MacOs));
         }
     }
 }

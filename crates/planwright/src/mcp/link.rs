@@ -2,24 +2,25 @@
 
 use std::{
     path::{Path, PathBuf},
+    pin::pin,
     process::{Child, Command, Stdio},
     sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context as _, bail};
-use eventsource_stream::Eventsource as _;
 use futures_util::StreamExt as _;
 use planwright_surfaces::http::agents::Place;
 use reqwest::{Client, Response, StatusCode};
 use rmcp::{ErrorData, model::ErrorCode};
 use serde_json::{Value, json};
+use sse_stream::SseByteStream;
 use tokio::{
     sync::{Mutex, watch},
     time::{Instant, sleep},
 };
 
-use crate::remote::ServerFile;
+use crate::server::{Server, ServerFile, start_advice};
 
 /// How long it is asked again before the agent is told that nobody answers.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -53,6 +54,8 @@ pub struct Wish {
 pub struct Link {
     client: Client,
     data: PathBuf,
+    /// The server that was named, and the token for it; none, where the data directory tells.
+    named: Option<(Server, String)>,
     /// The words after the program that start a server like this one.
     up: Vec<String>,
     wish: Wish,
@@ -69,11 +72,16 @@ enum Trouble {
 }
 
 impl Link {
-    /// The way to the server of this data directory.
-    pub fn new(data: &Path, up: Vec<String>, wish: Wish) -> anyhow::Result<Self> {
+    /// The way to the server that is named, else to the one of this data directory.
+    pub fn new(
+        data: &Path,
+        named: Option<(Server, String)>,
+        up: Vec<String>,
+        wish: Wish,
+    ) -> anyhow::Result<Self> {
         let client = Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
         let (place, moved) = (Mutex::default(), watch::Sender::default());
-        Ok(Self { client, data: data.to_owned(), up, wish, place, moved })
+        Ok(Self { client, data: data.to_owned(), named, up, wish, place, moved })
     }
 
     /// Moves when the tools are others.
@@ -154,7 +162,10 @@ impl Link {
             return Ok(place.clone());
         }
         let server = self.server().await.map_err(later)?;
-        let token = std::fs::read_to_string(self.data.join("token")).map_err(later)?;
+        let token = match &self.named {
+            Some((_, token)) => token.clone(),
+            None => std::fs::read_to_string(self.data.join("token")).map_err(later)?,
+        };
         let Wish { root, key, plan, read_only, always, .. } = &self.wish;
         let wish = json!({"root": root, "key": key, "plan": plan, "readOnly": read_only, "always": always, "agent": agent});
         let response = self
@@ -177,7 +188,7 @@ impl Link {
     async fn stay(self: Arc<Self>, place: Arc<Place>) {
         let mut again = false;
         loop {
-            if let Some(server) = ServerFile::read(&self.data) {
+            if let Some(server) = self.known() {
                 let request =
                     self.client.get(format!("{}/mcp/live", server.url)).bearer_auth(&place.token);
                 if let Ok(response) = request.send().await {
@@ -188,9 +199,9 @@ impl Link {
                         // What happened in between is not known.
                         self.moved.send_modify(|many| *many += 1);
                     }
-                    let mut events = response.bytes_stream().eventsource();
+                    let mut events = pin!(SseByteStream::new(response.bytes_stream()));
                     while let Some(Ok(event)) = events.next().await {
-                        if event.event == "tools" {
+                        if event.event.as_deref() == Some("tools") {
                             self.moved.send_modify(|many| *many += 1);
                         }
                     }
@@ -201,20 +212,26 @@ impl Link {
         }
     }
 
+    /// The server that is named, or that says that it runs in the data directory.
+    fn known(&self) -> Option<Server> {
+        let named = self.named.as_ref().map(|(server, _)| server.clone());
+        named.or_else(|| ServerFile::read(&self.data).map(Server::from))
+    }
+
     /// The server that runs, or the one that is started here.
-    async fn server(&self) -> anyhow::Result<ServerFile> {
+    async fn server(&self) -> anyhow::Result<Server> {
         let until = Instant::now() + START_MAX;
         let started_at = Instant::now();
         let mut child: Option<Child> = None;
         loop {
-            if let Some(server) = ServerFile::read(&self.data)
-                && self.answers(&server).await
+            let known = self.known();
+            if let Some(server) = &known
+                && self.answers(server).await
             {
-                return Ok(server);
+                return Ok(server.clone());
             }
             // One that was killed may be on its way back; the first start of all waits for nobody.
-            let was_there = ServerFile::path(&self.data).exists();
-            let is_time = !was_there || started_at.elapsed() > LEFT_ALONE;
+            let is_time = known.is_none() || started_at.elapsed() > LEFT_ALONE;
             let has_failed = match &mut child {
                 Some(child) => matches!(child.try_wait(), Ok(Some(end)) if !end.success()),
                 None => false,
@@ -222,16 +239,19 @@ impl Link {
             if has_failed {
                 // Another shim may have been quicker: then its server answers.
                 sleep(Duration::from_millis(500)).await;
-                match ServerFile::read(&self.data) {
+                match self.known() {
                     Some(server) if self.answers(&server).await => return Ok(server),
                     Some(_) | None => bail!("no server can be started: {}", self.last_words()),
                 }
             }
-            if self.wish.starts && child.is_none() && is_time {
+            if self.wish.starts && self.named.is_none() && child.is_none() && is_time {
                 child = Some(self.start()?);
             }
             if Instant::now() > until {
-                bail!("no server runs; start one with: planwright up");
+                match known {
+                    Some(server) => bail!("{} does not answer; {}", server.url, server.advice()),
+                    None => bail!("no server runs; {}", start_advice(&self.data)),
+                }
             }
             sleep(Duration::from_millis(50)).await;
         }
@@ -243,7 +263,7 @@ impl Link {
         log.lines().last().unwrap_or("it said nothing").to_owned()
     }
 
-    async fn answers(&self, server: &ServerFile) -> bool {
+    async fn answers(&self, server: &Server) -> bool {
         let health = self.client.get(format!("{}/health", server.url));
         let answer = health.timeout(Duration::from_secs(5)).send().await;
         answer.is_ok_and(|answer| answer.status().is_success())

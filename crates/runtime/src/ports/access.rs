@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::{PersonId, Standing},
     digest::Digest,
-    identity::SessionIdentity,
+    identity::SessionKey,
     plan::Strategy,
     time::Time,
 };
@@ -38,7 +38,7 @@ pub struct Grant {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentGrant {
     /// The session.
-    pub session: SessionIdentity,
+    pub session: SessionKey,
     /// The project that it works in.
     pub root: String,
     /// The plan work with which the session begins.

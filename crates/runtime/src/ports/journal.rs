@@ -6,14 +6,15 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::PersonId,
     digest::Digest,
-    id::{CommandId, Seq},
-    identity::{ChannelType, SessionIdentity},
+    id::{CommandId, OwnerId, Seq},
+    identity::{ChannelType, SessionKey},
     next::{Due, Waiting},
     owner::{Owner, OwnerEvent},
     refusal::Refusal,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
 };
+use planwright_format::FormatError;
 use serde::{Deserialize, Serialize};
 
 /// What a decision stores, in one transaction.
@@ -27,6 +28,15 @@ pub struct Append {
     pub due: Due,
     /// What the session waits for.
     pub waiting: Option<Waiting>,
+}
+
+/// Which of a session's events are asked for: recorded at or after this time, of these kinds or of any if none is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Since {
+    /// The time.
+    pub time: Time,
+    /// The kinds, as [`SessionEvent::kind`] names them.
+    pub kinds: &'static [&'static str],
 }
 
 /// Why nothing is stored.
@@ -73,7 +83,7 @@ pub struct Recorded {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueRow {
     /// Which session.
-    pub identity: SessionIdentity,
+    pub session: SessionKey,
     /// At which version.
     pub version: Seq,
     /// When; none for now.
@@ -84,7 +94,7 @@ pub struct DueRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
     /// Which session.
-    pub identity: SessionIdentity,
+    pub session: SessionKey,
     /// How many events it has.
     pub version: Seq,
     /// When something last happened.
@@ -93,12 +103,32 @@ pub struct SessionRow {
     pub waiting: Option<Waiting>,
     /// Why nobody acts on it any more, if it was parked.
     pub parked: Option<String>,
-    /// Whose it is.
-    pub owner: Option<PersonId>,
     /// What people call it.
     pub title: String,
     /// Whether it was put away.
     pub archived: bool,
+}
+
+/// Which of an owner's sessions are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionQuery {
+    /// Whose.
+    pub owner: OwnerId,
+    /// What stands in their title or identity, whatever its case; all of them, if it is empty.
+    pub text: String,
+    /// Without so many of the newest.
+    pub offset: usize,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Some of an owner's sessions, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionPage {
+    /// Those of this page.
+    pub rows: Vec<SessionRow>,
+    /// How many there are on all pages.
+    pub total: u64,
 }
 
 /// What became of a session on which acting failed.
@@ -116,22 +146,46 @@ pub enum JournalError {
     /// What it holds cannot be folded.
     #[error(transparent)]
     Corrupt(#[from] CorruptJournal),
-    /// It holds an event that this version does not know.
+    /// Something that it holds cannot be read, or must not be written.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A newer version of this program has changed the database's schema.
     #[error(
-        "the session {identity} holds an event that this version does not know ({what}); it is left alone"
+        "the database has schema {found}, and this version knows {known} at most: a newer version has opened it; \
+         start that version or a newer one, or restore a backup from before the upgrade. Nothing was changed"
     )]
-    UnknownEvent {
-        /// The session.
-        identity: String,
-        /// What could not be read.
-        what: String,
+    NewerSchema {
+        /// The version of the database's schema.
+        found: u32,
+        /// The newest that this version knows.
+        known: u32,
     },
+    /// It was written before the first release.
+    #[error(
+        "the data is of a version from before the first release, and is not carried over; begin with an empty data \
+         directory or database, or go on with the version that wrote it. Nothing was changed"
+    )]
+    DevelopmentData,
     /// The engine failed.
     #[error("the journal failed: {0}")]
     Engine(Box<dyn std::error::Error + Send + Sync>),
     /// It is shut.
     #[error("the journal is closed")]
     Closed,
+}
+
+impl JournalError {
+    /// Whether a newer program wrote what cannot be read.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        matches!(self, Self::Format(FormatError::Newer { .. }))
+    }
+
+    /// Whether what is stored is not what was written.
+    #[must_use]
+    pub fn is_corrupt(&self) -> bool {
+        matches!(self, Self::Corrupt(_) | Self::Format(FormatError::Corrupt { .. }))
+    }
 }
 
 /// The only truth: one append-only stream of events per session.
@@ -141,34 +195,40 @@ pub trait Journal: Send + Sync {
     /// this command and what is due. Answers only when that is durable.
     async fn append(
         &self,
-        identity: &SessionIdentity,
+        session: &SessionKey,
         command: CommandId,
         at: Time,
         decide: Decide,
     ) -> Result<Answer, JournalError>;
 
     /// The session as it stands; an empty one if nothing ever happened in it.
-    async fn session(&self, identity: &SessionIdentity) -> Result<Arc<Session>, JournalError>;
+    async fn session(&self, session: &SessionKey) -> Result<Arc<Session>, JournalError>;
 
     /// The events after this place, oldest first, at most so many.
     async fn events(
         &self,
-        identity: &SessionIdentity,
+        session: &SessionKey,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, JournalError>;
+
+    /// The events after this place that are asked for, oldest first, at most so many. They need
+    /// not follow each other: a time is read before the event is stored, and on several clocks.
+    async fn events_since(
+        &self,
+        session: &SessionKey,
+        since: Since,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Recorded>, JournalError>;
 
     /// Keeps an output of this session under its digest. It is there before the event that names it.
-    async fn keep_output(
-        &self,
-        identity: &SessionIdentity,
-        text: &str,
-    ) -> Result<Digest, JournalError>;
+    async fn keep_output(&self, session: &SessionKey, text: &str) -> Result<Digest, JournalError>;
 
     /// An output of this session that was kept.
     async fn output(
         &self,
-        identity: &SessionIdentity,
+        session: &SessionKey,
         digest: Digest,
     ) -> Result<Option<String>, JournalError>;
 
@@ -178,23 +238,45 @@ pub trait Journal: Send + Sync {
     /// Acting on this session failed: try later, or park it.
     async fn back_off(
         &self,
-        identity: &SessionIdentity,
+        session: &SessionKey,
         now: Time,
         why: &str,
     ) -> Result<BackedOff, JournalError>;
 
     /// Takes a parked session up again.
-    async fn unpark(&self, identity: &SessionIdentity, now: Time) -> Result<(), JournalError>;
+    async fn unpark(&self, session: &SessionKey, now: Time) -> Result<(), JournalError>;
 
     /// The sessions that are there, newest first: those of this owner, or everyone's for the operator.
     async fn sessions(
         &self,
-        owner: Option<&PersonId>,
+        owner: Option<OwnerId>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, JournalError>;
 
-    /// The sessions that wait for a person, whoever owns them, newest first.
-    async fn waiting(&self, limit: usize) -> Result<Vec<SessionRow>, JournalError>;
+    /// A page of an owner's sessions that are there, newest first.
+    async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError>;
+
+    /// The sessions that wait for a person, newest first, without so many of the newest: those of this owner, or
+    /// everyone's.
+    async fn waiting(
+        &self,
+        owner: Option<OwnerId>,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError>;
+
+    /// How many sessions wait for a person: of this owner, or of everyone.
+    async fn waiting_count(&self, owner: Option<OwnerId>) -> Result<u64, JournalError>;
+
+    /// The sessions that are there and in which something happened at or after this time, in the order of their
+    /// keys after this one: those of this owner, or everyone's.
+    async fn active(
+        &self,
+        owner: Option<OwnerId>,
+        since: Time,
+        after: Option<&SessionKey>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError>;
 
     /// How many sessions have plan work.
     async fn planning(&self) -> Result<u64, JournalError>;
@@ -202,17 +284,20 @@ pub trait Journal: Send + Sync {
     /// The owner's newest session of this channel that is there and was not put away.
     async fn newest(
         &self,
-        owner: &PersonId,
+        owner: OwnerId,
         channel: ChannelType,
-    ) -> Result<Option<SessionIdentity>, JournalError>;
+    ) -> Result<Option<SessionKey>, JournalError>;
 
     /// What belongs to this owner; nothing, if nothing ever happened to it.
-    async fn owner(&self, owner: &PersonId) -> Result<Owner, JournalError>;
+    async fn owner(&self, owner: OwnerId) -> Result<Owner, JournalError>;
+
+    /// The owner that this person is. One that was not known is made, with this id.
+    async fn owner_of(&self, person: &PersonId, fresh: OwnerId) -> Result<OwnerId, JournalError>;
 
     /// Decides under the owner's lock and stores the events; what belongs to the owner then, or why not.
     async fn append_owner(
         &self,
-        owner: &PersonId,
+        owner: OwnerId,
         at: Time,
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError>;
@@ -225,7 +310,7 @@ pub type DecideOwner = Box<dyn Fn(&Owner) -> Result<Vec<OwnerEvent>, Refusal> + 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
     /// Which session.
-    pub identity: SessionIdentity,
+    pub key: SessionKey,
     /// Everything that happened, from the first event on.
     pub events: Vec<Recorded>,
     /// What every command was answered, by the command's id.
@@ -246,27 +331,30 @@ pub struct OwnerRecorded {
 /// Moving a whole journal elsewhere.
 #[async_trait]
 pub trait Archive: Journal {
-    /// The sessions after this one, in the order of their text form, at most so many.
-    async fn identities(
+    /// The sessions after this one, in the order of their keys, at most so many.
+    async fn keys(
         &self,
-        after: Option<&SessionIdentity>,
+        after: Option<&SessionKey>,
         limit: usize,
-    ) -> Result<Vec<SessionIdentity>, JournalError>;
+    ) -> Result<Vec<SessionKey>, JournalError>;
 
     /// What every command of a session was answered.
     async fn answers(
         &self,
-        identity: &SessionIdentity,
+        session: &SessionKey,
     ) -> Result<BTreeMap<CommandId, Answer>, JournalError>;
 
     /// The outputs that were kept of a session.
-    async fn outputs(&self, identity: &SessionIdentity) -> Result<Vec<Digest>, JournalError>;
+    async fn outputs(&self, session: &SessionKey) -> Result<Vec<Digest>, JournalError>;
 
     /// Every owner, in the order of their names.
-    async fn owners(&self) -> Result<Vec<PersonId>, JournalError>;
+    async fn owners(&self) -> Result<Vec<(PersonId, OwnerId)>, JournalError>;
+
+    /// Gives a person the id that they had elsewhere; whether they have it now. Who has anything here keeps their own.
+    async fn adopt_owner(&self, person: &PersonId, owner: OwnerId) -> Result<bool, JournalError>;
 
     /// Everything that happened to what belongs to an owner.
-    async fn owner_events(&self, owner: &PersonId) -> Result<Vec<OwnerRecorded>, JournalError>;
+    async fn owner_events(&self, owner: OwnerId) -> Result<Vec<OwnerRecorded>, JournalError>;
 
     /// Stores a whole session that is not there yet; whether it was stored.
     async fn restore(&self, stream: Stream, append: Append) -> Result<bool, JournalError>;

@@ -1,7 +1,7 @@
 //! Where the pages of notebooks lie: texts by session and name, written whole and compared before they are replaced.
 
 use async_trait::async_trait;
-use planwright_domain::identity::SessionIdentity;
+use planwright_domain::identity::SessionKey;
 
 /// A text, and the mark of its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,24 +30,20 @@ pub struct NotebookError(pub String);
 #[async_trait]
 pub trait Notebooks: Send + Sync {
     /// The text under this name, if there is one.
-    async fn read(
-        &self,
-        identity: &SessionIdentity,
-        name: &str,
-    ) -> Result<Option<Kept>, NotebookError>;
+    async fn read(&self, session: &SessionKey, name: &str) -> Result<Option<Kept>, NotebookError>;
 
     /// Writes a text, whole or not at all, if what stands there has this mark; if nothing stands there, with none.
     async fn write(
         &self,
-        identity: &SessionIdentity,
+        session: &SessionKey,
         name: &str,
         text: &str,
         expected: Option<&str>,
     ) -> Result<Put, NotebookError>;
 
     /// The names that there are, sorted.
-    async fn list(&self, identity: &SessionIdentity) -> Result<Vec<String>, NotebookError>;
+    async fn list(&self, session: &SessionKey) -> Result<Vec<String>, NotebookError>;
 
     /// Removes what stands under this name, if anything does.
-    async fn remove(&self, identity: &SessionIdentity, name: &str) -> Result<(), NotebookError>;
+    async fn remove(&self, session: &SessionKey, name: &str) -> Result<(), NotebookError>;
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use planwright_domain::{
     id::{Seq, TurnId},
-    identity::SessionIdentity,
+    identity::SessionKey,
     next::Due,
 };
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Makes sure that someone acts on a session: one at a time per session, any number at once.
 pub trait Lane: Send + Sync {
     /// The session moved to this version and is due.
-    fn wake(&self, identity: &SessionIdentity, version: Seq, due: Due);
+    fn wake(&self, session: &SessionKey, version: Seq, due: Due);
 
     /// What a person should know, if wake-ups do not get through.
     fn trouble(&self) -> Option<String> {
@@ -49,10 +49,10 @@ pub struct Preview {
 /// Tells watchers that a session moved.
 pub trait Broadcast: Send + Sync {
     /// Tells everyone. Never waits.
-    fn publish(&self, identity: &SessionIdentity, signal: Signal);
+    fn publish(&self, session: &SessionKey, signal: Signal);
 
     /// Listens to one session.
-    fn subscribe(&self, identity: &SessionIdentity) -> Box<dyn Subscription>;
+    fn subscribe(&self, session: &SessionKey) -> Box<dyn Subscription>;
 
     /// Listens to which sessions move, for those who keep lists.
     fn hints(&self) -> Box<dyn Hints>;
@@ -67,7 +67,7 @@ pub trait Broadcast: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hint {
     /// This session moved.
-    Moved(SessionIdentity),
+    Moved(SessionKey),
     /// Something was missed; read all of it again.
     Missed,
 }

@@ -8,7 +8,7 @@ use planwright_domain::{
     digest::Digest,
     effect::{Aim, Repeat, ToolFacts},
     id::{CallId, PlanId},
-    identity::SessionIdentity,
+    identity::{Root, SessionKey},
     tools::ToolSpec,
     turn::CallResult,
 };
@@ -35,10 +35,10 @@ impl Tool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRun {
     /// In this session.
-    pub identity: SessionIdentity,
+    pub identity: SessionKey,
     /// The call: also the idempotency key.
     pub call: CallId,
-    /// The so-manieth try.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// The tool.
     pub tool: String,
@@ -48,6 +48,8 @@ pub struct ToolRun {
     pub plan: Option<PlanId>,
     /// Whose work it is, if it is a run's.
     pub context: Option<AutoExecutionContext>,
+    /// The directory that its paths are relative to; the configured one, if the session has none.
+    pub root: Option<Root>,
 }
 
 /// What came of a call.
@@ -88,4 +90,16 @@ pub trait Toolbox: Send + Sync {
 /// The schemas of a toolbox, by name.
 pub fn schemas(toolbox: &dyn Toolbox) -> BTreeMap<String, Digest> {
     toolbox.tools().iter().map(|tool| (tool.spec.name.clone(), tool.facts.schema)).collect()
+}
+
+/// Why nothing is done in a root that is not among these any more.
+#[must_use]
+pub fn root_not_configured(root: Option<&Root>, roots: &[Root]) -> String {
+    let root = root.map_or("the workspace", |root| root.0.as_str());
+    let roots: Vec<_> = roots.iter().map(|root| root.0.as_str()).collect();
+    format!(
+        "this session works in {root}, which is not among the roots that are configured now ({}); nothing was done. The \
+         operator adds it to workspace.roots, or a person begins a session elsewhere",
+        roots.join(", ")
+    )
 }

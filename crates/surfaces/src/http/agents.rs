@@ -24,17 +24,17 @@ use futures_util::stream;
 use planwright_domain::{
     actor::Standing,
     digest::Digest,
-    identity::{ChannelType, ConversationKey, SessionIdentity},
+    identity::{ChannelType, ConversationKey, Root},
     plan::Strategy,
     tools::ToolSpec,
 };
 use planwright_runtime::{
-    agents::{Held, Seat, reattached},
+    commands::agents::{Held, Seat, reattached},
+    commands::routing::new_key,
     ports::{
         access::{AgentGrant, Grant},
         signal::Subscription,
     },
-    routing::new_key,
 };
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
@@ -45,10 +45,10 @@ use uuid::Uuid;
 
 use super::{
     App, BODY_BYTES_MAX,
+    auth::Caller,
     body::Body,
     problem::{Problem, Problems},
     tokens::new_secret,
-    who::Caller,
 };
 use crate::mcp::Planner;
 
@@ -218,15 +218,28 @@ pub(crate) async fn take_place(
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_key", error.to_string())
     })?;
     let found = match named {
-        Some(key) => Some(SessionIdentity::new(ChannelType::Mcp, key)),
+        Some(key) => Some(caller.own_session(ChannelType::Mcp, key)),
         None if app.settings.agent_grace.is_none() => None,
         None => reattached(held.iter().map(|(_, held)| held), &wish.root).cloned(),
     };
     if let Some(identity) = &found
         && held.iter().any(|(_, held)| held.session == *identity && held.is_there)
     {
-        let words = format!("another window works in {identity}; close it, or choose another key");
+        let words = format!(
+            "another window works in {}; close it, or choose another key",
+            identity.identity
+        );
         return Err(Problem::new(StatusCode::CONFLICT, "place_taken", words));
+    }
+    if let Some(key) = &found
+        && let Some(root) = &app.runtime.session(key).await?.root
+        && root.0 != wish.root
+    {
+        let words = format!(
+            "{} works in {}, and plans are approved for that directory; choose another key for {}",
+            key.identity, root.0, wish.root
+        );
+        return Err(Problem::new(StatusCode::CONFLICT, "other_project", words));
     }
     let taken_up = match &found {
         Some(identity) => {
@@ -245,7 +258,7 @@ pub(crate) async fn take_place(
             let words = "no new key could be made";
             let key = new_key()
                 .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no_key", words))?;
-            SessionIdentity::new(ChannelType::Mcp, key)
+            caller.own_session(ChannelType::Mcp, key)
         }
     };
     let name = wish.agent.unwrap_or_else(|| "an agent".into());
@@ -269,7 +282,7 @@ pub(crate) async fn take_place(
     app.access.keep(grant, Digest::of(token.as_bytes())).await?;
     app.agents.seat(id);
     let url = app.settings.url.clone();
-    let place = Place { session_id: session.to_string(), token, id, taken_up, url };
+    let place = Place { session_id: caller.name_of(&session), token, id, taken_up, url };
     Ok((StatusCode::CREATED, Json(place)))
 }
 
@@ -279,6 +292,7 @@ fn seat(caller: &Caller, agent: &AgentGrant) -> Seat {
         identity: agent.session.clone(),
         person: caller.person.clone(),
         agent: caller.name.clone(),
+        project: Some(Root(agent.root.clone())),
         plan: agent.plan,
         is_reader: agent.read_only,
         always: agent.always,

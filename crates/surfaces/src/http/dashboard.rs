@@ -25,7 +25,9 @@ pub(crate) async fn serve(request: Request) -> Response {
     if path.starts_with("/api/") || ![Method::GET, Method::HEAD].contains(request.method()) {
         return problem::not_found().await.into_response();
     }
-    let is_file = path.starts_with("/assets/") || path.contains('.');
+    // The name of another owner's session has a point in it.
+    let is_page = path.starts_with("/s/");
+    let is_file = path.starts_with("/assets/") || (path.contains('.') && !is_page);
     let path = if is_file { path } else { "/index.html" };
     let Some(plain) = file(path) else {
         if is_file {

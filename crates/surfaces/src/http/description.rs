@@ -1,8 +1,12 @@
 //! The description of the API: what the handlers say of themselves, and the form of everything that is streamed.
 
+use std::collections::BTreeSet;
+
+use axum::http::StatusCode;
 use planwright_domain::session::SessionEvent;
 use planwright_runtime::{
-    memories::MemoryView, notebook::NotebookView, requests::RequestView, work::WorkView,
+    engine::notebook::NotebookView, memories::MemoryView, queries::autonomy::WorkView,
+    queries::model_request_log::RequestView,
 };
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -63,7 +67,31 @@ pub fn openapi() -> Value {
         json!({"type": "array", "items": named("RequestRow")});
     let one = &mut api["paths"][format!("{requests}/{{number}}")]["get"]["responses"]["200"];
     one["content"]["application/json"]["schema"] = named("RequestView");
+    make_valid(&mut api);
     api
+}
+
+/// A parameter in a path is told twice, by the handler's arguments and by its description: the described one stays.
+/// An answer that says nothing of itself is called what HTTP calls it; the standard wants a description.
+fn make_valid(api: &mut Value) {
+    let paths = api["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut());
+    let operations = paths.filter_map(Value::as_object_mut).flat_map(|path| path.values_mut());
+    for operation in operations.filter(|operation| operation["responses"].is_object()) {
+        if let Some(parameters) = operation.get_mut("parameters").and_then(Value::as_array_mut) {
+            let mut known = BTreeSet::new();
+            parameters.retain(|parameter| {
+                known.insert((parameter["in"].to_string(), parameter["name"].to_string()))
+            });
+        }
+        let answers = operation["responses"].as_object_mut();
+        for (status, answer) in answers.into_iter().flatten() {
+            if answer["description"].as_str().unwrap_or_default().is_empty() {
+                let status = status.parse().ok().and_then(|code| StatusCode::from_u16(code).ok());
+                let words = status.and_then(|status| status.canonical_reason());
+                answer["description"] = words.unwrap_or("What became of it").into();
+            }
+        }
+    }
 }
 
 fn named(name: &str) -> Value {
@@ -85,4 +113,36 @@ fn add<T: JsonSchema>(api: &mut Value) {
         }
     }
     schemas[format!("{PREFIX}{}", T::schema_name())] = Value::Object(whole);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::openapi;
+
+    #[test]
+    fn every_answer_is_described_and_no_parameter_is_told_twice() {
+        let api = openapi();
+        let (mut operations, mut answers, mut parameters) = (0, 0, 0);
+        for (path, methods) in api["paths"].as_object().expect("there are paths") {
+            for (method, operation) in methods.as_object().expect("there are methods") {
+                operations += 1;
+                for (status, answer) in operation["responses"].as_object().expect("it answers") {
+                    let words = answer["description"].as_str().unwrap_or_default();
+                    assert!(!words.is_empty(), "{method} {path} {status}");
+                    answers += 1;
+                }
+                let listed = operation.get("parameters");
+                assert!(listed.is_none_or(serde_json::Value::is_array), "{method} {path}");
+                let told: Vec<_> =
+                    operation["parameters"].as_array().into_iter().flatten().collect();
+                let names: BTreeSet<_> =
+                    told.iter().map(|one| (one["in"].as_str(), one["name"].as_str())).collect();
+                assert_eq!(names.len(), told.len(), "{method} {path}");
+                parameters += told.len();
+            }
+        }
+        assert!(operations > 60 && answers > operations && parameters > 40);
+    }
 }

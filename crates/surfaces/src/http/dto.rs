@@ -1,26 +1,30 @@
 //! What the API says, in the form that is published: `camelCase`, with `sessionId` on everything.
 
+use std::sync::Arc;
+
 use planwright_domain::{
     diff::{Change, DiffRow, Part, PartChange},
     digest::Digest,
-    identity::SessionIdentity,
-    next::{Waiting, next},
+    next::{Waiting, is_running},
     outcome::{PlanCard, StepRow},
     session::Session,
 };
 use planwright_runtime::{
     ports::journal::SessionRow,
-    view::{AskView, CommentRow, DiffView, PlanRow, RevisionView, StatusView},
+    queries::reader::{BlockView, ReaderView},
+    queries::view::{AskView, CommentRow, DiffView, PlanRow, StatusView},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::auth::Caller;
+
 /// A change that happened, and is durable.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Accepted {
-    /// The session, as `channel:key`.
+    /// The session, as the caller names it.
     pub session_id: String,
     /// How many events it has now.
     pub version: u64,
@@ -30,10 +34,12 @@ pub struct Accepted {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionDto {
-    /// The session, as `channel:key`.
+    /// The session, as the caller names it.
     pub session_id: String,
     /// How many events it has.
     pub version: u64,
+    /// The directory that it works in; none while it has not begun.
+    pub root: Option<String>,
     /// Whether plan work is active.
     pub active: bool,
     /// The plan, or the one that ended last.
@@ -135,10 +141,16 @@ pub struct PlanDto {
     pub allows: Vec<String>,
     /// Why it waits, if it does.
     pub waits: Option<String>,
-    /// Whose word ended it, if it ended.
-    pub word: Option<String>,
-    /// What was done to the world.
-    pub done: Vec<String>,
+    /// By whose word it ended, and what they say, if it ended.
+    pub claimed: Option<String>,
+    /// Who says that it is done, if it ended as done: `observed` by the record, `claimed` by a model or an agent,
+    /// `declared` by a person.
+    pub basis: Option<String>,
+    /// What was observed of its work: calls that ran, files that changed, hosts that were reached.
+    pub observed: Vec<String>,
+    /// The steps for which no call was reported, once it ended as done.
+    #[serde(default)]
+    pub gaps: Vec<String>,
     /// Its steps, if it has any.
     #[serde(default)]
     pub steps: Vec<StepDto>,
@@ -163,7 +175,7 @@ pub struct StepDto {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionRowDto {
-    /// The session, as `channel:key`.
+    /// The session, as the caller names it.
     pub session_id: String,
     /// How many events it has.
     pub version: u64,
@@ -182,7 +194,7 @@ pub struct SessionRowDto {
 }
 
 /// A session in the list of its owner, with what only the session itself tells.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnSessionDto {
     /// The session in a list.
@@ -200,7 +212,7 @@ pub struct OwnSessionDto {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionDto {
-    /// The session, as `channel:key`.
+    /// The session, as the caller names it.
     pub session_id: String,
     /// The plan.
     pub plan_id: Uuid,
@@ -216,13 +228,33 @@ pub struct RevisionDto {
     pub current: bool,
     /// What approving it would allow.
     pub allows: Vec<String>,
+    /// Its blocks, in order: every line that is not blank stands in one of them.
+    pub blocks: Vec<BlockDto>,
+    /// Whether it was shown to the caller in full where they stand, so that they can approve it there.
+    pub shown: bool,
+}
+
+/// A part of a revision that is read as one.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BlockDto {
+    /// Its place among the blocks, from 0.
+    pub index: u32,
+    /// The same for the same bytes, in any revision of the plan: 32 hexadecimal digits.
+    pub id: String,
+    /// Its first line, from 1.
+    pub first_line: u32,
+    /// Its last line.
+    pub last_line: u32,
+    /// Whether the caller has seen it, in this revision or an earlier one, on any surface.
+    pub seen: bool,
 }
 
 /// What changed between two revisions.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffDto {
-    /// The session, as `channel:key`.
+    /// The session, as the caller names it.
     pub session_id: String,
     /// The earlier revision.
     pub from: u32,
@@ -328,11 +360,12 @@ pub(crate) fn time(at: planwright_domain::time::Time) -> String {
     at.to_string()
 }
 
-impl From<StatusView> for SessionDto {
-    fn from(view: StatusView) -> Self {
+impl SessionDto {
+    pub(crate) fn of(session_id: String, view: StatusView) -> Self {
         Self {
-            session_id: view.session.to_string(),
+            session_id,
             version: view.version.0,
+            root: view.root.map(|root| root.0),
             active: view.plan_active,
             plan: view.plan.map(PlanDto::from),
             waiting: view.waiting.map(waiting_name),
@@ -369,8 +402,10 @@ impl From<PlanCard> for PlanDto {
             digest: card.digest.map(|digest| digest.to_string()),
             allows: card.allows,
             waits: card.waits,
-            word: card.word,
-            done: card.done,
+            claimed: card.claimed,
+            basis: card.basis.map(|basis| basis.name().to_owned()),
+            observed: card.observed,
+            gaps: card.gaps,
             steps: card.steps.into_iter().map(StepDto::from).collect(),
             drafted: card.drafted.map(|steps| steps as u64),
         }
@@ -384,20 +419,33 @@ impl From<StepRow> for StepDto {
 }
 
 impl OwnSessionDto {
-    pub(crate) fn of(row: SessionRow, session: &Session) -> Self {
+    /// The session in its row; where it cannot be read, with the reason in place of what only it tells.
+    pub(crate) fn of(
+        caller: &Caller,
+        mut row: SessionRow,
+        session: Result<Arc<Session>, String>,
+    ) -> Self {
+        let session = match session {
+            Ok(session) => session,
+            Err(why) => {
+                row.parked.get_or_insert(why);
+                let row = SessionRowDto::of(caller, row);
+                return Self { row, running: false, plan: None, cost_micros: 0 };
+            }
+        };
         Self {
-            row: row.into(),
-            running: session.turn.is_some() || !next(session).is_rest(),
+            row: SessionRowDto::of(caller, row),
+            running: is_running(&session),
             plan: session.plan().map(|plan| plan.status.word().to_owned()),
             cost_micros: session.usage.cost_micros,
         }
     }
 }
 
-impl From<SessionRow> for SessionRowDto {
-    fn from(row: SessionRow) -> Self {
+impl SessionRowDto {
+    pub(crate) fn of(caller: &Caller, row: SessionRow) -> Self {
         Self {
-            session_id: row.identity.to_string(),
+            session_id: caller.name_of(&row.session),
             version: row.version.0,
             updated: time(row.updated),
             waiting: row.waiting.map(waiting_name),
@@ -409,9 +457,19 @@ impl From<SessionRow> for SessionRowDto {
 }
 
 impl RevisionDto {
-    pub(crate) fn of(identity: &SessionIdentity, view: RevisionView) -> Self {
+    pub(crate) fn of(session_id: String, reader: ReaderView) -> Self {
+        let view = reader.revision;
+        let blocks = (0..).zip(reader.blocks).map(|(index, BlockView { block, seen })| BlockDto {
+            index,
+            id: block.id.to_string(),
+            first_line: block.first_line,
+            last_line: block.last_line,
+            seen,
+        });
         Self {
-            session_id: identity.to_string(),
+            blocks: blocks.collect(),
+            shown: reader.shown,
+            session_id,
             plan_id: view.revision.plan.0,
             number: view.revision.number,
             digest: Digest::to_string(&view.digest),
@@ -424,7 +482,7 @@ impl RevisionDto {
 }
 
 impl DiffDto {
-    pub(crate) fn of(identity: &SessionIdentity, view: DiffView) -> Self {
+    pub(crate) fn of(session_id: String, view: DiffView) -> Self {
         let row = |row: DiffRow| {
             let change = match row.change {
                 Change::Same => "same",
@@ -444,7 +502,7 @@ impl DiffDto {
             PartDto { title: part.title, change: change.into(), rows }
         };
         Self {
-            session_id: identity.to_string(),
+            session_id,
             from: view.from,
             to: view.to,
             since: view.since,

@@ -1,6 +1,6 @@
 //! One envelope for everything that is streamed, over WebSocket and server-sent events alike.
 
-use planwright_domain::{identity::SessionIdentity, session::SessionEvent};
+use planwright_domain::session::SessionEvent;
 use planwright_runtime::ports::{journal::Recorded, signal::Preview};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub struct Envelope {
     /// The event itself.
     #[schema(value_type = Object)]
     pub data: Value,
-    /// The session, as `channel:key`.
+    /// The session, as its reader names it.
     pub session_id: String,
     /// Its place in the session's stream; previews stand outside it.
     pub seq: Option<u64>,
@@ -37,8 +37,7 @@ pub struct Envelope {
 impl Envelope {
     /// A recorded event.
     #[must_use]
-    pub fn of(identity: &SessionIdentity, recorded: &Recorded) -> Self {
-        let session_id = identity.to_string();
+    pub fn of(session_id: &str, recorded: &Recorded) -> Self {
         Self {
             id: Some(format!("{session_id}/{}", recorded.seq)),
             source: "planwright".into(),
@@ -46,7 +45,7 @@ impl Envelope {
             time: Some(time(recorded.at)),
             subject: subject(&recorded.event),
             data: serde_json::to_value(&recorded.event).unwrap_or_default(),
-            session_id,
+            session_id: session_id.to_owned(),
             seq: Some(recorded.seq.0),
             schema: "session_event/1".into(),
         }
@@ -54,7 +53,7 @@ impl Envelope {
 
     /// A piece of an answer that is not committed yet.
     #[must_use]
-    pub fn preview(identity: &SessionIdentity, preview: &Preview) -> Self {
+    pub fn preview(session_id: &str, preview: &Preview) -> Self {
         let Preview { turn, round, attempt, offset, text } = preview;
         Self {
             id: None,
@@ -63,7 +62,7 @@ impl Envelope {
             time: None,
             subject: Some(turn.to_string()),
             data: json!({"turn": turn, "round": round, "attempt": attempt, "offset": offset, "text": text}),
-            session_id: identity.to_string(),
+            session_id: session_id.to_owned(),
             seq: None,
             schema: "preview/1".into(),
         }
@@ -89,6 +88,7 @@ fn subject(event: &SessionEvent) -> Option<String> {
             | PlanEvent::DecisionReminded { .. }
             | PlanEvent::DecisionExpired { .. }
             | PlanEvent::RevisionShown { .. }
+            | PlanEvent::BlocksSeen { .. }
             | PlanEvent::ChangesRequested { .. }
             | PlanEvent::ExecutionPaused { .. }
             | PlanEvent::PlanFailed { .. } => None,
@@ -98,6 +98,7 @@ fn subject(event: &SessionEvent) -> Option<String> {
             | TurnEvent::ModelCallStarted { turn, .. }
             | TurnEvent::ModelAnswered { turn, .. }
             | TurnEvent::ModelCallFailed { turn, .. }
+            | TurnEvent::ModelCallAbandoned { turn, .. }
             | TurnEvent::ModelCallOrphaned { turn, .. }
             | TurnEvent::ViewCompacted { turn, .. }
             | TurnEvent::TurnFinished { turn, .. } => Some(turn.to_string()),
@@ -106,6 +107,7 @@ fn subject(event: &SessionEvent) -> Option<String> {
             | TurnEvent::PermissionDecided { call, .. }
             | TurnEvent::CallFinished { call, .. }
             | TurnEvent::CallAnswered { call, .. }
+            | TurnEvent::CallAbandoned { call, .. }
             | TurnEvent::CallOrphaned { call, .. }
             | TurnEvent::CallInDoubt { call, .. }
             | TurnEvent::DoubtSettled { call, .. } => Some(call.to_string()),
@@ -135,9 +137,15 @@ fn subject(event: &SessionEvent) -> Option<String> {
             MemoryEvent::Saved { item } => Some(item.id.to_string()),
             MemoryEvent::Changed { id, .. } | MemoryEvent::Forgotten { id } => Some(id.to_string()),
         },
-        SessionEvent::Notebook(NotebookEvent::NoteDue { call, .. }) => Some(call.to_string()),
+        SessionEvent::Notebook(
+            NotebookEvent::NoteDue { call, .. } | NotebookEvent::AgentCallStarted { call, .. },
+        ) => Some(call.to_string()),
         SessionEvent::AgentCalled { call, .. } => Some(call.to_string()),
-        SessionEvent::Notebook(NotebookEvent::Switched { .. })
+        SessionEvent::Notebook(
+            NotebookEvent::Switched { .. }
+            | NotebookEvent::PagesRemoved { .. }
+            | NotebookEvent::RemovalFailed { .. },
+        )
         | SessionEvent::Life(_)
         | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }

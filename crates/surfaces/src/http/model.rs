@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 
 use super::{
     App,
+    auth::{Caller, decides},
     body::Body,
     problem::{Problem, Problems},
-    who::{Caller, decides},
 };
 
 /// The model that is asked now.

@@ -23,7 +23,7 @@ use planwright_domain::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{App, body::Body, problem::Problem, who::Caller};
+use super::{App, auth::Caller, body::Body, problem::Problem};
 
 mod talk;
 
@@ -151,7 +151,11 @@ pub(crate) async fn respond(
         })?),
     };
     let talk = Talk::begin(&app, &caller, &headers, named, line).await?;
-    let id = format!("resp_{}_{}", talk.spoken.identity.key.as_str(), talk.spoken.id.0.simple());
+    let id = format!(
+        "resp_{}_{}",
+        talk.spoken.identity.identity.key.as_str(),
+        talk.spoken.id.0.simple()
+    );
     let item = {
         let id = format!("msg_{}", talk.spoken.id.0.simple());
         move |text: &str| {

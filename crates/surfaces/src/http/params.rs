@@ -6,7 +6,7 @@ use utoipa::IntoParams;
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct InPath {
-    /// `channel:key`, or a key of the caller's own channel.
+    /// `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's.
     pub id: String,
 }
 

@@ -11,7 +11,7 @@ use axum::{
 use planwright_domain::{
     command::{Approving, Decision, Ending, Permit, PersonCommand, Start, Verdict},
     effect::Declared,
-    plan::{Strategy, review::Comment},
+    plan::{Strategy, block::BlockId, review::Comment},
 };
 use uuid::Uuid;
 
@@ -19,17 +19,17 @@ pub mod asks;
 
 use asks::{
     Between, CommentDto, InSession, NewApproval, NewChanges, NewContent, NewPermit, NewPlan,
-    NewRejection, NewSkip, NewVerdict, OfSession, PermitName, PlanState,
+    NewRejection, NewSeen, NewSkip, NewVerdict, OfSession, PermitName, PlanState,
 };
 
 use super::{
     App,
+    auth::Caller,
     body::{Body, if_match},
     dto::{Accepted, CommentRowDto, DiffDto, PlanDto, PlanRowDto, RevisionDto, SessionDto},
     params::{AsRead, InPath, Once},
     problem::{Problem, Problems},
     sessions::{ask, bad_query, seen},
-    who::Caller,
 };
 
 const NOTHING: &str = "there is no such plan or revision in this session";
@@ -41,7 +41,9 @@ pub(crate) async fn get_plan(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<PlanDto>, Problem> {
-    let status: SessionDto = app.runtime.status(&seen(&app, &caller, &id).await?).await?.into();
+    let identity = seen(&app, &caller, &id).await?;
+    let view = app.runtime.status(&identity).await?;
+    let status = SessionDto::of(caller.name_of(&identity), view);
     status
         .plan
         .map(Json)
@@ -176,9 +178,11 @@ pub(crate) async fn get_revision(
         "current" => None,
         number => Some(number.parse().map_err(|_| missing())?),
     };
-    let view = app.runtime.revision(&identity, number).await?.ok_or_else(missing)?;
-    let tag = HeaderValue::from_str(&format!("\"{}\"", view.digest)).map_err(|_| missing())?;
-    let mut response = Json(RevisionDto::of(&identity, view)).into_response();
+    let view = app.runtime.revision_for(&identity, &caller.person, number).await?;
+    let view = view.ok_or_else(missing)?;
+    let tag =
+        HeaderValue::from_str(&format!("\"{}\"", view.revision.digest)).map_err(|_| missing())?;
+    let mut response = Json(RevisionDto::of(caller.name_of(&identity), view)).into_response();
     response.headers_mut().insert(header::ETAG, tag);
     Ok(response)
 }
@@ -193,12 +197,39 @@ pub(crate) async fn get_diff(
 ) -> Result<Json<DiffDto>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
     let Query(between) = query.map_err(bad_query)?;
-    let view = app.runtime.diff(&identity, &caller.person.id, between.from.zip(between.to)).await?;
-    view.map(|view| Json(DiffDto::of(&identity, view)))
+    let numbers = match (between.from, between.to) {
+        (Some(from), Some(to)) => Some((from, to)),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            let words = "name both from and to, or neither: one number says nothing";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
+        }
+    };
+    let view = app.runtime.diff(&identity, &caller.person.id, numbers).await?;
+    view.map(|view| Json(DiffDto::of(caller.name_of(&identity), view)))
         .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "no_such_revision", NOTHING))
 }
 
-/// Records that the current revision was shown to the caller in full. Only what was shown can be approved.
+/// Records which blocks of the current revision the caller has seen. With the last of them it was shown to them in full.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/seen", params(InPath, AsRead, Once), request_body = NewSeen, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn mark_seen(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewSeen>,
+) -> Result<Json<Accepted>, Problem> {
+    let digest = if_match(&headers)?;
+    let blocks = new.blocks.iter().map(|text| BlockId::parse(text).ok_or(text));
+    let blocks = blocks.collect::<Result<_, _>>().map_err(|text| {
+        let words = format!("{text:?} is no id of a block; an id has 32 hexadecimal digits");
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no_such_block", words)
+    })?;
+    ask(&app, &caller, &id, &headers, PersonCommand::MarkSeen { digest, blocks }).await
+}
+
+/// Records that the current revision was shown to the caller in full, by a surface that writes it out whole; a page in a
+/// browser says which blocks were seen. Only what was shown can be approved.
 #[utoipa::path(post, path = "/api/sessions/{id}/plan/shown", params(InPath, AsRead, Once), responses((status = 200, body = Accepted), Problems))]
 pub(crate) async fn record_shown(
     State(app): State<Arc<App>>,
@@ -336,7 +367,9 @@ pub(crate) async fn disable_plan(
 }
 
 async fn state(app: &App, caller: &Caller, id: &str) -> Result<Json<PlanState>, Problem> {
-    let status: SessionDto = app.runtime.status(&seen(app, caller, id).await?).await?.into();
+    let identity = seen(app, caller, id).await?;
+    let view = app.runtime.status(&identity).await?;
+    let status = SessionDto::of(caller.name_of(&identity), view);
     let plan = status.plan.filter(|_| status.active);
     Ok(Json(PlanState {
         session_id: status.session_id,

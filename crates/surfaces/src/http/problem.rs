@@ -86,6 +86,7 @@ impl From<Refusal> for Problem {
                 | PlanRefusal::BadArguments { .. }
                 | PlanRefusal::EmptyText { .. }
                 | PlanRefusal::NoSuchLine { .. }
+                | PlanRefusal::NoSuchBlock { .. }
                 | PlanRefusal::NotADocument { .. }
                 | PlanRefusal::BadEnvelope { .. }
                 | PlanRefusal::ToolUnknown { .. }
@@ -95,6 +96,8 @@ impl From<Refusal> for Problem {
                 | PlanRefusal::WorkAlreadyActive
                 | PlanRefusal::NothingToDecide { .. }
                 | PlanRefusal::NotShown { .. }
+                | PlanRefusal::NoSuchRevision { .. }
+                | PlanRefusal::ShownInBlocks
                 | PlanRefusal::RevisionWithdrawn { .. }
                 | PlanRefusal::RevisionExpired { .. }
                 | PlanRefusal::AlreadyDecided { .. }
@@ -123,6 +126,8 @@ impl From<Refusal> for Problem {
             Refusal::LegacyKeyIsNotNew { .. }
             | Refusal::NoSuchDoubt { .. }
             | Refusal::NotThere { .. } => StatusCode::NOT_FOUND,
+            Refusal::RootNotAllowed { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::RootStands { .. } => StatusCode::CONFLICT,
             Refusal::SessionDeleted { .. } => StatusCode::GONE,
             Refusal::NotYours { .. } => StatusCode::FORBIDDEN,
             Refusal::OtherText => StatusCode::PRECONDITION_FAILED,
@@ -156,9 +161,15 @@ impl From<Refusal> for Problem {
 impl From<JournalError> for Problem {
     fn from(error: JournalError) -> Self {
         tracing::error!(%error, event = "journal_failed");
-        if let JournalError::UnknownEvent { .. } = error {
-            let detail = format!("{error}; ask a node of a newer version, or upgrade this one");
-            return Self::new(StatusCode::SERVICE_UNAVAILABLE, "unknown_event", detail);
+        if error.is_newer() {
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, "newer", error.to_string());
+        }
+        if error.is_corrupt() {
+            return Self::new(StatusCode::INTERNAL_SERVER_ERROR, "corrupt", error.to_string());
+        }
+        if let JournalError::Format(_) = error {
+            let detail = format!("nothing was stored: {error}");
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_stored", detail);
         }
         let detail = "the journal cannot answer now, so it is not known whether this was taken; ask again with the same Idempotency-Key, and it is taken once";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_failed", detail)

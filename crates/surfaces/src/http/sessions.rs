@@ -11,12 +11,13 @@ use planwright_domain::{
     command::{LifeCommand, PersonCommand, SessionCommand},
     digest::Digest,
     id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, Transport},
+    identity::{ChannelType, ConversationKey, Root, SessionKey, Transport},
     refusal::Refusal,
 };
 use planwright_runtime::{
-    inbound::{Reply, Spoken},
-    ports::journal::Answer,
+    commands::line::{Reply, Spoken},
+    ports::journal::{Answer, SessionQuery},
+    reply_text::text_of,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,12 +26,12 @@ use uuid::Uuid;
 
 use super::{
     App,
+    auth::{Caller, decides},
     body::Body,
     dto::{Accepted, OwnSessionDto, SessionDto, SessionRowDto},
     envelope::Envelope,
     params::{InPath, Once},
     problem::{Problem, Problems},
-    who::{Caller, decides},
     work::InChat,
 };
 
@@ -40,6 +41,8 @@ const ROWS_MAX: usize = 500;
 const ROWS: usize = 100;
 /// How far a list can be paged.
 const OFFSET_MAX: usize = 100_000;
+/// The longest text that is searched for.
+const SEARCH_BYTES_MAX: usize = 200;
 
 /// A new session.
 #[derive(Deserialize, ToSchema)]
@@ -91,40 +94,71 @@ pub struct Rows {
     /// Without so many of the newest.
     #[param(maximum = 100_000)]
     pub offset: Option<usize>,
+    /// Only those with this in their title or key, whatever its case.
+    #[param(max_length = 200)]
+    pub search: Option<String>,
 }
 
-/// The caller's sessions, newest first.
-#[utoipa::path(get, path = "/api/sessions", params(Rows), responses((status = 200, body = [OwnSessionDto]), Problems))]
+/// The caller's sessions, newest first, a page at a time. `x-total-count` says how many there are on all pages.
+#[utoipa::path(get, path = "/api/sessions", params(Rows), responses((status = 200, body = [OwnSessionDto], headers(("x-total-count" = u64, description = "how many sessions there are on all pages"))), Problems))]
 pub(crate) async fn list_sessions(
     State(app): State<Arc<App>>,
     caller: Caller,
     query: Result<Query<Rows>, axum::extract::rejection::QueryRejection>,
-) -> Result<Json<Vec<OwnSessionDto>>, Problem> {
+) -> Result<([(&'static str, String); 1], Json<Vec<OwnSessionDto>>), Problem> {
     let Query(wanted) = query.map_err(bad_query)?;
     let (limit, offset) = (wanted.limit.unwrap_or(ROWS), wanted.offset.unwrap_or(0));
+    let text = wanted.search.unwrap_or_default().trim().to_owned();
+    let is_short = text.len() <= SEARCH_BYTES_MAX;
+    if !(1..=ROWS_MAX).contains(&limit) || offset > OFFSET_MAX || !is_short {
+        let words = format!(
+            "limit is 1 to {ROWS_MAX}, offset at most {OFFSET_MAX}, search at most {SEARCH_BYTES_MAX} bytes"
+        );
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
+    }
+    let query = SessionQuery { owner: caller.person.owner, text, offset, limit };
+    let page = app.runtime.session_page(&query).await?;
+    let mut listed = Vec::new();
+    for row in page.rows {
+        let session = app.runtime.readable_session(&row.session).await?;
+        listed.push(OwnSessionDto::of(&caller, row, session));
+    }
+    Ok(([(TOTAL, page.total.to_string())], Json(listed)))
+}
+
+/// The header that says how many rows there are on all pages of a list.
+const TOTAL: &str = "x-total-count";
+
+/// Which of the sessions that wait.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WaitingRows {
+    /// At most so many; 500, if it is not said.
+    #[param(minimum = 1, maximum = 500)]
+    pub limit: Option<usize>,
+    /// Without so many of the newest.
+    #[param(maximum = 100_000)]
+    pub offset: Option<usize>,
+}
+
+/// The sessions that wait for a person, newest first: the caller's own, and everyone's if the caller may decide. The
+/// header `x-total-count` says how many there are on all pages.
+#[utoipa::path(get, path = "/api/approvals", params(WaitingRows), responses((status = 200, description = "A page of the sessions that wait", body = [SessionRowDto], headers(("x-total-count" = u64, description = "How many wait on all pages"))), Problems))]
+pub(crate) async fn list_approvals(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    query: Result<Query<WaitingRows>, axum::extract::rejection::QueryRejection>,
+) -> Result<([(&'static str, String); 1], Json<Vec<SessionRowDto>>), Problem> {
+    let Query(wanted) = query.map_err(bad_query)?;
+    let (limit, offset) = (wanted.limit.unwrap_or(ROWS_MAX), wanted.offset.unwrap_or(0));
     if !(1..=ROWS_MAX).contains(&limit) || offset > OFFSET_MAX {
         let words = format!("limit is 1 to {ROWS_MAX}, offset at most {OFFSET_MAX}");
         return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
     }
-    let rows = app.runtime.sessions(&caller.person.id, limit + offset).await?;
-    let mut listed = Vec::new();
-    for row in rows.into_iter().skip(offset) {
-        let session = app.runtime.session(&row.identity).await?;
-        listed.push(OwnSessionDto::of(row, &session));
-    }
-    Ok(Json(listed))
-}
-
-/// The sessions that wait for a person, newest first: the caller's own, and everyone's if the caller may decide.
-#[utoipa::path(get, path = "/api/approvals", responses((status = 200, body = [SessionRowDto]), Problems))]
-pub(crate) async fn list_approvals(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-) -> Result<Json<Vec<SessionRowDto>>, Problem> {
-    let mut rows = app.runtime.ports.journal.waiting(ROWS_MAX).await?;
-    let all = decides(caller.person.standing);
-    rows.retain(|row| all || row.owner.as_ref() == Some(&caller.person.id));
-    Ok(Json(rows.into_iter().map(SessionRowDto::from).collect()))
+    let approvals = app.runtime.approvals(&caller.person, offset, limit).await?;
+    let rows = approvals.rows.into_iter().map(|row| SessionRowDto::of(&caller, row)).collect();
+    Ok(([(TOTAL, approvals.total.to_string())], Json(rows)))
 }
 
 /// Names a new session of the caller's channel. It exists once something is said in it.
@@ -139,8 +173,9 @@ pub(crate) async fn create_session(
     let key = ConversationKey::new(&key).map_err(|error| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_key", error.to_string())
     })?;
-    let identity = SessionIdentity::new(caller.channel, key);
-    Ok((StatusCode::CREATED, Json(app.runtime.status(&identity).await?.into())))
+    let identity = caller.own_session(caller.channel, key);
+    let view = app.runtime.status(&identity).await?;
+    Ok((StatusCode::CREATED, Json(SessionDto::of(caller.name_of(&identity), view))))
 }
 
 /// Where a session stands.
@@ -151,7 +186,8 @@ pub(crate) async fn get_session(
     Path(id): Path<String>,
 ) -> Result<Json<SessionDto>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
-    Ok(Json(app.runtime.status(&identity).await?.into()))
+    let view = app.runtime.status(&identity).await?;
+    Ok(Json(SessionDto::of(caller.name_of(&identity), view)))
 }
 
 /// Says something to the agent.
@@ -182,12 +218,58 @@ pub(crate) async fn say_line(
     Ok(Json(hear(&app, &caller, &headers, identity, transport, line.line).await?))
 }
 
+/// What a line came to, in words.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LineAnswer {
+    /// The words, as a terminal shows them; empty for a message, which a turn answers.
+    pub text: String,
+    /// The session that the caller talks in from here on, if the line moved them to another.
+    pub moved_to: Option<String>,
+}
+
+/// Does what a line says, and answers in the words that a terminal shows. What is refused is a problem.
+#[utoipa::path(post, path = "/api/sessions/{id}/lines/text", params(InPath, Once), request_body = NewLine, responses((status = 200, body = LineAnswer), Problems))]
+pub(crate) async fn say_line_in_words(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(line): Body<NewLine>,
+) -> Result<Json<LineAnswer>, Problem> {
+    let identity = seen(&app, &caller, &id).await?;
+    let (id, person) = (caller.command_id(&headers)?, caller.person.clone());
+    let transport = Some(caller.own_chat());
+    let reply =
+        app.runtime.hear(Spoken { identity, transport, person, id, line: line.line }).await?;
+    let moved_to = match &reply {
+        Reply::Refused(refusal) => return Err(refusal.clone().into()),
+        Reply::Unreadable(words) => {
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unreadable", words));
+        }
+        Reply::Moved { session, .. } => Some(session.clone()),
+        Reply::Accepted { .. }
+        | Reply::Sessions(_)
+        | Reply::Work(_)
+        | Reply::Memory(_)
+        | Reply::Notebook(_)
+        | Reply::Status(_)
+        | Reply::Revision(_)
+        | Reply::Diff(_)
+        | Reply::Plans(_)
+        | Reply::Comments(_)
+        | Reply::Nothing(_)
+        | Reply::Help => None,
+    };
+    Ok(Json(LineAnswer { text: text_of(&reply).plain(), moved_to }))
+}
+
 /// Does what a line says in this session, from this chat.
 pub(crate) async fn hear(
     app: &App,
     caller: &Caller,
     headers: &HeaderMap,
-    identity: SessionIdentity,
+    identity: SessionKey,
     transport: Transport,
     line: String,
 ) -> Result<Value, Problem> {
@@ -202,24 +284,20 @@ pub(crate) async fn hear(
 }
 
 /// The session that the caller names, if they may see it.
-pub(crate) async fn seen(
-    app: &App,
-    caller: &Caller,
-    named: &str,
-) -> Result<SessionIdentity, Problem> {
+pub(crate) async fn seen(app: &App, caller: &Caller, named: &str) -> Result<SessionKey, Problem> {
     let identity = caller.session(named)?;
     if !app.runtime.sees(&caller.person, &identity).await? {
-        return Err(no_such_session(&identity));
+        return Err(no_such_session(named));
     }
     Ok(identity)
 }
 
-fn no_such_session(identity: &SessionIdentity) -> Problem {
-    let words = format!("you have no session {identity}; /api/sessions lists yours");
+fn no_such_session(named: &str) -> Problem {
+    let words = format!("you have no session {named}; /api/sessions lists yours");
     Problem::new(StatusCode::NOT_FOUND, "no_such_session", words)
 }
 
-/// What a session is called, and whether it was put away.
+/// What a session is called, whether it was put away, and where it works.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionChange {
@@ -228,9 +306,12 @@ pub struct SessionChange {
     pub title: Option<String>,
     /// Whether it is put away.
     pub archived: Option<bool>,
+    /// The directory that it works in, one of `roots` of `/api/me`: only for a session that has not begun.
+    #[schema(min_length = 1)]
+    pub root: Option<String>,
 }
 
-/// Names a session, puts it away, or brings it back.
+/// Names a session, puts it away, brings it back, or begins it in a directory.
 #[utoipa::path(patch, path = "/api/sessions/{id}", params(InPath, Once), request_body = SessionChange, responses((status = 200, body = Accepted), Problems))]
 pub(crate) async fn change_session(
     State(app): State<Arc<App>>,
@@ -239,12 +320,13 @@ pub(crate) async fn change_session(
     headers: HeaderMap,
     Body(change): Body<SessionChange>,
 ) -> Result<Json<Accepted>, Problem> {
-    let command = match (change.title, change.archived) {
-        (Some(title), None) => LifeCommand::Rename { title },
-        (None, Some(true)) => LifeCommand::Archive,
-        (None, Some(false)) => LifeCommand::Restore,
-        (Some(_), Some(_)) | (None, None) => {
-            let words = "change one thing at a time: title, or archived";
+    let command = match (change.title, change.archived, change.root) {
+        (Some(title), None, None) => LifeCommand::Rename { title },
+        (None, Some(true), None) => LifeCommand::Archive,
+        (None, Some(false), None) => LifeCommand::Restore,
+        (None, None, Some(root)) => LifeCommand::Open { root: Root(root) },
+        (_, _, _) => {
+            let words = "change one thing at a time: title, archived, or root";
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_change", words));
         }
     };
@@ -305,7 +387,8 @@ pub(crate) async fn list_events(
         .journal
         .events(&identity, Seq(page.after.min(i64::MAX as u64)), limit)
         .await?;
-    Ok(Json(events.iter().map(|recorded| Envelope::of(&identity, recorded)).collect()))
+    let name = caller.name_of(&identity);
+    Ok(Json(events.iter().map(|recorded| Envelope::of(&name, recorded)).collect()))
 }
 
 /// An output that was too long to be shown, whole.
@@ -337,8 +420,7 @@ pub(crate) async fn get_output(
         Problem::new(StatusCode::BAD_REQUEST, "bad_digest", words)
     })?;
     let text = app.runtime.ports.output(&identity, digest).await?.ok_or_else(|| {
-        let words =
-            format!("{identity} keeps no output {digest}; short outputs stand in its events");
+        let words = format!("{id} keeps no output {digest}; short outputs stand in its events");
         Problem::new(StatusCode::NOT_FOUND, "no_output", words)
     })?;
     Ok(Json(KeptOutput { text }))
@@ -361,11 +443,11 @@ pub(crate) async fn ask(
     let command = SessionCommand::Person(caller.person.clone(), command);
     match app.runtime.dispatch(&identity, command_id, command).await? {
         Answer::Accepted { version, .. } => {
-            Ok(Json(Accepted { session_id: identity.to_string(), version: version.0 }))
+            Ok(Json(Accepted { session_id: caller.name_of(&identity), version: version.0 }))
         }
         // Who may not see it is not told that it is there. The decision has looked already.
         Answer::Refused(Refusal::NotYours { .. }) if !decides(caller.person.standing) => {
-            Err(no_such_session(&identity))
+            Err(no_such_session(id))
         }
         Answer::Refused(refusal) => Err(refusal.into()),
     }
@@ -388,8 +470,8 @@ pub(crate) async fn get_pointer(
     Path(chat): Path<String>,
 ) -> Result<Json<Pointer>, Problem> {
     let transport = caller.chat(&chat)?;
-    let identity = app.runtime.resolve(&caller.person.id, &transport).await?;
-    Ok(Json(Pointer { key: Some(identity.key.as_str().to_owned()) }))
+    let identity = app.runtime.resolve(caller.person.owner, &transport).await?;
+    Ok(Json(Pointer { key: Some(identity.identity.key.as_str().to_owned()) }))
 }
 
 /// Lets this chat of the caller talk to another conversation of theirs, or to a new one.

@@ -25,7 +25,7 @@ use axum::{
     },
 };
 use futures_util::{Stream, stream};
-use planwright_domain::{id::Seq, identity::SessionIdentity};
+use planwright_domain::{id::Seq, identity::SessionKey};
 use planwright_runtime::ports::{
     journal::Recorded,
     signal::{Signal, Subscription},
@@ -35,11 +35,11 @@ use utoipa::IntoParams;
 
 use super::{
     App,
+    auth::Caller,
     envelope::Envelope,
     params::InPath,
     problem::{Problem, Problems},
     sessions::{bad_query, seen},
-    who::Caller,
 };
 
 /// How many events are read at once.
@@ -65,7 +65,7 @@ pub struct From {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct Socket {
-    /// `channel:key`, or a key of the caller's own channel.
+    /// `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's.
     pub session_id: String,
     /// Events after this place; without it, from now on.
     pub after: Option<u64>,
@@ -84,7 +84,7 @@ pub(crate) async fn stream_events(
     let Query(from) = query.map_err(bad_query)?;
     let last =
         headers.get("last-event-id").and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let cursor = Cursor::new(&app, identity, last.or(from.after)).await?;
+    let cursor = Cursor::new(&app, &caller, identity, last.or(from.after)).await?;
     let events = envelopes(cursor);
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
@@ -106,7 +106,7 @@ pub(crate) async fn open_socket(
             "this path is a WebSocket; use /stream for server-sent events",
         )
     })?;
-    let cursor = Cursor::new(&app, identity, socket.after).await?;
+    let cursor = Cursor::new(&app, &caller, identity, socket.after).await?;
     Ok(upgrade
         .max_message_size(FRAME_BYTES_MAX)
         .max_frame_size(FRAME_BYTES_MAX)
@@ -122,33 +122,36 @@ struct Frame {
 }
 
 impl Frame {
-    fn of(identity: &SessionIdentity, recorded: &Recorded) -> Self {
-        let text = serde_json::to_string(&Envelope::of(identity, recorded)).unwrap_or_default();
+    fn of(name: &str, recorded: &Recorded) -> Self {
+        let text = serde_json::to_string(&Envelope::of(name, recorded)).unwrap_or_default();
         Self { seq: Some(recorded.seq), kind: recorded.event.kind(), text: text.into() }
     }
 }
 
-/// The latest events of the sessions that are listened to, written out once.
+/// A session, and the name that its reader has for it: its owner has another one than everyone else.
+type Read = (SessionKey, String);
+
+/// The latest events of the sessions that are listened to, written out once for all readers who name them alike.
 #[derive(Default)]
 pub(crate) struct Frames {
-    latest: Mutex<HashMap<SessionIdentity, VecDeque<Frame>>>,
+    latest: Mutex<HashMap<Read, VecDeque<Frame>>>,
 }
 
 impl Frames {
     /// The frames right behind this place, if they are there without a gap.
-    fn after(&self, identity: &SessionIdentity, seen: Seq) -> VecDeque<Frame> {
+    fn after(&self, read: &Read, seen: Seq) -> VecDeque<Frame> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(frames) = latest.get(identity) else { return VecDeque::new() };
+        let Some(frames) = latest.get(read) else { return VecDeque::new() };
         let at = frames.iter().position(|frame| frame.seq == Some(seen.following()));
         at.map_or_else(VecDeque::new, |at| frames.iter().skip(at).cloned().collect())
     }
 
-    fn put(&self, identity: &SessionIdentity, frames: &VecDeque<Frame>) {
+    fn put(&self, read: &Read, frames: &VecDeque<Frame>) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if latest.len() >= SESSIONS_MAX && !latest.contains_key(identity) {
+        if latest.len() >= SESSIONS_MAX && !latest.contains_key(read) {
             latest.clear();
         }
-        let kept = latest.entry(identity.clone()).or_default();
+        let kept = latest.entry(read.clone()).or_default();
         for frame in frames {
             let follows = kept.back().is_none_or(|last| last.seq.map(Seq::following) == frame.seq);
             if follows {
@@ -167,7 +170,7 @@ impl Frames {
 /// A place in a session's stream that moves on.
 struct Cursor {
     app: Arc<App>,
-    identity: SessionIdentity,
+    read: Read,
     seen: Seq,
     /// The session has at least so many events; none if that must be looked up.
     known: Option<Seq>,
@@ -178,7 +181,8 @@ struct Cursor {
 impl Cursor {
     async fn new(
         app: &Arc<App>,
-        identity: SessionIdentity,
+        caller: &Caller,
+        identity: SessionKey,
         after: Option<u64>,
     ) -> Result<Self, Problem> {
         let ear = app.runtime.ports.broadcast.subscribe(&identity);
@@ -186,7 +190,8 @@ impl Cursor {
             Some(after) => Seq(after),
             None => app.runtime.session(&identity).await?.version,
         };
-        Ok(Self { app: app.clone(), identity, seen, known: None, ear, page: VecDeque::new() })
+        let read = (identity.clone(), caller.name_of(&identity));
+        Ok(Self { app: app.clone(), read, seen, known: None, ear, page: VecDeque::new() })
     }
 
     /// The next thing to tell: what is recorded first, previews while there is nothing else.
@@ -197,7 +202,7 @@ impl Cursor {
                 return Some(frame);
             }
             if self.known.is_none_or(|known| known > self.seen) {
-                self.page = self.read().await?;
+                self.page = self.read_page().await?;
                 if self.page.is_empty() {
                     self.known = Some(self.seen);
                 }
@@ -207,7 +212,7 @@ impl Cursor {
                 Signal::Moved(version) => self.known = self.known.max(Some(version)),
                 Signal::Missed => self.known = None,
                 Signal::Preview(preview) => {
-                    let text = serde_json::to_string(&Envelope::preview(&self.identity, &preview))
+                    let text = serde_json::to_string(&Envelope::preview(&self.read.1, &preview))
                         .unwrap_or_default();
                     return Some(Frame { seq: None, kind: "preview", text: text.into() });
                 }
@@ -215,16 +220,21 @@ impl Cursor {
         }
     }
 
-    async fn read(&mut self) -> Option<VecDeque<Frame>> {
-        let frames = self.app.frames.after(&self.identity, self.seen);
+    async fn read_page(&mut self) -> Option<VecDeque<Frame>> {
+        let frames = self.app.frames.after(&self.read, self.seen);
         if !frames.is_empty() {
             return Some(frames);
         }
-        let events =
-            self.app.runtime.ports.journal.events(&self.identity, self.seen, PAGE).await.ok()?;
-        let frames: VecDeque<_> =
-            events.iter().map(|recorded| Frame::of(&self.identity, recorded)).collect();
-        self.app.frames.put(&self.identity, &frames);
+        let (session_identity, name) = &self.read;
+        let events = self.app.runtime.ports.journal.events(session_identity, self.seen, PAGE).await;
+        let events = events
+            .inspect_err(|error| {
+                // The client comes again with the place that it has seen.
+                tracing::warn!(%session_identity, after = self.seen.0, %error, event = "stream_ended");
+            })
+            .ok()?;
+        let frames: VecDeque<_> = events.iter().map(|recorded| Frame::of(name, recorded)).collect();
+        self.app.frames.put(&self.read, &frames);
         Some(frames)
     }
 }

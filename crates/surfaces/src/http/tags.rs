@@ -21,18 +21,16 @@ pub(crate) async fn tag(request: Request, next: Next) -> Response {
         response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
     let length = http_body::Body::size_hint(response.body()).exact();
     let small = length.is_some_and(|length| length <= TAGGED_MAX);
-    if !(reads && is_json && small && response.status() == StatusCode::OK) {
+    // A tag of its own names what a decision is about, and not every byte: a revision also says what its reader has seen.
+    let has_own = response.headers().contains_key(header::ETAG);
+    if !(reads && is_json && small && response.status() == StatusCode::OK) || has_own {
         return response;
     }
     let (mut parts, body) = response.into_parts();
     let Ok(bytes) = to_bytes(body, usize::try_from(TAGGED_MAX).unwrap_or(usize::MAX)).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let tag = match parts.headers.get(header::ETAG) {
-        Some(tag) => Some(tag.clone()),
-        None => HeaderValue::from_str(&format!("\"{}\"", Digest::of(&bytes))).ok(),
-    };
-    if let Some(tag) = tag {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", Digest::of(&bytes))) {
         parts.headers.insert(header::ETAG, tag.clone());
         if known.is_some_and(|known| known == tag) {
             parts.status = StatusCode::NOT_MODIFIED;

@@ -19,10 +19,10 @@ use uuid::Uuid;
 
 use super::{
     App,
+    auth::{self, COOKIE, Caller, decides},
     body::Body,
     dto::time,
     problem::{Problem, Problems},
-    who::{self, COOKIE, Caller, decides},
 };
 
 /// How long a browser stays logged in.
@@ -73,6 +73,8 @@ pub struct Me {
     pub grant: Uuid,
     /// Whether a passphrase was chosen; without one nobody can decide.
     pub passphrase_chosen: bool,
+    /// The directories that a new session may work in; the one that it has without a choice first.
+    pub roots: Vec<String>,
     /// The version of the program.
     pub version: String,
 }
@@ -134,6 +136,7 @@ pub(crate) async fn who_am_i(
         surface: caller.person.surface.0,
         grant: caller.grant,
         passphrase_chosen: app.access.is_chosen().await?,
+        roots: app.runtime.ports.policy.roots.iter().map(|root| root.0.clone()).collect(),
         version: env!("CARGO_PKG_VERSION").into(),
     }))
 }
@@ -271,7 +274,7 @@ pub(crate) async fn logout(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if who::cookie(&headers).is_some() {
+    if auth::cookie(&headers).is_some() {
         app.access.revoke(caller.grant).await?;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();

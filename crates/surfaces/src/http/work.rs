@@ -12,11 +12,11 @@ use planwright_domain::{
     refusal::Refusal,
 };
 use planwright_runtime::{
+    engine::notebook::NotebookView,
     memories::MemoryView,
-    notebook::NotebookView,
     ports::journal::Answer,
-    requests::{RequestRow, RequestView},
-    work::WorkView,
+    queries::autonomy::WorkView,
+    queries::model_request_log::{RequestRow, RequestView},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,12 +25,12 @@ use uuid::Uuid;
 
 use super::{
     App,
+    auth::Caller,
     body::Body,
     dto::Accepted,
     params::{InPath, Once},
     problem::{Problem, Problems},
     sessions::{bad_query, seen},
-    who::Caller,
 };
 
 /// Goals, tasks, runs and schedules of a session.
@@ -42,7 +42,7 @@ pub(crate) async fn get_work(
 ) -> Result<Json<WorkView>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
     let session = app.runtime.session(&identity).await?;
-    Ok(Json(WorkView::of(&session.auto, app.runtime.ports.clock.now())))
+    Ok(Json(WorkView::of(&session, app.runtime.ports.clock.now())))
 }
 
 /// What to look for.
@@ -190,7 +190,7 @@ pub(crate) async fn forget_memory(
     let command = caller.command_id(&headers)?;
     match app.runtime.forget(&caller.person, &identity, command, &found).await? {
         Answer::Accepted { version, .. } => {
-            Ok(Json(Accepted { session_id: identity.to_string(), version: version.0 }))
+            Ok(Json(Accepted { session_id: caller.name_of(&identity), version: version.0 }))
         }
         Answer::Refused(refusal) => Err(refusal.into()),
     }
@@ -220,11 +220,11 @@ pub(crate) async fn say_in_chat(
     Body(line): Body<super::sessions::NewLine>,
 ) -> Result<Json<Value>, Problem> {
     let transport = caller.chat(&chat)?;
-    let identity = app.runtime.resolve(&caller.person.id, &transport).await?;
+    let identity = app.runtime.resolve(caller.person.owner, &transport).await?;
     let reply =
         super::sessions::hear(&app, &caller, &headers, identity.clone(), transport, line.line);
     let reply = reply.await?;
-    Ok(Json(serde_json::json!({"sessionId": identity.to_string(), "reply": reply})))
+    Ok(Json(serde_json::json!({"sessionId": caller.name_of(&identity), "reply": reply})))
 }
 
 /// The chat talks to nothing any more: only this route goes, runs go on.
@@ -236,6 +236,6 @@ pub(crate) async fn drop_pointer(
 ) -> Result<StatusCode, Problem> {
     let transport = caller.chat(&chat)?;
     let unbind = planwright_domain::owner::OwnerCommand::Unbind { transport };
-    app.runtime.own(&caller.person.id, unbind).await??;
+    app.runtime.own(caller.person.owner, unbind).await??;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use fastrand::Rng;
-use planwright_surfaces::http::who::command_id;
+use planwright_surfaces::http::auth::command_id;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -58,7 +58,7 @@ impl Load {
         }
     }
 
-    /// The session of the so-manieth person.
+    /// The session of the person with this number.
     #[must_use]
     pub fn session(at: usize) -> String {
         format!("session-{at}")

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use async_trait::async_trait;
-use planwright_surfaces::http::who::command_id;
+use planwright_surfaces::http::auth::command_id;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -45,7 +45,16 @@ impl HttpProcess {
         let told: Value = match first {
             Ok(Ok(Some(line))) => serde_json::from_str(&line)?,
             Ok(Ok(None) | Err(_)) | Err(_) => {
-                campaign.killed_at_points += u32::from(matches!(death, Death::At(..)));
+                match death {
+                    Death::At(..) => campaign.killed_at_points += 1,
+                    Death::After(_)
+                    | Death::PowerCut(_)
+                    | Death::CutAtWrite(_)
+                    | Death::CutAtSync(_)
+                    | Death::Peaceful => {
+                        campaign.complaints.push("a server did not say where it listens".into());
+                    }
+                }
                 return Ok(None);
             }
         };

@@ -1,6 +1,11 @@
 //! One life of the process: start it, drive it by what it says of itself, end it.
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    fs::OpenOptions,
+    os::unix::process::ExitStatusExt as _,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -17,10 +22,15 @@ use super::{
     person::{self, Whim},
 };
 
+const SIGKILL: i32 = 9;
 /// How long an answer may take.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(8);
 /// How many commands one life gives at most.
 const COMMANDS_MAX: usize = 120;
+/// How long the write or the sync at which the power is cut is waited for.
+const WRITES_WITHIN: Duration = Duration::from_secs(4);
+/// How long a process takes to be gone once its output has ended.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// A process as a life drives it, whatever the wire.
 #[async_trait]
@@ -58,6 +68,7 @@ pub(super) async fn live(
         Death::After(milliseconds) | Death::PowerCut(milliseconds) => {
             Some(Instant::now() + Duration::from_millis(*milliseconds))
         }
+        Death::CutAtWrite(_) | Death::CutAtSync(_) => Some(Instant::now() + WRITES_WITHIN),
         Death::At(..) | Death::Peaceful => None,
     };
     for _ in 0..COMMANDS_MAX {
@@ -67,10 +78,19 @@ pub(super) async fn live(
         match step {
             Err(_) => break,
             Ok(Step::On) => {}
-            Ok(Step::Rests | Step::Dead) => break,
+            Ok(Step::Rests) => break,
+            Ok(Step::Dead) => {
+                // Its output ends before the process has.
+                let _ = timeout_at(Instant::now() + ENDS_WITHIN, process.child().wait()).await;
+                break;
+            }
         }
     }
-    let was_alive = process.child().try_wait()?.is_none();
+    let ended = process.child().try_wait()?;
+    let was_alive = ended.is_none();
+    if let Some(ended) = ended.filter(|ended| ended.signal() != Some(SIGKILL)) {
+        ended_by_itself(campaign, session, death, ended);
+    }
     match death {
         Death::Peaceful => {
             process.leave();
@@ -82,7 +102,7 @@ pub(super) async fn live(
             process.child().wait().await?;
         }
         Death::At(..) => campaign.killed_at_points += 1,
-        Death::After(_) | Death::PowerCut(_) => {
+        Death::After(_) | Death::PowerCut(_) | Death::CutAtWrite(_) | Death::CutAtSync(_) => {
             process.child().start_kill()?;
             process.child().wait().await?;
             campaign.killed += 1;
@@ -90,6 +110,17 @@ pub(super) async fn live(
     }
     process.drain(campaign, session).await;
     Ok(())
+}
+
+/// With a disk that fails a process may end, in words. Nothing else may end it.
+fn ended_by_itself(campaign: &mut Campaign, session: &str, death: &Death, ended: ExitStatus) {
+    const PANICKED: i32 = 101;
+    let in_words = ended.code().is_some_and(|code| code != 0 && code != PANICKED);
+    if campaign.failing.is_some() && in_words {
+        campaign.gave_up += 1;
+    } else {
+        campaign.complaints.push(format!("{session}: a life with {death:?} ended with {ended}"));
+    }
 }
 
 pub(super) enum Step {
@@ -123,7 +154,9 @@ async fn step(
     match process.ask(campaign, session, &line).await {
         None => Step::Dead,
         Some(reply) => {
-            if reply["type"] == "refused" {
+            if reply["type"] == "refused" && campaign.failing.is_some() {
+                campaign.refused += 1;
+            } else if reply["type"] == "refused" {
                 campaign
                     .complaints
                     .push(format!("{session}: {line:?} was refused: {}", reply["words"]));
@@ -171,7 +204,10 @@ impl Process {
             let (session, line) = (session.to_owned(), line.clone());
             campaign.acknowledged.push(Acknowledged { session, id: *id, line, version });
         }
-        if value["type"] == "error" {
+        let has_words = value["words"].as_str().is_some_and(|words| !words.is_empty());
+        if value["type"] == "error" && campaign.failing.is_some() && has_words {
+            campaign.refused += 1;
+        } else if value["type"] == "error" {
             campaign.complaints.push(format!("{session}: {}", value["words"]));
         }
         value
@@ -244,13 +280,22 @@ pub(super) fn subject(campaign: &Campaign, words: &[&str], death: &Death) -> Com
         .env(crate::ledger::LEDGER, campaign.ledger())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(log(campaign))
         .kill_on_drop(true);
     if let Death::At(name, count) = death {
         command.env("PLANWRIGHT_FAILPOINT", format!("{name}:{count}"));
     }
-    if let (Some(power), Death::PowerCut(_)) = (&campaign.power, death) {
-        power.put_under(&mut command);
+    if let Some(mutant) = campaign.mutant {
+        command.env("PLANWRIGHT_MUTANT", mutant.name());
+    }
+    if let (Some(power), Some(conditions)) = (&campaign.power, &campaign.conditions) {
+        command.envs(power.environment(conditions));
     }
     command
+}
+
+/// What it says to its operator is kept beside its data.
+fn log(campaign: &Campaign) -> Stdio {
+    let log = OpenOptions::new().create(true).append(true).open(campaign.log());
+    log.map_or_else(|_| Stdio::null(), Stdio::from)
 }

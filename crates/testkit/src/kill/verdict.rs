@@ -1,5 +1,6 @@
 //! Log, journal and ledger, held against each other.
 
+use crate::people::{key_in, person};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -7,16 +8,20 @@ use std::{
 
 use planwright_domain::{
     command::{PersonCommand, SessionCommand},
+    effect::{Effect, Touched},
     id::{CallId, Seq},
-    identity::SessionIdentity,
+    identity::SessionKey,
     next::{Waiting, waiting},
     plan::event::PlanEvent,
     session::{Session, SessionEvent},
-    turn::event::{Arrival, TurnEvent},
+    turn::{
+        CallStatus,
+        event::{Arrival, TurnEvent},
+    },
 };
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
-    dispatch::dispatch,
+    commands::dispatch::dispatch,
     ports::journal::{Answer, Journal, Recorded},
 };
 
@@ -28,6 +33,8 @@ use crate::ledger;
 pub struct Verdict {
     /// Acknowledged commands that the journal does not hold, or holds differently.
     pub lost: Vec<String>,
+    /// Files that a finished call wrote and that are not there.
+    pub undone: Vec<String>,
     /// Effects that happened more than once, or without a recorded start.
     pub repeated: Vec<String>,
     /// Effects that happened and whose outcome the journal neither knows nor doubts.
@@ -36,6 +43,10 @@ pub struct Verdict {
     pub in_doubt: usize,
     /// How many effects happened.
     pub effects: usize,
+    /// How many files finished calls wrote.
+    pub files: usize,
+    /// How many brackets were left open by a process that died, of calls and of questions to a model.
+    pub orphans: usize,
     /// How many approvals wait, and can be decided.
     pub pending: usize,
     /// Pending approvals that cannot be decided.
@@ -47,6 +58,7 @@ impl Verdict {
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.lost.is_empty()
+            && self.undone.is_empty()
             && self.repeated.is_empty()
             && self.unexplained.is_empty()
             && self.undecidable.is_empty()
@@ -55,9 +67,35 @@ impl Verdict {
 
 /// Looks at everything that is left of a campaign.
 pub async fn verdict(campaign: &Campaign) -> anyhow::Result<Verdict> {
-    let journal = SqliteJournal::open(&journal_path(&campaign.data()))?;
+    let copy = campaign.copy_of_journal()?;
+    let journal = SqliteJournal::open(&journal_path(copy.path()))?;
     let sessions: Vec<_> = Campaign::sessions().collect();
-    judge(&journal, &campaign.ledger(), &sessions, &campaign.acknowledged).await
+    let mut verdict =
+        judge(&journal, &campaign.ledger(), &sessions, &campaign.acknowledged).await?;
+    for key in &sessions {
+        let identity = key_in(&journal, &format!("cli:{key}")).await?;
+        let events = journal.events(&identity, Seq(0), usize::MAX).await?;
+        undone(key, &events, &campaign.workspace(), &mut verdict);
+    }
+    Ok(verdict)
+}
+
+/// What a finished call wrote is there, as long as it was. No two calls of a campaign write to one path.
+fn undone(key: &str, events: &[Recorded], workspace: &Path, verdict: &mut Verdict) {
+    for recorded in events {
+        let SessionEvent::Turn(TurnEvent::CallFinished { call, result, .. }) = &recorded.event
+        else {
+            continue;
+        };
+        for touched in &result.touched {
+            let Touched::Wrote { path, bytes } = touched else { continue };
+            verdict.files += 1;
+            let there = std::fs::metadata(workspace.join(path)).map(|meta| meta.len());
+            if there.ok() != Some(*bytes) {
+                verdict.undone.push(format!("{key}: {call} wrote {path}, and it is not there"));
+            }
+        }
+    }
 }
 
 /// Holds a journal, a ledger and what was acknowledged in these sessions against each other.
@@ -70,9 +108,9 @@ pub async fn judge(
     let mut verdict = Verdict::default();
     let ledger = ledger::read(ledger)?;
     verdict.effects = ledger.len();
-    let mut calls: BTreeMap<CallId, Outcome> = BTreeMap::new();
+    let mut calls = Calls::default();
     for key in sessions {
-        let identity = SessionIdentity::parse(&format!("cli:{key}"))?;
+        let identity = key_in(journal, &format!("cli:{key}")).await?;
         let events = journal.events(&identity, Seq(0), usize::MAX).await?;
         let session = journal.session(&identity).await?;
         let folded =
@@ -83,29 +121,89 @@ pub async fn judge(
             verdict.lost.push(format!("{key}: the stored session is not the fold of its events"));
         }
         acknowledged(sent, journal, key, &identity, &events, &mut verdict).await?;
-        outcomes(&events, &mut calls);
+        events.iter().for_each(|recorded| calls.look(&recorded.event));
         moved_twice(key, &events, &mut verdict);
         pending(journal, &identity, &session, &mut verdict).await?;
     }
-    for (call, count) in ledger {
-        match calls.get(&call) {
-            _ if count > 1 => verdict.repeated.push(format!("{call} took effect {count} times")),
-            None => verdict.repeated.push(format!("{call} took effect without a recorded start")),
-            Some(Outcome::Started) => {
-                verdict.unexplained.push(format!("{call} took effect and was forgotten"))
-            }
-            Some(Outcome::Finished | Outcome::InDoubt) => {}
-        }
-    }
-    verdict.in_doubt = calls.values().filter(|outcome| **outcome == Outcome::InDoubt).count();
+    calls.hold_against(&ledger, &mut verdict);
     Ok(verdict)
+}
+
+/// What the journal says of calls.
+#[derive(Debug, Default)]
+struct Calls {
+    outcomes: BTreeMap<CallId, Outcome>,
+    /// Those that change something outside of the journal.
+    effects: BTreeSet<CallId>,
+    orphans: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Started,
-    Finished,
+    /// It did what it was called for.
+    Done,
+    /// It did not, and said why.
+    Failed,
     InDoubt,
+}
+
+impl Calls {
+    fn look(&mut self, event: &SessionEvent) {
+        let SessionEvent::Turn(event) = event else { return };
+        match event {
+            TurnEvent::ModelAnswered { answer, .. } => {
+                let changes = |effect| matches!(effect, Effect::Write | Effect::External);
+                let effects = answer.calls.iter().filter(|call| changes(call.kind.effect()));
+                self.effects.extend(effects.map(|call| call.id));
+            }
+            TurnEvent::CallStarted { call, .. } => {
+                self.outcomes.insert(*call, Outcome::Started);
+            }
+            TurnEvent::CallFinished { call, result, .. } => {
+                let outcome = match result.status {
+                    CallStatus::Done => Outcome::Done,
+                    CallStatus::Failed => Outcome::Failed,
+                };
+                self.outcomes.insert(*call, outcome);
+            }
+            TurnEvent::CallInDoubt { call, .. } => {
+                self.outcomes.insert(*call, Outcome::InDoubt);
+                self.orphans += 1;
+            }
+            TurnEvent::ModelCallOrphaned { .. } | TurnEvent::CallOrphaned { .. } => {
+                self.orphans += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Both ways: what took effect is known, and what is known as done took effect.
+    fn hold_against(&self, ledger: &BTreeMap<CallId, u32>, verdict: &mut Verdict) {
+        for (call, count) in ledger {
+            match self.outcomes.get(call) {
+                _ if *count > 1 => {
+                    verdict.repeated.push(format!("{call} took effect {count} times"))
+                }
+                None => {
+                    verdict.repeated.push(format!("{call} took effect without a recorded start"))
+                }
+                Some(Outcome::Started) => {
+                    verdict.unexplained.push(format!("{call} took effect and was forgotten"))
+                }
+                Some(Outcome::Done | Outcome::Failed | Outcome::InDoubt) => {}
+            }
+        }
+        for (call, outcome) in &self.outcomes {
+            let took_effect = ledger.contains_key(call) || !self.effects.contains(call);
+            if *outcome == Outcome::Done && !took_effect {
+                verdict.lost.push(format!("{call} is recorded as done and took no effect"));
+            }
+        }
+        let in_doubt = self.outcomes.values().filter(|outcome| **outcome == Outcome::InDoubt);
+        verdict.in_doubt = in_doubt.count();
+        verdict.orphans = self.orphans;
+    }
 }
 
 /// Every acknowledged command is there, once, and asking again gives the same answer.
@@ -113,7 +211,7 @@ async fn acknowledged(
     sent: &[Acknowledged],
     journal: &dyn Journal,
     key: &str,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     events: &[Recorded],
     verdict: &mut Verdict,
 ) -> anyhow::Result<()> {
@@ -122,11 +220,7 @@ async fn acknowledged(
         if !sent.line.starts_with('/') && texts.count() != 1 {
             verdict.lost.push(format!("{key}: {:?} is not there exactly once", sent.line));
         }
-        let person = planwright_domain::actor::Person::new(
-            "x",
-            "x",
-            planwright_domain::actor::Standing::Speaks,
-        );
+        let person = person("x", "x", planwright_domain::actor::Standing::Speaks);
         let again =
             SessionCommand::Person(person, PersonCommand::Say { text: "asked again".into() });
         let asked = planwright_domain::command::Asked::new(
@@ -168,32 +262,15 @@ fn moved_twice(key: &str, events: &[Recorded], verdict: &mut Verdict) {
     }
 }
 
-fn outcomes(events: &[Recorded], calls: &mut BTreeMap<CallId, Outcome>) {
-    for recorded in events {
-        match &recorded.event {
-            SessionEvent::Turn(TurnEvent::CallStarted { call, .. }) => {
-                calls.insert(*call, Outcome::Started);
-            }
-            SessionEvent::Turn(TurnEvent::CallFinished { call, .. }) => {
-                calls.insert(*call, Outcome::Finished);
-            }
-            SessionEvent::Turn(TurnEvent::CallInDoubt { call, .. }) => {
-                calls.insert(*call, Outcome::InDoubt);
-            }
-            _ => {}
-        }
-    }
-}
-
 /// Every approval that waits can be shown and decided.
 async fn pending(
     journal: &dyn Journal,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     session: &Session,
     verdict: &mut Verdict,
 ) -> anyhow::Result<()> {
     use planwright_domain::{
-        actor::{Person, Standing},
+        actor::Standing,
         command::{Approving, Asked, Decision, Start, Terms},
         time::Time,
     };
@@ -204,7 +281,7 @@ async fn pending(
         .plan()
         .and_then(|plan| plan.current.as_ref())
         .ok_or_else(|| anyhow::anyhow!("no revision"))?;
-    let person = Person::new("judge", "verdict", Standing::Decides);
+    let person = person("judge", "verdict", Standing::Decides);
     let ask = async |command| {
         let asked = Asked::new(
             uuid::Uuid::now_v7(),
@@ -225,4 +302,32 @@ async fn pending(
         other => verdict.undecidable.push(format!("{identity}: {other:?}")),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(number: u128) -> CallId {
+        uuid::Uuid::from_u128(number).into()
+    }
+
+    fn calls(outcome: Outcome) -> Calls {
+        let outcomes = BTreeMap::from([(call(1), outcome)]);
+        Calls { outcomes, effects: BTreeSet::from([call(1)]), orphans: 0 }
+    }
+
+    #[test]
+    fn a_call_that_is_recorded_as_done_and_not_in_the_ledger_is_a_loss() {
+        let lost = |outcome, ledger: &[CallId]| {
+            let mut verdict = Verdict::default();
+            let ledger = ledger.iter().map(|call| (*call, 1)).collect();
+            calls(outcome).hold_against(&ledger, &mut verdict);
+            verdict.lost.len()
+        };
+        assert_eq!(lost(Outcome::Done, &[]), 1);
+        assert_eq!(lost(Outcome::Done, &[call(1)]), 0);
+        assert_eq!(lost(Outcome::Failed, &[]), 0);
+        assert_eq!(lost(Outcome::InDoubt, &[]), 0);
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::people::person;
 use fastrand::Rng;
 use planwright_domain::{
-    actor::{Person, Standing},
+    actor::Standing,
     command::{
         Approving, Decision, Ending, Given, ModelCommand, Permit, PersonCommand, SessionCommand,
         Start, StartingCall, Summed, SystemCommand, Terms, Verdict,
@@ -13,7 +14,10 @@ use planwright_domain::{
     effect::{Aim, Bracket, Declared, Effect, Repeat, ToolFacts, Touched},
     id::{CallId, Incarnation, TurnId},
     next::{DueCall, Next, next},
-    plan::{PlanStatus, Progress, Reads, Review, Strategy, review::Comment, step::OnFailure},
+    plan::{
+        PlanStatus, Progress, Reads, Review, Strategy, block::BlockSet, review::Comment,
+        step::OnFailure,
+    },
     session::Session,
     time::Time,
     tools::FILE_TOOLS,
@@ -29,11 +33,12 @@ pub const STATUSES: [&str; 8] =
     ["inactive", "collecting", "ready", "withdrawn", "approved", "running", "paused", "failed"];
 
 /// The commands that are counted.
-pub const COMMANDS: [&str; 24] = [
+pub const COMMANDS: [&str; 25] = [
     "compact",
     "on",
     "say",
     "shown",
+    "seen",
     "approve",
     "approve-hold",
     "approve-stale",
@@ -104,17 +109,21 @@ impl Generator {
         {
             self.seen.push(head.digest);
         }
+        // Few sequences get that far: a person meets such a status more often before a step leaves it.
+        let steps = match status(session) {
+            "approved" | "paused" | "failed" => 56,
+            _ => 68,
+        };
         match rng.u8(0..100) {
-            0..=67 => self.step(rng, session),
-            68..=70 => self.late(rng),
+            at if at < steps => self.step(rng, session),
+            at if at < steps + 3 => self.late(rng),
             _ => self.person(rng, session),
         }
     }
 
     fn person(&mut self, rng: &mut Rng, session: &Session) -> (&'static str, SessionCommand) {
-        let ada =
-            Person::new("ada", if rng.u8(..) < 230 { "cli" } else { "web" }, Standing::Decides);
-        let guest = Person::new("guest", "cli", Standing::Speaks);
+        let ada = person("ada", if rng.u8(..) < 180 { "cli" } else { "web" }, Standing::Decides);
+        let guest = person("guest", "cli", Standing::Speaks);
         let current = session.plan().and_then(|plan| plan.current.as_ref()).map(|head| head.digest);
         let current = current.unwrap_or(self.schema);
         let stale =
@@ -141,19 +150,26 @@ impl Generator {
         let reads = if rng.bool() { Reads::Record } else { Reads::Run };
         let (plan, strategy) = (fresh(rng).into(), self.strategy);
         let start_plan = PersonCommand::StartPlan { plan, strategy, reads };
+        let shown = session.plan().is_some_and(|plan| plan.shown_to(&ada) == Some(current));
         let leads_on = if rng.bool() { status(session) } else { "" };
         let (name, command) = match (leads_on, rng.u8(0..90)) {
             ("inactive", _) => ("on", start_plan),
             ("collecting" | "withdrawn", _) => {
                 ("say", PersonCommand::Say { text: "write it".into() })
             }
-            ("ready", 0..=36) => ("shown", PersonCommand::RecordShown { digest: current }),
-            ("ready", 37..=71) => ("approve", approve(current, Start::AtOnce, schemas)),
+            ("ready", at) if !shown && at < 36 => {
+                ("shown", PersonCommand::RecordShown { digest: current })
+            }
+            ("ready", at) if !shown && at < 66 => ("seen", seen(rng, session, current)),
+            ("ready", _) if rng.u8(0..9) < 5 => {
+                ("approve", approve(current, Start::AtOnce, schemas))
+            }
             ("ready", _) => ("approve-hold", approve(current, Start::Hold, schemas)),
             ("approved" | "paused", 0..=59) => ("resume", PersonCommand::Decide(Decision::Resume)),
             (_, 0..=13) => ("say", PersonCommand::Say { text: "go on".into() }),
             (_, 14..=17) => ("on", start_plan),
-            (_, 18..=22) => ("shown", PersonCommand::RecordShown { digest: current }),
+            (_, 18..=19) => ("shown", PersonCommand::RecordShown { digest: current }),
+            (_, 20..=22) => ("seen", seen(rng, session, current)),
             (_, 23..=27) => ("approve", approve(current, Start::AtOnce, schemas)),
             (_, 28..=31) => ("approve-hold", approve(current, Start::Hold, schemas)),
             (_, 32..=36) => ("approve-stale", approve(stale, Start::AtOnce, schemas)),
@@ -237,7 +253,11 @@ impl Generator {
                     answer: self.answer(rng, session),
                     others: 0,
                 },
-                85..=91 => SystemCommand::OrphanModelCall { turn, round, attempt },
+                85..=88 => SystemCommand::OrphanModelCall { turn, round, attempt },
+                89..=91 => {
+                    let why = "too late".into();
+                    SystemCommand::AbandonModelCall { turn, round, attempt, why }
+                }
                 _ => SystemCommand::RecordModelFailure {
                     turn,
                     round,
@@ -272,27 +292,35 @@ impl Generator {
                 let ask_until = Time(1_000_000 * rng.i64(1..100));
                 system(SystemCommand::StartCalls { calls, bracket: bracket(rng), ask_until })
             }
+            Next::RemovePages { .. } if rng.bool() => {
+                system(SystemCommand::RecordPagesRemoved { pages: rng.u32(0..4) })
+            }
+            Next::RemovePages { .. } => {
+                system(SystemCommand::RecordRemovalFailure { why: "the disk is gone".into() })
+            }
             Next::AwaitDecision { .. } if rng.u8(..) < 60 => system(SystemCommand::RingDecision),
             Next::AwaitDecision { .. } => self.person(rng, session),
             Next::AwaitPermission { call, .. } if rng.u8(..) < 60 => {
                 system(SystemCommand::ExpireAsk { call })
             }
             Next::AwaitPermission { .. } => {
-                let ada = Person::new("ada", "cli", Standing::Decides);
+                let ada = person("ada", "cli", Standing::Decides);
                 ("permit", SessionCommand::Person(ada, permit(rng, session, self.schema)))
             }
             Next::AwaitCalls(open) => {
                 let open = open[rng.usize(0..open.len())];
                 let (call, attempt) = (open.call, open.attempt);
-                system(if rng.u8(..) < 190 {
-                    SystemCommand::RecordResult {
+                system(match rng.u8(..) {
+                    0..190 => SystemCommand::RecordResult {
                         call,
                         attempt,
                         result: result(rng),
                         note_every: 0,
+                    },
+                    190..220 => {
+                        SystemCommand::AbandonCall { call, attempt, why: "too late".into() }
                     }
-                } else {
-                    SystemCommand::OrphanCall { call, attempt }
+                    220.. => SystemCommand::OrphanCall { call, attempt },
                 })
             }
         }
@@ -310,15 +338,17 @@ impl Generator {
             },
             (_, Some(_)) => {
                 let (call, attempt) = self.started[rng.usize(0..self.started.len())];
-                if rng.bool() {
-                    SystemCommand::RecordResult {
+                match rng.u8(..) {
+                    0..128 => SystemCommand::RecordResult {
                         call,
                         attempt,
                         result: result(rng),
                         note_every: 0,
+                    },
+                    128..160 => {
+                        SystemCommand::AbandonCall { call, attempt, why: "too late".into() }
                     }
-                } else {
-                    SystemCommand::OrphanCall { call, attempt }
+                    160.. => SystemCommand::OrphanCall { call, attempt },
                 }
             }
             (_, None) => SystemCommand::OrphanCall { call: fresh(rng).into(), attempt: 1 },
@@ -404,7 +434,7 @@ impl Generator {
                 _ => (
                     "plan_set_content",
                     format!(
-                        "{{\"plan_markdown\":\"# Plan {}\"{}}}",
+                        "{{\"plan_markdown\":\"# Plan {}\\n\\nThe goal.\\n\\n1. Dig.\\n2. Plant.\"{}}}",
                         rng.u32(..),
                         replies(rng, session)
                     ),
@@ -453,6 +483,18 @@ fn granted(rng: &mut Rng) -> Option<Declared> {
         1 | 2 => Some(some),
         _ => None,
     }
+}
+
+/// Some blocks of the current revision were seen, or all of them, or one that it does not have.
+fn seen(rng: &mut Rng, session: &Session, digest: Digest) -> PersonCommand {
+    let head = session.plan().and_then(|plan| plan.current.as_ref());
+    let all = head.map(|head| head.blocks.0.clone()).unwrap_or_default();
+    let share = rng.u8(0..6);
+    let mut blocks: Vec<_> = all.into_iter().filter(|_| rng.u8(0..3) < share).collect();
+    if rng.u8(0..20) == 0 {
+        blocks.extend(BlockSet::of("a block that no revision has").0);
+    }
+    PersonCommand::MarkSeen { digest, blocks }
 }
 
 /// A decision on the call that waits, or on one that does not.

@@ -3,15 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planwright_domain::{
-    actor::Standing,
+    actor::{PersonId, Standing},
     command::{Approving, Decision, Permit, PersonCommand, SessionCommand, SystemCommand},
     digest::Digest,
     effect::Effect,
-    id::{CallId, PlanId},
+    id::{CallId, PlanId, TurnId},
     next::{Next, next},
-    plan::{Ended, Review, event::PlanEvent},
+    plan::{Ended, Review, block::BlockId, event::PlanEvent},
     session::{Session, SessionEvent},
-    turn::{CallKind, event::TurnEvent},
+    turn::{
+        CallKind, Told,
+        event::{Arrival, TurnEvent},
+    },
 };
 
 /// What was seen so far.
@@ -20,14 +23,33 @@ pub(super) struct Watcher {
     plans: BTreeMap<PlanId, Option<Ended>>,
     approved: BTreeMap<PlanId, Digest>,
     asked: BTreeMap<CallId, Effect>,
-    answers: BTreeMap<CallId, u32>,
+    /// The calls of each turn's answers.
+    calls: BTreeMap<TurnId, Vec<CallId>>,
+    /// What the model was given for each call.
+    answers: BTreeMap<CallId, Given>,
     started: BTreeSet<(CallId, u32)>,
+    abandoned: BTreeSet<(CallId, u32)>,
     harmless: BTreeSet<CallId>,
     settled: BTreeSet<(PlanId, u32)>,
     permitted: BTreeMap<CallId, Permit>,
     decided: BTreeSet<(CallId, Digest)>,
+    /// What each person saw of the plan, block by block.
+    blocks: BTreeMap<PersonId, BTreeSet<BlockId>>,
     plan: Option<PlanId>,
     version: u64,
+}
+
+/// What the model was given for a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Given {
+    /// What its effect gave.
+    Result,
+    /// Words instead.
+    Words,
+    /// That its turn ended while it was under way: its result may still come, for the record.
+    LeftRunning,
+    /// That nobody knows what became of it: a late result or a person may still say.
+    Doubt,
 }
 
 impl Watcher {
@@ -136,6 +158,7 @@ impl Watcher {
             return Err("facts-only-grow: the version is not the number of events".into());
         }
         news.iter().try_for_each(|event| self.count(event))?;
+        news.iter().try_for_each(|event| self.pages_show_what_was_seen(session, event))?;
         self.plans_are_single(session)?;
         if let Some(plan) = session.plan()
             && let Some(approval) = plan.status.approval()
@@ -179,6 +202,31 @@ impl Watcher {
             }
             _ => self.reports_move_no_ended_turn(session, command, news),
         }
+    }
+
+    /// A page has shown a revision in full when its reader has seen every block of it, here or before.
+    fn pages_show_what_was_seen(
+        &mut self,
+        session: &Session,
+        event: &SessionEvent,
+    ) -> Result<(), String> {
+        let SessionEvent::Plan(event) = event else { return Ok(()) };
+        let current = || session.plan().and_then(|plan| plan.current.as_ref());
+        if let PlanEvent::PlanStarted { .. } = event {
+            self.blocks.clear();
+        }
+        if let PlanEvent::BlocksSeen { blocks, by, .. } = event {
+            self.blocks.entry(by.id.clone()).or_default().extend(&blocks.0);
+        }
+        if let PlanEvent::RevisionShown { to, .. } = event {
+            let head = current().ok_or("approved-as-read: nothing was shown")?;
+            let seen = self.blocks.entry(to.id.clone()).or_default();
+            if to.surface.is_page() && !head.blocks.0.is_subset(seen) {
+                return Err("approved-as-read: a page showed what nobody has seen".into());
+            }
+            seen.extend(&head.blocks.0);
+        }
+        Ok(())
     }
 
     /// A recorded call runs as a step of the approved revision that runs, and never once it came out.
@@ -270,7 +318,11 @@ impl Watcher {
                     return Err("one-decision: a plan was approved twice".into());
                 }
             }
-            SessionEvent::Turn(TurnEvent::ModelAnswered { answer, .. }) => {
+            SessionEvent::Turn(TurnEvent::ModelAnswered { turn, answer, arrival, .. }) => {
+                if *arrival == Arrival::InTime {
+                    let calls = self.calls.entry(*turn).or_default();
+                    calls.extend(answer.calls.iter().map(|call| call.id));
+                }
                 for call in &answer.calls {
                     self.asked.insert(call.id, call.kind.effect());
                     if matches!(&call.kind, CallKind::Tool(facts) if facts.effect == Effect::Read) {
@@ -278,18 +330,42 @@ impl Watcher {
                     }
                 }
             }
+            SessionEvent::Turn(TurnEvent::CallAbandoned { call, attempt, .. }) => {
+                self.abandoned.insert((*call, *attempt));
+            }
             SessionEvent::Turn(TurnEvent::CallStarted { call, attempt, .. }) => {
                 if !self.started.insert((*call, *attempt)) {
                     return Err("effects-bracketed: the same try started twice".into());
                 }
-                if *attempt > 1 && self.asked.contains_key(call) && !self.harmless.contains(call) {
+                let may_have_begun =
+                    *attempt > 1 && !self.abandoned.contains(&(*call, *attempt - 1));
+                if may_have_begun && self.asked.contains_key(call) && !self.harmless.contains(call)
+                {
                     return Err("effects-bracketed: an effect was repeated unasked".into());
                 }
             }
-            SessionEvent::Turn(
-                TurnEvent::CallAnswered { call, .. } | TurnEvent::CallInDoubt { call, .. },
-            ) => {
-                *self.answers.entry(*call).or_default() += 1;
+            SessionEvent::Turn(TurnEvent::CallAnswered { call, told }) => {
+                let given = match told {
+                    Told::LeftRunning => Given::LeftRunning,
+                    Told::Text { .. }
+                    | Told::Planned
+                    | Told::Plans
+                    | Told::Revision { .. }
+                    | Told::Refused { .. } => Given::Words,
+                };
+                self.give(*call, given)?;
+            }
+            SessionEvent::Turn(TurnEvent::CallFinished { call, .. }) => {
+                self.give(*call, Given::Result)?;
+            }
+            SessionEvent::Turn(TurnEvent::CallInDoubt { call, .. }) => {
+                self.give(*call, Given::Doubt)?;
+            }
+            SessionEvent::Turn(TurnEvent::TurnFinished { turn, .. }) => {
+                let calls = self.calls.remove(turn).unwrap_or_default();
+                if calls.iter().any(|call| !self.answers.contains_key(call)) {
+                    return Err("every-call-answered: a turn ended with a call unanswered".into());
+                }
             }
             SessionEvent::Plan(_)
             | SessionEvent::Turn(_)
@@ -305,6 +381,19 @@ impl Watcher {
             | SessionEvent::Logged { .. } => {}
         }
         Ok(())
+    }
+
+    /// Every call gets one result; what comes after that one is for the record alone.
+    fn give(&mut self, call: CallId, given: Given) -> Result<(), String> {
+        let before = self.answers.insert(call, given);
+        match (before, given) {
+            (None, _)
+            | (Some(Given::LeftRunning), Given::Result | Given::Doubt)
+            | (Some(Given::Doubt), Given::Result) => Ok(()),
+            (Some(before), given) => {
+                Err(format!("every-call-answered: {given:?} for a call that had {before:?}"))
+            }
+        }
     }
 
     fn plans_are_single(&self, session: &Session) -> Result<(), String> {
@@ -339,5 +428,43 @@ impl Watcher {
         } else {
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planwright_domain::turn::event::TurnEnd;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn answered(told: Told) -> SessionEvent {
+        SessionEvent::Turn(TurnEvent::CallAnswered { call: Uuid::from_u128(1).into(), told })
+    }
+
+    fn words() -> Told {
+        Told::Text { text: "done".into() }
+    }
+
+    /// Invariant: `every-call-answered`.
+    #[test]
+    fn a_call_that_is_answered_twice_is_noticed() {
+        let mut watcher = Watcher::default();
+        assert_eq!(watcher.count(&answered(words())), Ok(()));
+        assert!(watcher.count(&answered(words())).is_err());
+    }
+
+    /// Invariant: `every-call-answered`.
+    #[test]
+    fn a_turn_that_ends_with_a_call_unanswered_is_noticed() {
+        let (turn, call): (TurnId, CallId) = (Uuid::from_u128(2).into(), Uuid::from_u128(1).into());
+        let finished = SessionEvent::Turn(TurnEvent::TurnFinished { turn, end: TurnEnd::Answered });
+        let mut watcher = Watcher::default();
+        watcher.calls.insert(turn, vec![call]);
+        assert!(watcher.count(&finished).is_err());
+        let mut watcher = Watcher::default();
+        watcher.calls.insert(turn, vec![call]);
+        assert_eq!(watcher.count(&answered(words())), Ok(()));
+        assert_eq!(watcher.count(&finished), Ok(()));
     }
 }

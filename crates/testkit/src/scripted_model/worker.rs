@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use fastrand::Rng;
 use serde_json::json;
 
 use super::{Conduct, Said, Told};
+use crate::prose::sentence;
 
 /// A model that, with plan work active, writes a plan of so many bytes; executing, writes so many
 /// files, one a round, and reports done.
@@ -58,15 +60,11 @@ pub(super) fn left_unanswered(told: &Told) -> Vec<u32> {
 /// A plan of about so many bytes, different for each number.
 #[must_use]
 pub fn plan(bytes: usize, number: usize) -> String {
+    let mut rng = Rng::with_seed(number as u64);
     let mut text = format!("# Plan {number}\n\n");
     let mut at = 1;
     while text.len() < bytes {
-        let word = (number * 7_919 + at * 104_729) % 65_536;
-        text.push_str(&format!(
-            "{at}. Write file {word:x} of part {}, then look whether it holds {:x}.\n",
-            at % 7,
-            word * 31
-        ));
+        text.push_str(&format!("{at}. {}\n", sentence(&mut rng)));
         at += 1;
     }
     text

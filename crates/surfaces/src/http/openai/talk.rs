@@ -7,7 +7,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use planwright_domain::{
     actor::{Person, Standing},
     id::{Seq, TurnId},
-    identity::{ChannelType, SessionIdentity},
+    identity::{ChannelType, SessionIdentity, SessionKey},
     next::{Waiting, next, waiting},
     plan::event::PlanEvent,
     session::{Session, SessionEvent},
@@ -17,16 +17,17 @@ use planwright_domain::{
     },
 };
 use planwright_runtime::{
-    inbound::{Reply, Spoken},
+    commands::line::{Reply, Spoken},
+    commands::routing::new_key,
     ports::{
         journal::JournalError,
         signal::{Signal, Subscription},
     },
-    routing::new_key,
+    reply_text::text_of,
 };
 use tokio::time::{Instant, timeout};
 
-use super::super::{App, problem::Problem, who::Caller};
+use super::super::{App, auth::Caller, problem::Problem};
 
 /// How long an answer is waited for; what goes on then is read in the dashboard.
 const ANSWER_MAX: Duration = Duration::from_secs(600);
@@ -70,20 +71,11 @@ impl Talk {
         }
         // Whoever asks here speaks, whatever their token may do elsewhere.
         let person = Person { standing: Standing::Speaks, ..caller.person.clone() };
-        let identity = match named.filter(|named| named.channel == ChannelType::Api) {
-            Some(identity) => {
-                let session = app.runtime.session(&identity).await?;
-                if session.owner.as_ref().is_some_and(|owner| *owner != person.id) {
-                    let words = "that conversation is someone else's; begin one of your own";
-                    return Err(Problem::new(StatusCode::FORBIDDEN, "not_yours", words));
-                }
-                identity
-            }
-            None => {
-                let key = new_key().map_err(|_| refused("no_key", "no new key could be made"))?;
-                SessionIdentity::new(ChannelType::Api, key)
-            }
+        let key = match named.filter(|named| named.channel == ChannelType::Api) {
+            Some(identity) => identity.key,
+            None => new_key().map_err(|_| refused("no_key", "no new key could be made"))?,
         };
+        let identity = caller.own_session(ChannelType::Api, key);
         let ear = app.runtime.ports.broadcast.subscribe(&identity);
         let seen = app.runtime.session(&identity).await?.version;
         let id = caller.command_id(headers)?;
@@ -96,7 +88,7 @@ impl Talk {
             Reply::Unreadable(words) | Reply::Nothing(words) | Reply::Moved { words, .. } => {
                 Some(words)
             }
-            Reply::Status(_)
+            shown @ (Reply::Status(_)
             | Reply::Revision(_)
             | Reply::Diff(_)
             | Reply::Plans(_)
@@ -105,7 +97,7 @@ impl Talk {
             | Reply::Work(_)
             | Reply::Memory(_)
             | Reply::Notebook(_)
-            | Reply::Help => Some("That is shown in the dashboard.".into()),
+            | Reply::Help) => Some(text_of(&shown).plain()),
         };
         let (told, usage, until) = (HashMap::new(), Usage::default(), Instant::now() + ANSWER_MAX);
         let (app, planned, stage) = (app.clone(), false, Stage::Answers);
@@ -132,9 +124,12 @@ impl Talk {
                 Stage::Answers => talk.next().await.unwrap_or_else(|error| {
                     tracing::error!(%error, event = "completion_not_read");
                     talk.stage = Stage::Ends;
-                    Piece::Text(
-                        "\n\nThe journal does not answer now; look again in a moment.".into(),
-                    )
+                    let words = if error.is_newer() || error.is_corrupt() {
+                        error.to_string()
+                    } else {
+                        "The journal does not answer now; look again in a moment.".into()
+                    };
+                    Piece::Text(format!("\n\n{words}"))
                 }),
                 Stage::Ends => {
                     talk.stage = Stage::Over;
@@ -236,11 +231,11 @@ impl Talk {
 /// What waits for a person, and the link by which this conversation is found again.
 async fn footer(
     app: &App,
-    identity: &SessionIdentity,
+    identity: &SessionKey,
     session: &Session,
     planned: bool,
 ) -> Result<String, JournalError> {
-    let here = format!("{}/s/{identity}", app.settings.url);
+    let here = format!("{}/s/{}", app.settings.url, identity.identity);
     let words = match waiting(session) {
         Some(Waiting::Decision) => {
             let view = app.runtime.revision(identity, None).await?.filter(|_| planned);

@@ -42,6 +42,16 @@ pub struct NewPlan {
     pub strategy: StrategyName,
 }
 
+/// What was seen of a revision.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSeen {
+    /// The ids of the blocks; none, to say that nothing is left to be seen.
+    #[serde(default)]
+    #[schema(max_items = 1024)]
+    pub blocks: Vec<String>,
+}
+
 /// An approval.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -210,7 +220,7 @@ pub struct Between {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct OfSession {
-    /// `channel:key`, or a key of the caller's own channel.
+    /// `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's.
     pub session_id: String,
 }
 
@@ -218,7 +228,7 @@ pub struct OfSession {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct InSession {
-    /// `channel:key`, or a key of the caller's own channel.
+    /// `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's.
     pub session_id: String,
 }
 
@@ -226,7 +236,7 @@ pub struct InSession {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanState {
-    /// The session, as `channel:key`.
+    /// The session, as the caller names it.
     pub session_id: String,
     /// Whether plan work is active in it.
     pub enabled: bool,

@@ -1,0 +1,183 @@
+//! Rows as both engines store them: what is sealed for its place, and read again from there.
+
+use planwright_domain::{
+    digest::Digest,
+    id::{CommandId, OwnerId, Seq},
+    identity::SessionKey,
+    owner::{OWNER_FOLD_VERSION, Owner, OwnerEvent},
+    session::{CorruptJournal, FOLD_VERSION, Session},
+    time::Time,
+};
+use planwright_format::{
+    FormatError,
+    answer::AnswerColumns,
+    body::{self, OUTPUT_VERSION, OWNER_EVENT_VERSION, OWNER_STATE_VERSION, Packer, Place},
+    event::{EventPlace, known_level},
+    value::{StoredOwnerEvent, StoredRefusal},
+};
+use planwright_runtime::ports::journal::{Answer, JournalError, OwnerRecorded};
+
+use super::engine;
+
+/// An answer as a row holds it.
+pub(crate) struct AnswerRow {
+    pub(crate) columns: AnswerColumns,
+    pub(crate) checksum: i64,
+}
+
+impl AnswerRow {
+    pub(crate) fn new(
+        identity: &SessionKey,
+        command: CommandId,
+        answer: &Answer,
+    ) -> Result<Self, JournalError> {
+        let columns = match answer {
+            Answer::Accepted { before, version } => AnswerColumns {
+                before: before.0.cast_signed(),
+                version: version.0.cast_signed(),
+                refusal: None,
+            },
+            Answer::Refused(refusal) => AnswerColumns {
+                before: 0,
+                version: 0,
+                refusal: Some(
+                    serde_json::to_string(&StoredRefusal::from(refusal)).map_err(engine)?,
+                ),
+            },
+        };
+        let checksum = columns.checksum(&identity.to_string(), command.0.as_bytes());
+        Ok(Self { columns, checksum })
+    }
+
+    pub(crate) fn answer(
+        self,
+        identity: &SessionKey,
+        command: CommandId,
+    ) -> Result<Answer, JournalError> {
+        let Self { columns, checksum } = self;
+        columns.check(&identity.to_string(), command.0.as_bytes(), checksum)?;
+        Ok(match columns.refusal {
+            None => Answer::Accepted {
+                before: Seq(columns.before.cast_unsigned()),
+                version: Seq(columns.version.cast_unsigned()),
+            },
+            Some(refusal) => {
+                // The checksum fits, so a program wrote it: one that knows more refusals.
+                let refusal = serde_json::from_str::<StoredRefusal>(&refusal)
+                    .map_err(|_| FormatError::Newer { what: format!("an answer of {identity}") })?;
+                Answer::Refused(refusal.into())
+            }
+        })
+    }
+}
+
+/// Where an event stands.
+pub(crate) fn event_place(session: &str, seq: u64, at: Time) -> EventPlace<'_> {
+    EventPlace { session, seq, at: at.0 }
+}
+
+/// A snapshot of this version of the fold, sealed. Its version is the level of the events that may be folded in it: a program
+/// that does not know them folds the events itself, and so finds out.
+pub(crate) fn seal_snapshot(
+    packer: &mut Packer,
+    session: &Session,
+    level: u32,
+) -> Result<Vec<u8>, JournalError> {
+    let identity = session.key().to_string();
+    let (version, fold) = (session.version.0, FOLD_VERSION);
+    let place = Place::Snapshot { session: &identity, version, fold };
+    Ok(packer.seal(&place, snapshot_version(level), session)?)
+}
+
+fn snapshot_version(level: u32) -> u16 {
+    u16::try_from(level).unwrap_or(u16::MAX)
+}
+
+/// A snapshot of this version of the fold. One that cannot be read is reported and not used: the events are the truth.
+pub(crate) fn read_snapshot(identity: &SessionKey, version: Seq, body: &[u8]) -> Option<Session> {
+    let session = identity.to_string();
+    let place = Place::Snapshot { session: &session, version: version.0, fold: FOLD_VERSION };
+    let read = body::read(&place, snapshot_version(known_level()), body);
+    read.inspect_err(|error| tracing::error!(%session, %error, event = "snapshot_discarded")).ok()
+}
+
+/// An event of an owner, sealed.
+pub(crate) fn seal_owner_event(
+    packer: &mut Packer,
+    owner: OwnerId,
+    seq: u64,
+    at: Time,
+    event: &OwnerEvent,
+) -> Result<Vec<u8>, JournalError> {
+    let owner = owner.to_string();
+    let place = Place::OwnerEvent { owner: &owner, seq, at: at.0 };
+    Ok(packer.seal(&place, OWNER_EVENT_VERSION, &StoredOwnerEvent::from(event))?)
+}
+
+/// An owner's whole stream, out of its rows: number, time, body. It has come at least so far.
+pub(crate) fn read_owner_events(
+    owner: OwnerId,
+    version: i64,
+    rows: impl Iterator<Item = Result<(i64, Time, Vec<u8>), JournalError>>,
+) -> Result<Vec<OwnerRecorded>, JournalError> {
+    let owner = owner.to_string();
+    let mut expected = Seq(0);
+    let read = |row: Result<(i64, Time, Vec<u8>), JournalError>| -> Result<_, JournalError> {
+        let (seq, at, body) = row?;
+        let seq = Seq(seq.cast_unsigned());
+        expected = expected.following();
+        if seq != expected {
+            let what = format!("event {expected} of the owner {owner} is missing");
+            return Err(CorruptJournal::new(seq, what).into());
+        }
+        let place = Place::OwnerEvent { owner: &owner, seq: seq.0, at: at.0 };
+        let event: StoredOwnerEvent = body::read(&place, OWNER_EVENT_VERSION, &body)?;
+        Ok(OwnerRecorded { at, event: event.into() })
+    };
+    let events: Vec<_> = rows.map(read).collect::<Result<_, _>>()?;
+    if expected.0 < version.cast_unsigned() {
+        let what = format!("the events of the owner {owner} after {expected} are missing");
+        return Err(CorruptJournal::new(expected.following(), what).into());
+    }
+    Ok(events)
+}
+
+/// The folded state of an owner, sealed.
+pub(crate) fn seal_owner(packer: &mut Packer, owner: &Owner) -> Result<Vec<u8>, JournalError> {
+    let (version, fold) = (owner.version.0, OWNER_FOLD_VERSION);
+    let id = owner.id.to_string();
+    let place = Place::OwnerState { owner: &id, version, fold };
+    Ok(packer.seal(&place, OWNER_STATE_VERSION, owner)?)
+}
+
+/// The folded state of an owner. One that cannot be read is reported and not used: the events are the truth.
+pub(crate) fn read_owner(owner: OwnerId, version: i64, body: &[u8]) -> Option<Owner> {
+    let (version, fold) = (version.cast_unsigned(), OWNER_FOLD_VERSION);
+    let owner = owner.to_string();
+    let place = Place::OwnerState { owner: &owner, version, fold };
+    let read = body::read(&place, OWNER_STATE_VERSION, body);
+    read.inspect_err(|error| tracing::error!(owner, %error, event = "snapshot_discarded")).ok()
+}
+
+/// A kept output, sealed.
+pub(crate) fn seal_output(
+    packer: &mut Packer,
+    identity: &SessionKey,
+    digest: Digest,
+    text: &str,
+) -> Result<Vec<u8>, JournalError> {
+    let session = identity.to_string();
+    let place = Place::Output { session: &session, digest: &digest.0 };
+    Ok(packer.seal(&place, OUTPUT_VERSION, &text)?)
+}
+
+/// A kept output.
+pub(crate) fn read_output(
+    identity: &SessionKey,
+    digest: Digest,
+    body: &[u8],
+) -> Result<String, JournalError> {
+    let session = identity.to_string();
+    let place = Place::Output { session: &session, digest: &digest.0 };
+    Ok(body::read(&place, OUTPUT_VERSION, body)?)
+}

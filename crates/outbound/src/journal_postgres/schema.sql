@@ -1,0 +1,113 @@
+CREATE TABLE streams (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    owner UUID NOT NULL,
+    identity TEXT NOT NULL,
+    title TEXT NOT NULL DEFAULT '',
+    life TEXT NOT NULL DEFAULT 'open',
+    version BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    -- When someone must act: NULL for never, 0 for now, else microseconds.
+    due_at BIGINT,
+    waiting TEXT,
+    planning BOOLEAN NOT NULL DEFAULT false,
+    failures INTEGER NOT NULL DEFAULT 0,
+    parked TEXT,
+    snapshot BYTEA,
+    snapshot_version BIGINT NOT NULL DEFAULT 0,
+    fold_version INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (owner, identity)
+) WITH (fillfactor = 70);
+CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked IS NULL;
+CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
+CREATE INDEX streams_updated ON streams (updated_at);
+CREATE INDEX streams_owner ON streams (owner, updated_at);
+CREATE INDEX streams_planning ON streams (id) WHERE planning;
+
+-- Streams are numbered as they are born, so a range of them is an age: old ones are detached together.
+CREATE TABLE events (
+    stream BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    body BYTEA NOT NULL,
+    PRIMARY KEY (stream, seq)
+) PARTITION BY RANGE (stream);
+
+CREATE TABLE answers (
+    stream BIGINT NOT NULL,
+    command UUID NOT NULL,
+    before BIGINT NOT NULL,
+    version BIGINT NOT NULL,
+    refusal TEXT,
+    checksum BIGINT NOT NULL,
+    PRIMARY KEY (stream, command)
+) PARTITION BY RANGE (stream);
+
+-- Outputs that are longer than what the model reads, whole.
+CREATE TABLE outputs (
+    stream BIGINT NOT NULL,
+    digest BYTEA NOT NULL,
+    body BYTEA NOT NULL,
+    PRIMARY KEY (stream, digest)
+) PARTITION BY RANGE (stream);
+
+-- What all nodes agree on: the passphrase's hash, the level of events that may be written.
+CREATE TABLE agreed (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+CREATE TABLE grants (
+    secret TEXT PRIMARY KEY,
+    id UUID NOT NULL UNIQUE,
+    body TEXT NOT NULL
+);
+
+CREATE TABLE nodes (
+    name TEXT PRIMARY KEY,
+    seen_at BIGINT NOT NULL,
+    version TEXT NOT NULL,
+    level INTEGER NOT NULL
+);
+
+CREATE TABLE owners (
+    id UUID PRIMARY KEY,
+    -- The name of the person.
+    name TEXT NOT NULL UNIQUE,
+    version BIGINT NOT NULL DEFAULT 0,
+    fold_version INTEGER NOT NULL DEFAULT 0,
+    state BYTEA
+);
+CREATE TABLE owner_events (
+    owner UUID NOT NULL,
+    seq BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    body BYTEA NOT NULL,
+    PRIMARY KEY (owner, seq)
+);
+
+-- What is remembered, as it is looked up; the events are the truth.
+CREATE TABLE memory_scopes (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    owner UUID NOT NULL,
+    -- The identity of the owner's session. Empty for what is known everywhere.
+    session TEXT NOT NULL,
+    -- Empty, or the goal or task.
+    part TEXT NOT NULL,
+    items BIGINT NOT NULL DEFAULT 0,
+    words BIGINT NOT NULL DEFAULT 0,
+    UNIQUE (owner, session, part)
+);
+CREATE TABLE memory (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    scope BIGINT NOT NULL REFERENCES memory_scopes (id),
+    item UUID NOT NULL,
+    at BIGINT NOT NULL,
+    words BIGINT NOT NULL,
+    found_by TSVECTOR NOT NULL,
+    body BYTEA NOT NULL,
+    UNIQUE (scope, item)
+);
+CREATE INDEX memory_item ON memory (item);
+CREATE INDEX memory_newest ON memory (scope, at);
+CREATE INDEX memory_found_by ON memory USING gin (found_by);

@@ -1,0 +1,96 @@
+CREATE TABLE streams (
+    id INTEGER PRIMARY KEY,
+    owner BLOB NOT NULL,
+    identity TEXT NOT NULL,
+    title TEXT NOT NULL DEFAULT '',
+    life TEXT NOT NULL DEFAULT 'open',
+    version INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    -- When someone must act: NULL for never, 0 for now, else microseconds.
+    due_at INTEGER,
+    waiting TEXT,
+    planning INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    parked TEXT,
+    snapshot BLOB,
+    snapshot_version INTEGER NOT NULL DEFAULT 0,
+    fold_version INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (owner, identity)
+);
+CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked IS NULL;
+CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
+CREATE INDEX streams_updated ON streams (updated_at);
+CREATE INDEX streams_owner ON streams (owner, updated_at);
+CREATE INDEX streams_planning ON streams (id) WHERE planning;
+
+CREATE TABLE events (
+    stream INTEGER NOT NULL REFERENCES streams (id),
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (stream, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE answers (
+    stream INTEGER NOT NULL REFERENCES streams (id),
+    command BLOB NOT NULL,
+    before INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    refusal TEXT,
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (stream, command)
+) WITHOUT ROWID;
+
+-- Outputs that are longer than what the model reads, whole.
+CREATE TABLE outputs (
+    stream INTEGER NOT NULL REFERENCES streams (id),
+    digest BLOB NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (stream, digest)
+);
+
+CREATE TABLE owners (
+    id BLOB PRIMARY KEY,
+    -- The name of the person.
+    name TEXT NOT NULL UNIQUE,
+    version INTEGER NOT NULL DEFAULT 0,
+    fold_version INTEGER NOT NULL DEFAULT 0,
+    state BLOB
+) WITHOUT ROWID;
+CREATE TABLE owner_events (
+    owner BLOB NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (owner, seq)
+) WITHOUT ROWID;
+
+-- What is remembered, as it is looked up; the events are the truth.
+CREATE TABLE memory_scopes (
+    id INTEGER PRIMARY KEY,
+    owner BLOB NOT NULL,
+    -- The identity of the owner's session. Empty for what is known everywhere.
+    session TEXT NOT NULL,
+    -- Empty, or the goal or task.
+    part TEXT NOT NULL,
+    items INTEGER NOT NULL DEFAULT 0,
+    words INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (owner, session, part)
+);
+CREATE TABLE memory (
+    id INTEGER PRIMARY KEY,
+    scope INTEGER NOT NULL REFERENCES memory_scopes (id),
+    item BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    words INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    UNIQUE (scope, item)
+);
+CREATE INDEX memory_item ON memory (item);
+CREATE INDEX memory_newest ON memory (scope, at);
+-- The words of an item, and its scope as one more word that no text can have.
+CREATE VIRTUAL TABLE memory_words USING fts5 (
+    words, content = '', contentless_delete = 1, detail = none,
+    tokenize = "unicode61 remove_diacritics 0 tokenchars '_'"
+);

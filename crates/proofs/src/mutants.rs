@@ -1,0 +1,360 @@
+//! Mutants of the rules, each of which the domain's own suite must notice.
+//!
+//! The sources are copied; a mutant is one passage of the copy, written otherwise. Nothing in the domain
+//! knows of it. A mutant that does not compile, or whose passage is not there any more, is a defect of this list.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    time::Instant,
+};
+
+use anyhow::Context as _;
+use planwright_testkit::scratch;
+
+/// A passage of a file, and what it becomes.
+struct Mutant {
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+}
+
+const fn mutant(file: &'static str, from: &'static str, to: &'static str) -> Mutant {
+    Mutant { file, from, to }
+}
+
+/// The mutants.
+const MUTANTS: [Mutant; 66] = [
+    mutant(
+        "plan/decide.rs",
+        "Standing::Speaks => Err(PlanRefusal::MayNotDecide),",
+        "Standing::Speaks => Ok(()),",
+    ),
+    mutant("plan/decide.rs", "if plan.shown_to(by) != Some(digest) {", "if false {"),
+    mutant(
+        "turn/gate.rs",
+        "None if approval.envelope.tools.get(name) == Some(&facts.schema) => Gate::Open(id),",
+        "None if true => Gate::Open(id),",
+    ),
+    mutant("turn/decide.rs", "if open.facts.repeat == Repeat::Harmless {", "if true {"),
+    mutant(
+        "next.rs",
+        "Effect::Write | Effect::External => collects,",
+        "Effect::Write | Effect::External => false,",
+    ),
+    mutant(
+        "plan/decide.rs",
+        "(PlanStatus::Ready, Some(head)) if head.digest == digest => Ok(head),",
+        "(PlanStatus::Ready, Some(head)) => Ok(head),",
+    ),
+    mutant(
+        "plan/decide.rs",
+        "(Ending::Done, PlanStatus::Executing(..)) => Ended::Completed,",
+        "(Ending::Done, _) => Ended::Completed,",
+    ),
+    mutant("plan/decide.rs", "if doubts_open > 0 =>", "if doubts_open > 99 =>"),
+    mutant(
+        "plan/decide.rs",
+        "PlanWork::Active(_) => Err(PlanRefusal::WorkAlreadyActive),",
+        "PlanWork::Active(_) => Ok(vec![]),",
+    ),
+    mutant(
+        "plan/decide.rs",
+        "if plan.unsettled().any(|unsettled| unsettled.number == step) {",
+        "if plan.steps().iter().any(|unsettled| unsettled.number == step) {",
+    ),
+    mutant(
+        "plan/authoring.rs",
+        "if older { Err(PlanRefusal::TurnOlderThanApproval) } else { Ok(()) }",
+        "if older { Ok(()) } else { Ok(()) }",
+    ),
+    mutant(
+        "plan/authoring.rs",
+        "Ok(vec![ending_of(plan, Ended::Cancelled, word)])",
+        "Ok(vec![ending_of(plan, Ended::Completed, word)])",
+    ),
+    mutant("plan/authoring.rs", "if !gaps.is_empty() {", "if false {"),
+    mutant("plan/authoring.rs", "carried: done(plan),", "carried: Vec::new(),"),
+    mutant("plan/evolve.rs", "if approval.digest() != *digest {", "if false {"),
+    mutant("plan/evolve.rs", "plan.comments_open.clear();", ""),
+    mutant(
+        "plan/evolve.rs",
+        "blocks_seen, draft: None, waits: None, ..plan",
+        "blocks_seen, waits: None, ..plan",
+    ),
+    mutant("plan/review.rs", "if left.is_empty() {", "if true {"),
+    mutant("turn/gate.rs", "if !turn.may_use(name) {", "if false {"),
+    mutant(
+        "turn/gate.rs",
+        "Effect::Internal | Effect::Read => return Gate::Open(None),\n        Effect::Write | Effect::External => {}",
+        "Effect::Internal | Effect::Read | Effect::External => return Gate::Open(None),\n        Effect::Write => {}",
+    ),
+    mutant(
+        "turn/gate.rs",
+        "Some(plan) if tool.is_some() && tool == recorded =>",
+        "Some(plan) if tool.is_some() || tool == recorded =>",
+    ),
+    mutant(
+        "turn/gate.rs",
+        "turn.executes() == Some(plan.id) && !turn.reported)?;",
+        "turn.executes() == Some(plan.id))?;",
+    ),
+    mutant("turn/permission.rs", "if at >= ask.expires {", "if false {"),
+    mutant(
+        "turn/permission.rs",
+        ".filter(|ask| ask.digest == digest);",
+        ".filter(|ask| ask.digest == ask.digest || ask.digest == digest);",
+    ),
+    mutant("turn/decide.rs", "if open.is_none() && doubt.is_none() {", "if false {"),
+    mutant(
+        "turn/decide.rs",
+        "turn.executes() == Some(plan.id)\n            && !turn.reported\n",
+        "turn.executes() == Some(plan.id)\n",
+    ),
+    mutant(
+        "turn/evolve.rs",
+        "Permit::Once | Permit::UntilPlanEnds => Some(ask.facts.schema),",
+        "Permit::Once | Permit::UntilPlanEnds => None,",
+    ),
+    mutant("next.rs", ".find(drafts).unwrap_or(front)", ".find(drafts).map_or(*front, |_| *front)"),
+    mutant("next.rs", "if session.ask.is_some() {", "if false {"),
+    mutant(
+        "next.rs",
+        "_ if !session.open.is_empty() => started(session),",
+        "_ if false => started(session),",
+    ),
+    mutant(
+        "effect.rs",
+        "!climbs && leased.iter().any(holds)",
+        "leased.iter().any(holds) || (climbs && false)",
+    ),
+    mutant("effect.rs", ".filter(|max| made >= *max)", ".filter(|max| made > *max)"),
+    mutant(
+        "effect.rs",
+        "suffix.starts_with('.') && host.ends_with(suffix)",
+        "host.ends_with(suffix.trim_start_matches('.'))",
+    ),
+    mutant("policy.rs", "self.people.contains(&person.id.0))", "!self.people.is_empty())"),
+    mutant(
+        "session.rs",
+        "SessionEvent::Logged { head } if *head == self.log => {}",
+        "SessionEvent::Logged { head } if *head == self.log || true => {}",
+    ),
+    mutant(
+        "session.rs",
+        "if verdict == Verdict::DidNotHappen && asked.at < doubt.deadline {",
+        "if false {",
+    ),
+    mutant("autonomy/claim.rs", "known.next != Some(first) || at < *slot", "at < *slot"),
+    mutant("autonomy/budget.rs", "|(used, limit)| used >= limit)", "|(used, limit)| used > limit)"),
+    mutant(
+        "autonomy/decide.rs",
+        "*times >= limits::SAME_OBSERVATION_MAX",
+        "*times > limits::SAME_OBSERVATION_MAX",
+    ),
+    mutant(
+        "autonomy/react.rs",
+        "if run.idle >= limits::IDLE_TURNS_MAX => {",
+        "if run.idle > limits::IDLE_TURNS_MAX => {",
+    ),
+    mutant("autonomy/react.rs", "Some(slot) if at < slot.until => tick(),", "Some(_) => tick(),"),
+    mutant(
+        "next.rs",
+        "queue.iter().find(|queued| !ticks(queued)).or_else(|| queue.first())",
+        "queue.iter().find(|queued| !ticks(queued) || true).or_else(|| queue.first())",
+    ),
+    mutant(
+        "memory.rs",
+        "context.filter(|context| context.session == *session)",
+        "context.filter(|context| context.session == *session || true)",
+    ),
+    mutant("memory/rank.rs", "(legacy, -ranked.why.score,", "(legacy && false, -ranked.why.score,"),
+    mutant("owner.rs", "if item.text != *text {", "if false {"),
+    mutant("owner.rs", "session.life != Life::Deleted && session.owner", "session.owner"),
+    mutant(
+        "session/life.rs",
+        "if theirs || reviews { Ok(()) }",
+        "if theirs || reviews || true { Ok(()) }",
+    ),
+    mutant(
+        "turn/asking.rs",
+        "FailureKind::TooLarge | FailureKind::Limit | FailureKind::Withheld => Again::Never,",
+        "FailureKind::TooLarge | FailureKind::Limit | FailureKind::Withheld => another.unwrap_or(Again::Never),",
+    ),
+    mutant(
+        "turn/asking.rs",
+        "model: now.model + 1, tries: 0, ..tried",
+        "model: now.model, tries: 0, ..tried",
+    ),
+    mutant(
+        "turn/asking.rs",
+        "(until.0 - since.0 <= limits::SUSPENDED_MICROS_MAX)",
+        "(until.0 - since.0 >= 0)",
+    ),
+    mutant(
+        "turn/asking.rs",
+        "let mixed = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;",
+        "let mixed = mixed & 0;",
+    ),
+    mutant(
+        "turn/decide.rs",
+        "let takes_part = open.work != Work::Compacts;",
+        "let takes_part = true;",
+    ),
+    mutant(
+        "next.rs",
+        "turn.asking.is_suspended() && is_spoken_to(session)",
+        "turn.asking.is_suspended() && false",
+    ),
+    mutant(
+        "notebook/section.rs",
+        "if now == expected { Ok(result) } else { Err(SectionRefusal::Leaks) }",
+        "Ok(result)",
+    ),
+    mutant(
+        "notebook/section.rs",
+        "let ends = |next: &&Heading| own.is_empty() || next.level <= all[at].level;",
+        "let ends = |next: &&Heading| next.level <= all[at].level;",
+    ),
+    mutant(
+        "notebook/tool.rs",
+        "&& matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready)",
+        "&& !matches!(plan.status, PlanStatus::Failed(_))",
+    ),
+    mutant(
+        "notebook/completion.rs",
+        "!ranges.is_empty() && ranges.iter().all(done)",
+        "!ranges.is_empty() && ranges.iter().any(done)",
+    ),
+    mutant("agent.rs", "if !is_foreign(session) {", "if false {"),
+    mutant(
+        "agent.rs",
+        "if let Some(named) = named.filter(|named| *named != step) {",
+        "if let Some(named) = named.filter(|_| false) {",
+    ),
+    mutant("agent.rs", "started: session.agent_looked,", "started: session.version.following(),"),
+    mutant("session.rs", ") if agent::is_foreign(self) => {}", ") if false => {}"),
+    mutant(
+        "agent.rs",
+        "let end = StepEnd::Reported { by: agent.clone(), evidence: evidence.clone() };",
+        "let end = StepEnd::Done;",
+    ),
+    mutant(
+        "agent.rs",
+        "if session.owner.as_ref().is_some_and(|owner| *owner != asked.of) {",
+        "if false {",
+    ),
+    mutant("plan/rendering.rs", "if !left {", "if true {"),
+    mutant("plan/rendering.rs", "if to.surface.is_page() {", "if false {"),
+    mutant("plan/block.rs", "*occurrence += 1;", "*occurrence += 0;"),
+];
+
+/// How many mutants run at quick size.
+const QUICK: usize = 5;
+
+/// Tries each mutant against the suite; at quick size, a few of them that the seed chooses.
+#[expect(clippy::print_stdout, reason = "a proof prints its figures")]
+pub(crate) fn prove(seed: u64, quick: bool) -> anyhow::Result<bool> {
+    let begun = Instant::now();
+    let mut mutants: Vec<_> = MUTANTS.iter().collect();
+    fastrand::Rng::with_seed(seed).shuffle(&mut mutants);
+    let count = if quick { QUICK } else { MUTANTS.len() };
+    mutants.truncate(count);
+    let survivors = all(&mutants)?;
+    survivors.iter().for_each(|words| println!("  {words}"));
+    let well = survivors.is_empty();
+    println!(
+        "mutants: {} of {count} hand-written mutants of decide, evolve and next were caught, {:.0} s (target all) {}",
+        count - survivors.len(),
+        begun.elapsed().as_secs_f32(),
+        if well { "ok" } else { "short" }
+    );
+    Ok(well)
+}
+
+fn all(mutants: &[&Mutant]) -> anyhow::Result<Vec<String>> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let copy = scratch::directory("mutants")?;
+    copy_sources(&root, copy.path())?;
+    let target = root.join("target/mutants");
+    let output = cargo_test(copy.path(), &target, Run::All)?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        anyhow::bail!("the suite fails without any mutant:\n{words}");
+    }
+    let mut survivors = Vec::new();
+    for Mutant { file, from, to } in mutants {
+        let path = copy.path().join("crates/domain/src").join(file);
+        let text = fs::read_to_string(&path)?;
+        let found = text.matches(from).count();
+        anyhow::ensure!(found == 1, "{file}: the passage {from:?} is there {found} times");
+        fs::write(&path, text.replacen(from, to, 1))?;
+        anyhow::ensure!(
+            tests(copy.path(), &target, Run::Nothing)?,
+            "{file}: {to:?} does not compile"
+        );
+        if tests(copy.path(), &target, Run::All)? {
+            survivors.push(format!("survived: {file}: {from:?} became {to:?}"));
+        }
+        fs::write(&path, text)?;
+    }
+    Ok(survivors)
+}
+
+/// Whether the tests are only built, or run too.
+#[derive(PartialEq, Eq)]
+enum Run {
+    Nothing,
+    All,
+}
+
+/// Whether the domain's suite can be built, or passes.
+fn tests(copy: &Path, target: &Path, run: Run) -> anyhow::Result<bool> {
+    Ok(cargo_test(copy, target, run)?.status.success())
+}
+
+fn cargo_test(copy: &Path, target: &Path, run: Run) -> anyhow::Result<Output> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(copy).env("CARGO_TARGET_DIR", target).env("INSTA_UPDATE", "no");
+    // Each is compiled once and run for seconds.
+    let plain = "profile.dev.package.planwright-domain.opt-level=0";
+    cargo.args(["--config", plain]);
+    cargo.args([
+        "test",
+        "--quiet",
+        "--locked",
+        "--package",
+        "planwright-domain",
+        "--test",
+        "scenarios",
+    ]);
+    if run == Run::Nothing {
+        cargo.arg("--no-run");
+    }
+    cargo.output().context("cargo cannot be run")
+}
+
+fn copy_sources(root: &Path, copy: &Path) -> anyhow::Result<()> {
+    for file in ["Cargo.toml", "Cargo.lock", "clippy.toml", "rustfmt.toml"] {
+        fs::copy(root.join(file), copy.join(file)).with_context(|| file.to_owned())?;
+    }
+    let mut waiting = vec![PathBuf::from("crates")];
+    while let Some(directory) = waiting.pop() {
+        fs::create_dir_all(copy.join(&directory))?;
+        for entry in fs::read_dir(root.join(&directory))? {
+            let entry = entry?;
+            let inside = directory.join(entry.file_name());
+            match entry.file_type()? {
+                kind if kind.is_dir() && entry.file_name() != "node_modules" => {
+                    waiting.push(inside)
+                }
+                kind if kind.is_file() => {
+                    fs::copy(root.join(&inside), copy.join(&inside))?;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! A journal and a toolbox whose callers stop at named points.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use planwright_domain::{
+    actor::PersonId,
+    digest::Digest,
+    effect::Aim,
+    id::{CommandId, MemoryId, OwnerId, Seq},
+    identity::{ChannelType, SessionKey},
+    memory::{Chain, Item, rank::Candidates},
+    owner::Owner,
+    refusal::Refusal,
+    session::Session,
+    time::Time,
+};
+use planwright_runtime::ports::{
+    journal::{
+        Answer, BackedOff, Decide, DecideOwner, DueRow, Journal, JournalError, Recorded,
+        SessionPage, SessionQuery, SessionRow, Since,
+    },
+    memory::{Memory, Store},
+    toolbox::{Ran, Tool, ToolRun, Toolbox},
+};
+
+use super::turnstile::{Point, Turnstile};
+
+/// One actor's way through the turnstile.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) turnstile: Arc<Turnstile>,
+    pub(crate) actor: usize,
+}
+
+impl Gate {
+    fn reach(&self, point: Point) {
+        self.turnstile.reach(self.actor, point);
+    }
+}
+
+/// What one actor uses, with its stops.
+pub(crate) struct Gated<T: ?Sized> {
+    pub(crate) inner: Arc<T>,
+    pub(crate) gate: Gate,
+}
+
+#[async_trait]
+impl Journal for Gated<dyn Store> {
+    async fn append(
+        &self,
+        identity: &SessionKey,
+        command: CommandId,
+        at: Time,
+        decide: Decide,
+    ) -> Result<Answer, JournalError> {
+        self.gate.reach(Point::Asks);
+        let gate = self.gate.clone();
+        let decide: Decide = Box::new(move |session| {
+            let decided = decide(session);
+            gate.reach(Point::Decided);
+            decided
+        });
+        let answer = self.inner.append(identity, command, at, decide).await;
+        self.gate.reach(Point::Stored);
+        answer
+    }
+
+    async fn session(&self, identity: &SessionKey) -> Result<Arc<Session>, JournalError> {
+        self.gate.reach(Point::Reads);
+        self.inner.session(identity).await
+    }
+
+    async fn events(
+        &self,
+        identity: &SessionKey,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, JournalError> {
+        self.inner.events(identity, after, limit).await
+    }
+
+    async fn keep_output(&self, identity: &SessionKey, text: &str) -> Result<Digest, JournalError> {
+        self.inner.keep_output(identity, text).await
+    }
+
+    async fn output(
+        &self,
+        identity: &SessionKey,
+        digest: Digest,
+    ) -> Result<Option<String>, JournalError> {
+        self.inner.output(identity, digest).await
+    }
+
+    async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
+        self.inner.due(by, limit).await
+    }
+
+    async fn back_off(
+        &self,
+        identity: &SessionKey,
+        now: Time,
+        why: &str,
+    ) -> Result<BackedOff, JournalError> {
+        self.inner.back_off(identity, now, why).await
+    }
+
+    async fn unpark(&self, identity: &SessionKey, now: Time) -> Result<(), JournalError> {
+        self.inner.unpark(identity, now).await
+    }
+
+    async fn sessions(
+        &self,
+        owner: Option<OwnerId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.inner.sessions(owner, limit).await
+    }
+
+    async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError> {
+        self.inner.session_page(query).await
+    }
+
+    async fn waiting(
+        &self,
+        owner: Option<OwnerId>,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.inner.waiting(owner, offset, limit).await
+    }
+
+    async fn waiting_count(&self, owner: Option<OwnerId>) -> Result<u64, JournalError> {
+        self.inner.waiting_count(owner).await
+    }
+
+    async fn active(
+        &self,
+        owner: Option<OwnerId>,
+        since: Time,
+        after: Option<&SessionKey>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.inner.active(owner, since, after, limit).await
+    }
+
+    async fn events_since(
+        &self,
+        identity: &SessionKey,
+        since: Since,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, JournalError> {
+        self.inner.events_since(identity, since, after, limit).await
+    }
+
+    async fn planning(&self) -> Result<u64, JournalError> {
+        self.inner.planning().await
+    }
+
+    async fn newest(
+        &self,
+        owner: OwnerId,
+        channel: ChannelType,
+    ) -> Result<Option<SessionKey>, JournalError> {
+        self.inner.newest(owner, channel).await
+    }
+
+    async fn owner(&self, owner: OwnerId) -> Result<Owner, JournalError> {
+        self.gate.reach(Point::Asks);
+        self.inner.owner(owner).await
+    }
+
+    async fn owner_of(&self, person: &PersonId, fresh: OwnerId) -> Result<OwnerId, JournalError> {
+        self.inner.owner_of(person, fresh).await
+    }
+
+    async fn append_owner(
+        &self,
+        owner: OwnerId,
+        at: Time,
+        decide: DecideOwner,
+    ) -> Result<Result<Owner, Refusal>, JournalError> {
+        self.gate.reach(Point::Asks);
+        let answer = self.inner.append_owner(owner, at, decide).await;
+        self.gate.reach(Point::Stored);
+        answer
+    }
+}
+
+#[async_trait]
+impl Memory for Gated<dyn Store> {
+    async fn candidates(
+        &self,
+        chain: &Chain,
+        words: &[String],
+        limit: usize,
+    ) -> Result<Vec<Candidates>, JournalError> {
+        self.gate.reach(Point::Asks);
+        self.inner.candidates(chain, words, limit).await
+    }
+
+    async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError> {
+        self.gate.reach(Point::Asks);
+        self.inner.item(chain, id).await
+    }
+
+    async fn everything(&self, chain: &Chain, limit: usize) -> Result<Vec<Item>, JournalError> {
+        self.inner.everything(chain, limit).await
+    }
+
+    async fn elsewhere(&self, chain: &Chain) -> Result<u64, JournalError> {
+        self.inner.elsewhere(chain).await
+    }
+}
+
+#[async_trait]
+impl Toolbox for Gated<dyn Toolbox> {
+    fn tools(&self) -> Arc<Vec<Tool>> {
+        self.inner.tools()
+    }
+
+    fn aim(&self, tool: &str, arguments: &str) -> Aim {
+        self.inner.aim(tool, arguments)
+    }
+
+    fn check(&self, tool: &str, arguments: &str) -> Result<(), String> {
+        self.inner.check(tool, arguments)
+    }
+
+    async fn run(&self, run: ToolRun) -> Ran {
+        self.gate.reach(Point::Acts);
+        let ran = self.inner.run(run).await;
+        self.gate.reach(Point::Acted);
+        ran
+    }
+}

@@ -1,0 +1,530 @@
+//! Performs the next due effect of a session, as `next` names it.
+//!
+//! Whoever drives a lane calls [`Runtime::advance`], one at a time per session. It loads, asks
+//! `next`, commits the start, acts, commits the result, and returns. It may die anywhere.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use planwright_domain::{
+    autonomy::AutoExecutionContext,
+    command::{Claim, Given, ModelCommand, SessionCommand, StartingCall, SystemCommand},
+    effect::{Bracket, Repeat},
+    id::{CallId, CommandId, Incarnation, ScheduleId, Seq},
+    identity::SessionKey,
+    memory::{
+        Chain, Item,
+        apply::{Wants, wants},
+    },
+    next::{Due, DueCall, Next, StartedCall, next},
+    notebook::tool::{Bound, bound},
+    policy::Policy,
+    session::Session,
+    time::Time,
+    turn::{CallResult, CallState, OpenCall, RequestedCall, Turn, decide::profile_of},
+};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+use uuid::Uuid;
+
+use crate::{
+    engine::attempt::Attempt,
+    engine::calendar,
+    engine::replay,
+    failpoint,
+    ports::{
+        journal::{Answer, JournalError},
+        toolbox::{Ran, ToolRun, root_not_configured},
+    },
+    runtime::{Origin, Ports, Runtime, fresh_id, report_id},
+};
+
+/// What is traced at the last look at the clock before an effect: how long after it the effect begins can be measured.
+pub const LAST_CHECK: &str = "last_check";
+
+/// How often the result of an effect is offered to the journal before the lane backs off.
+const RECORD_ATTEMPTS_MAX: u32 = 8;
+
+/// Why an effect did not begin that had to begin sooner.
+pub(crate) const NOT_IN_TIME: &str =
+    "it could not begin in time; the machine is overloaded or was asleep";
+/// How much of an error is recorded with an attempt that did not begin.
+pub(crate) const WHY_CHARS_MAX: usize = 500;
+
+/// What came of one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advanced {
+    /// When the next one is due.
+    pub due: Due,
+    /// Whether it reached outside: the model, or a tool.
+    pub acted: bool,
+    /// The version of the session.
+    pub version: Seq,
+    /// Why an attempt was lost that is due again: the lane backs off, and parks the session in the end.
+    pub lost: Option<String>,
+}
+
+impl Advanced {
+    fn at(due: Due, version: Seq) -> Self {
+        Self { due, acted: false, version, lost: None }
+    }
+}
+
+/// Whether a session works in a directory that is not configured here.
+fn is_elsewhere(session: &Session, policy: &Policy) -> bool {
+    let is_known = |root| policy.roots.is_empty() || policy.roots.contains(root);
+    session.root.as_ref().is_some_and(|root| !is_known(root))
+}
+
+impl Runtime {
+    /// Does the one thing that should happen now, and says when the next one is due.
+    pub async fn advance(&self, identity: &SessionKey) -> Result<Advanced, JournalError> {
+        self.advance_as(identity, self.incarnation).await
+    }
+
+    /// The same for an engine that delivers: each delivery is a life of its own, and what an earlier
+    /// one left open is nobody's.
+    pub async fn advance_as(
+        &self,
+        identity: &SessionKey,
+        life: Incarnation,
+    ) -> Result<Advanced, JournalError> {
+        let session = self.ports.journal.session(identity).await?;
+        let (mut acted, mut lost, version) = (false, None, session.version);
+        match next(&session) {
+            Next::Nothing | Next::WaitForPerson(_) => {
+                return Ok(Advanced::at(Due::Never, version));
+            }
+            Next::StartTurn(queued) => {
+                failpoint::hit("advance.before_turn");
+                let turn = Uuid::now_v7().into();
+                let named = profile_of(&session, queued);
+                let profile = named.and_then(|name| self.ports.profiles.get(name));
+                let profile = profile.map(|profile| profile.facts.clone());
+                let recalled = self.recall_for(&session, queued).await?;
+                let start = SystemCommand::StartTurn { turn, queued, profile, recalled };
+                self.ports.report(identity, fresh_id(), start).await?;
+            }
+            Next::UsePlanTool { turn, call } => {
+                failpoint::hit("advance.before_plan_tool");
+                let profiles = self.ports.profiles.keys().cloned().collect();
+                let turn_open = session.turn.as_ref();
+                let context = turn_open.and_then(|turn| session.auto.context(turn));
+                let calls = turn_open.map(Turn::calls).unwrap_or_default();
+                let asked = calls.iter().find(|asked| asked.requested.id == call);
+                let asked = asked.map(|asked| &asked.requested);
+                let memory = self.looked_up(&session, context, asked).await?;
+                let markdown = self.planned(&session, asked).await?;
+                let given = Given { fresh: Uuid::now_v7().into(), profiles, memory, markdown };
+                let command = ModelCommand::UsePlanTool { call, given };
+                let id = report_id(call.0, "plan-tool", 0, 0);
+                let command = SessionCommand::Model(turn, command);
+                self.ports.dispatch(identity, id, command, Origin::default()).await?;
+            }
+            Next::CallModel { not_before: Some(time), .. } if time > self.ports.clock.now() => {
+                return Ok(Advanced::at(Due::At(time), version));
+            }
+            Next::CallModel { turn, round, attempt, .. } => {
+                acted = true;
+                lost = self.call_model(identity, life, turn, round, attempt).await?;
+            }
+            Next::AwaitDecision { at } if at > self.ports.clock.now() => {
+                return Ok(Advanced::at(Due::At(at), version));
+            }
+            Next::AwaitDecision { .. } => {
+                self.ports.report(identity, fresh_id(), SystemCommand::RingDecision).await?;
+            }
+            Next::AwaitSlot { at, .. } if at > self.ports.clock.now() => {
+                return Ok(Advanced::at(Due::At(at), version));
+            }
+            Next::AwaitSlot { schedule, .. } => {
+                failpoint::hit("advance.before_claim");
+                self.claim(identity, &session, schedule).await?;
+            }
+            Next::AwaitPermission { until, .. } if until > self.ports.clock.now() => {
+                return Ok(Advanced::at(Due::At(until), version));
+            }
+            Next::AwaitPermission { call, .. } => {
+                let id = report_id(call.0, "expire-ask", 0, 0);
+                self.ports.report(identity, id, SystemCommand::ExpireAsk { call }).await?;
+            }
+            Next::AwaitModel { turn, round, attempt, bracket } => {
+                let of = Attempt::Model { turn, round, number: attempt };
+                if !self.is_orphan(life, of, &bracket) {
+                    return Ok(Advanced::at(Due::At(bracket.deadline), version));
+                }
+                let id = report_id(turn.0, "orphan-model", round, attempt);
+                let command = SystemCommand::OrphanModelCall { turn, round, attempt };
+                self.ports.report(identity, id, command).await?;
+                lost = Some("nobody recorded what came of a call of the model".into());
+            }
+            Next::RemovePages { not_before: Some(time) } if time > self.ports.clock.now() => {
+                return Ok(Advanced::at(Due::At(time), version));
+            }
+            Next::RemovePages { .. } => {
+                acted = true;
+                let command = match self.ports.remove_pages(identity).await {
+                    Ok(pages) => SystemCommand::RecordPagesRemoved { pages },
+                    Err(error) => {
+                        let why = error.to_string();
+                        tracing::warn!(session_identity = %identity, why, event = "pages_not_removed");
+                        SystemCommand::RecordRemovalFailure { why }
+                    }
+                };
+                self.ports.report(identity, fresh_id(), command).await?;
+            }
+            Next::RunCalls(_) if is_elsewhere(&session, &self.ports.policy) => {
+                // Nothing began. Whoever has the directory goes on; here the session is parked with this reason in the end.
+                let why = root_not_configured(session.root.as_ref(), &self.ports.policy.roots);
+                return Ok(Advanced { lost: Some(why), ..Advanced::at(Due::Now, version) });
+            }
+            Next::RunCalls(calls) => {
+                acted = true;
+                lost = self.run_calls(identity, life, &session, &calls).await?;
+            }
+            Next::AwaitCalls(calls) => match self.orphan_all(identity, life, &calls).await? {
+                Some(deadline) => return Ok(Advanced::at(Due::At(deadline), version)),
+                None => lost = Some("nobody recorded what came of a tool call".into()),
+            },
+        }
+        let after = self.ports.journal.session(identity).await?;
+        let due = next(&after).due();
+        // Only what is due again can be lost again.
+        let lost = lost.filter(|_| due == Due::Now);
+        Ok(Advanced { due, acted, version: after.version, lost })
+    }
+
+    /// What a call of a memory tool needs, from the scopes of its own turn; none if memory is off.
+    pub(crate) async fn looked_up(
+        &self,
+        session: &Session,
+        context: Option<&AutoExecutionContext>,
+        asked: Option<&RequestedCall>,
+    ) -> Result<Option<Vec<Item>>, JournalError> {
+        let Some(memory) = self.settings.memory else { return Ok(None) };
+        let found = match asked.and_then(wants) {
+            None => Vec::new(),
+            Some(Wants::Search(text)) => {
+                let found = self.recall(session, context, &text, memory.budget_tokens).await?;
+                found.items.into_iter().map(|ranked| ranked.item).collect()
+            }
+            Some(Wants::Item(id)) => {
+                let chain = Chain::in_session(session, context);
+                let found = self.ports.memory.item(&chain, id).await?;
+                found.into_iter().filter(|item| chain.admits(item)).collect()
+            }
+        };
+        Ok(Some(found))
+    }
+
+    /// The document of the plan, where a call changes a section of the page that the plan stands in for.
+    async fn planned(
+        &self,
+        session: &Session,
+        asked: Option<&RequestedCall>,
+    ) -> Result<Option<String>, JournalError> {
+        let updates = asked.and_then(bound);
+        if !matches!(updates, Some(Bound::Update { .. })) || session.plan().is_none() {
+            return Ok(None);
+        }
+        Ok(self.revision(&session.key(), None).await?.map(|view| view.revision.markdown))
+    }
+
+    /// Claims the slot of a schedule that is due; those before it were missed.
+    async fn claim(
+        &self,
+        identity: &SessionKey,
+        session: &Session,
+        schedule: ScheduleId,
+    ) -> Result<(), JournalError> {
+        let Some(known) = session.auto.schedules.get(&schedule) else { return Ok(()) };
+        let Some(first) = known.next else { return Ok(()) };
+        let due = calendar::due(&known.rhythm, first, self.ports.clock.now());
+        let (missed, slot, next) = due.map_err(|why| JournalError::Engine(why.into()))?;
+        let until = slot.plus_micros(self.settings.slot_window_ms * 1_000);
+        let made = |what: &str| Uuid::new_v5(&schedule.0, format!("{what}:{}", slot.0).as_bytes());
+        let (task, run) = (made("task").into(), made("run").into());
+        let claim = Claim { schedule, missed, slot, next, until, task, run };
+        let id = made("claim").into();
+        self.ports.report(identity, id, SystemCommand::ClaimSlot(claim)).await.map(drop)
+    }
+
+    /// An effect is orphaned when its process is gone, its deadline has passed, or nobody in this process works on it.
+    fn is_orphan(&self, life: Incarnation, attempt: Attempt, bracket: &Bracket) -> bool {
+        bracket.incarnation != life
+            || bracket.deadline <= self.ports.clock.now()
+            || (life == self.incarnation && !self.attempts.is_open(attempt))
+    }
+
+    /// Records which of these calls are orphans; if none is, gives the first deadline.
+    async fn orphan_all(
+        &self,
+        identity: &SessionKey,
+        life: Incarnation,
+        calls: &[StartedCall],
+    ) -> Result<Option<Time>, JournalError> {
+        let (orphans, rest): (Vec<_>, Vec<_>) =
+            calls.iter().partition(|StartedCall { call, attempt, bracket }| {
+                self.is_orphan(life, Attempt::Call { call: *call, number: *attempt }, bracket)
+            });
+        for StartedCall { call, attempt, .. } in &orphans {
+            self.orphan(identity, *call, *attempt).await?;
+        }
+        let first = rest.iter().map(|call| call.bracket.deadline).min();
+        Ok(first.filter(|_| orphans.is_empty()))
+    }
+
+    async fn orphan(
+        &self,
+        identity: &SessionKey,
+        call: CallId,
+        attempt: u32,
+    ) -> Result<(), JournalError> {
+        let id = report_id(call.0, "orphan-call", 0, attempt);
+        self.ports.report(identity, id, SystemCommand::OrphanCall { call, attempt }).await.map(drop)
+    }
+
+    /// Makes the calls that are due. Gives why some of them did not begin, if that is so.
+    async fn run_calls(
+        &self,
+        identity: &SessionKey,
+        life: Incarnation,
+        session: &Session,
+        due: &[DueCall],
+    ) -> Result<Option<String>, JournalError> {
+        failpoint::hit("tool.before_start");
+        let Some(turn) = &session.turn else { return Ok(None) };
+        self.ports.toolbox.refresh().await;
+        let recorded = replay::arguments(&*self.ports.journal, identity, session).await?;
+        let requested = |call: CallId| {
+            turn.calls().iter().map(|call| &call.requested).find(|asked| asked.id == call)
+        };
+        let calls = due.iter().map(|DueCall { call, attempt }| {
+            let name = requested(*call).map_or("", |asked| &asked.tool);
+            let tool = self.tool(name).map(|tool| tool.facts);
+            let arguments = requested(*call).map_or("", |asked| &asked.arguments);
+            let aim = self.aim(name, arguments);
+            StartingCall { call: *call, attempt: *attempt, tool, aim }
+        });
+        let attempt = |due: &DueCall| Attempt::Call { call: due.call, number: due.attempt };
+        let _open = self.attempts.open(due.iter().map(attempt).collect());
+        let bracket = self.bracket(life, self.settings.tool_deadline_ms);
+        let begun = Instant::now();
+        let ask_until = self.in_ms(self.settings.permission_ms);
+        let start = SystemCommand::StartCalls { calls: calls.collect(), bracket, ask_until };
+        // Refused, the calls are somebody else's: another delivery started them meanwhile.
+        if self.ports.report(identity, fresh_id(), start).await?.is_refused() {
+            return Ok(None);
+        }
+        failpoint::hit("tool.after_start");
+        let after = match self.ports.journal.session(identity).await {
+            Ok(after) => after,
+            Err(error) => {
+                for DueCall { call, attempt } in due {
+                    self.abandon(identity, *call, *attempt, &error.to_string()).await;
+                }
+                return Err(error);
+            }
+        };
+        let context = after.turn.as_ref().and_then(|turn| after.auto.context(turn)).cloned();
+        let note_every = self.note_every(&after);
+        let runs = due.iter().filter_map(|DueCall { call, attempt }| {
+            let open = after.open.get(call).filter(|open| open.attempt == *attempt)?;
+            let is_wanted = after.turn.as_ref()?.calls().iter().any(|asked| {
+                asked.requested.id == *call && asked.state == CallState::Open(*attempt)
+            });
+            let arguments = match open.step {
+                Some(step) => recorded.get(&step).cloned(),
+                None => requested(*call).map(|asked| asked.arguments.clone()),
+            };
+            let run = arguments.filter(|_| is_wanted).map(|arguments| ToolRun {
+                identity: identity.clone(),
+                call: *call,
+                attempt: *attempt,
+                tool: open.tool.clone(),
+                arguments,
+                plan: open.plan,
+                context: context.clone(),
+                root: after.root.clone(),
+            });
+            Some((DueCall { call: *call, attempt: *attempt }, run, open.clone()))
+        });
+        let runs = runs.map(async |(due, run, open)| match run {
+            Some(run) => self.run_call(identity, run, open, note_every, begun).await,
+            None => {
+                let why = "the turn ended first, or its recorded arguments are not there";
+                Ok(self.abandon(identity, due.call, due.attempt, why).await)
+            }
+        });
+        let outcomes: Result<Vec<_>, _> = join_all(runs).await.into_iter().collect();
+        Ok(outcomes?.into_iter().flatten().next())
+    }
+
+    /// Makes one call, and records what came of it. Gives why it did not begin, if that is so.
+    async fn run_call(
+        &self,
+        identity: &SessionKey,
+        run: ToolRun,
+        open: OpenCall,
+        note_every: u64,
+        begun: Instant,
+    ) -> Result<Option<String>, JournalError> {
+        let (call, attempt, repeat) = (run.call, run.attempt, open.facts.repeat);
+        let kit = self.kit();
+        let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
+        let start_by = Duration::from_millis(self.settings.start_by_ms.cast_unsigned());
+        let mut acting = tokio::spawn(async move {
+            // The last look at the clock stands immediately before the act.
+            tracing::trace!(name: LAST_CHECK, event = LAST_CHECK);
+            if begun.elapsed() > start_by {
+                return None;
+            }
+            Some(kit.run(run).await)
+        });
+        let acted = timeout(limit, &mut acting).await;
+        failpoint::hit("tool.before_record");
+        let result = match (acted, repeat) {
+            (Ok(Ok(None)), _) => {
+                return Ok(self.abandon(identity, call, attempt, NOT_IN_TIME).await);
+            }
+            (Ok(Ok(Some(Ran::Ended(result)))), _) => result,
+            (Ok(Ok(Some(Ran::Unknown { why }))), Repeat::Harmless) => failed(why),
+            (Ok(Ok(Some(Ran::Unknown { why }))), Repeat::AskFirst) => {
+                tracing::warn!(session_identity = %identity, why, event = "outcome_unknown");
+                return self.orphan(identity, call, attempt).await.map(|()| None);
+            }
+            (Ok(Err(_)), Repeat::Harmless) => {
+                failed("the tool broke down; nothing was changed".into())
+            }
+            (Err(_), Repeat::Harmless) => {
+                acting.abort();
+                failed(format!("no result within {} s", limit.as_secs()))
+            }
+            // The outcome is unknown, and only a person may say whether it is repeated.
+            (Ok(Err(_)), Repeat::AskFirst) => {
+                return self.orphan(identity, call, attempt).await.map(|()| None);
+            }
+            (Err(_), Repeat::AskFirst) => {
+                self.record_late(identity, call, attempt, acting);
+                return self.orphan(identity, call, attempt).await.map(|()| None);
+            }
+        };
+        let id = report_id(call.0, "result", 0, attempt);
+        let result = self.ports.shortened(identity, result).await;
+        let told = result.clone();
+        let command = SystemCommand::RecordResult { call, attempt, result, note_every };
+        let recorded = self.ports.record(identity, id, command).await?;
+        failpoint::hit("tool.after_record");
+        if note_every > 0 {
+            self.kit().note(identity, &recorded, &open, call, &told).await;
+        }
+        Ok(None)
+    }
+
+    /// Records that a call did not begin, and gives why. If even that cannot be stored, the attempt is an orphan.
+    async fn abandon(
+        &self,
+        identity: &SessionKey,
+        call: CallId,
+        attempt: u32,
+        why: &str,
+    ) -> Option<String> {
+        let id = report_id(call.0, "abandon-call", 0, attempt);
+        let why: String = why.chars().take(WHY_CHARS_MAX).collect();
+        let command = SystemCommand::AbandonCall { call, attempt, why: why.clone() };
+        self.abandoned(identity, id, command, why).await
+    }
+
+    pub(crate) async fn abandoned(
+        &self,
+        identity: &SessionKey,
+        id: CommandId,
+        command: SystemCommand,
+        why: String,
+    ) -> Option<String> {
+        tracing::warn!(session_identity = %identity, why, event = "attempt_abandoned");
+        if let Err(error) = self.ports.record(identity, id, command).await {
+            tracing::error!(session_identity = %identity, %error, event = "abandoned_not_stored");
+        }
+        Some(why)
+    }
+
+    /// Nobody waits for a result any more; when it comes, it is recorded all the same.
+    fn record_late(
+        &self,
+        identity: &SessionKey,
+        call: CallId,
+        attempt: u32,
+        acting: JoinHandle<Option<Ran>>,
+    ) {
+        let (ports, identity) = (self.ports.clone(), identity.clone());
+        tokio::spawn(async move {
+            let Ok(Some(Ran::Ended(result))) = acting.await else { return };
+            let result = ports.shortened(&identity, result).await;
+            let command = SystemCommand::RecordResult { call, attempt, result, note_every: 0 };
+            let id = report_id(call.0, "result", 0, attempt);
+            if let Err(error) = ports.record(&identity, id, command).await {
+                tracing::error!(session_identity = %identity, %error, event = "late_result_lost");
+            }
+        });
+    }
+
+    pub(crate) fn bracket(&self, life: Incarnation, deadline_ms: i64) -> Bracket {
+        Bracket {
+            incarnation: life,
+            start_by: self.in_ms(self.settings.start_by_ms),
+            deadline: self.in_ms(deadline_ms),
+        }
+    }
+}
+
+impl Ports {
+    pub(crate) async fn report(
+        &self,
+        identity: &SessionKey,
+        id: CommandId,
+        command: SystemCommand,
+    ) -> Result<Answer, JournalError> {
+        let answer =
+            self.dispatch(identity, id, SessionCommand::System(command), Origin::default()).await?;
+        if let Answer::Refused(refusal) = &answer {
+            tracing::debug!(session_identity = %identity, %refusal, event = "report_refused");
+        }
+        Ok(answer)
+    }
+
+    /// Stores the result of an effect, and tries again while the journal fails.
+    pub(crate) async fn record(
+        &self,
+        identity: &SessionKey,
+        id: CommandId,
+        command: SystemCommand,
+    ) -> Result<Answer, JournalError> {
+        let mut attempt = 1;
+        loop {
+            match self.report(identity, id, command.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if attempt >= RECORD_ATTEMPTS_MAX => return Err(error),
+                Err(error) => {
+                    tracing::warn!(session_identity = %identity, %error, attempt, event = "result_not_stored");
+                    sleep(Duration::from_millis(50 << attempt)).await;
+                    attempt += 1;
+                }
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// Whether it says no.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+}
+
+fn failed(output: String) -> CallResult {
+    CallResult { status: planwright_domain::turn::CallStatus::Failed, output, touched: Vec::new() }
+}

@@ -1,0 +1,554 @@
+//! The conversation as it is sent to the model: a fold over the recorded events, cached.
+//!
+//! Every call of an answer is followed by exactly one result, in the order of the calls, whatever
+//! order the results were recorded in. What became known late is told as a note, after them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::ControlFlow,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use planwright_domain::{
+    autonomy::event::AutoEvent,
+    command::Verdict,
+    digest::Digest,
+    id::{CallId, PlanId, Seq, TaskId},
+    identity::SessionKey,
+    memory::rank::Ranked,
+    plan::{
+        Revision, Strategy,
+        approval::Approval,
+        event::{PlanEvent, Word},
+        review::Comment,
+        step::{PlanStep, StepEnd},
+    },
+    prompt,
+    session::{CorruptJournal, Session, SessionEvent},
+    turn::{
+        CallStatus, Told,
+        event::{Arrival, TurnEnd, TurnEvent},
+    },
+};
+
+use crate::{
+    engine::context_window::{chain, link},
+    event_pages::for_each_event,
+    ports::{
+        journal::{Journal, JournalError, Recorded},
+        model::{KeptBy, Message, WireCall},
+    },
+};
+
+/// How many conversations are kept warm.
+const WARM_MAX: usize = 64;
+
+/// Conversations kept warm, so that a turn reads only what is new.
+#[derive(Default)]
+pub(crate) struct Histories {
+    warm: HashMap<SessionKey, History>,
+}
+
+/// One conversation, folded up to one place in its stream.
+#[derive(Clone, Default)]
+struct History {
+    upto: Seq,
+    view_from: Seq,
+    /// What was said with the person, and apart from it what was said in the turns of each task.
+    threads: BTreeMap<Option<TaskId>, Thread>,
+    /// The thread of the turn that began last.
+    here: Option<TaskId>,
+    /// What was remembered when the turn that began last began.
+    recalled: Vec<Ranked>,
+    /// What each task is, in words.
+    tasks: BTreeMap<TaskId, String>,
+    /// Causes that wait for their turn.
+    waiting: BTreeMap<Seq, Opening>,
+    /// The calls of the last answer, in order, with their results.
+    calls: Vec<Called>,
+    /// The recorded calls that were made, with their steps.
+    replayed: BTreeMap<CallId, u32>,
+    /// How the steps of the plan came out.
+    outcomes: BTreeMap<u32, StepEnd>,
+    /// What was said of the steps that came out.
+    results: BTreeMap<u32, String>,
+    /// The plans of this view, in words.
+    plans: Vec<(PlanId, String)>,
+    revisions: BTreeMap<Digest, Arc<Revision>>,
+    approval: Option<Approval>,
+}
+
+/// What was said in turns that see each other.
+#[derive(Clone, Default)]
+struct Thread {
+    messages: Arc<Vec<Message>>,
+    /// Where each message comes from, and how long it is.
+    places: Vec<Place>,
+    /// The bytes in all messages.
+    bytes: usize,
+    /// The chain of all messages; none before the first.
+    said: Option<Digest>,
+    notes: Vec<String>,
+    /// What opened the last turn: it is never summed up while the turn goes on.
+    opened: BTreeSet<Seq>,
+    /// What carries comments that nobody replied to yet.
+    comments: Option<Seq>,
+}
+
+/// Where a message comes from, and how long it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The event that added it.
+    pub(crate) seq: Seq,
+    /// Its bytes.
+    pub(crate) bytes: usize,
+    /// Whether it stays, whatever is summed up.
+    pub(crate) stays: bool,
+}
+
+/// What the model is given of a session, for the turn that is open.
+pub(crate) struct View {
+    /// What was said.
+    pub(crate) messages: Arc<Vec<Message>>,
+    /// Where each of it comes from.
+    pub(crate) places: Vec<Place>,
+    /// How many bytes that is.
+    pub(crate) bytes: usize,
+    /// The chain of what was said.
+    pub(crate) said: Digest,
+    /// What was remembered when the turn began.
+    pub(crate) recalled: Vec<Ranked>,
+}
+
+/// A call of the last answer, and what came of it.
+#[derive(Clone)]
+struct Called {
+    id: CallId,
+    wire_id: String,
+    tool: String,
+    result: Option<String>,
+}
+
+#[derive(Clone)]
+enum Opening {
+    Task(TaskId, String),
+    Message(String),
+    Changes(u32, Vec<Comment>),
+    Execution { again: bool },
+    Step,
+    Compaction,
+}
+
+/// What the model is given of a session. A turn of a run sees the turns of its own task and no others.
+pub(crate) async fn view(
+    journal: &dyn Journal,
+    histories: &Mutex<Histories>,
+    identity: &SessionKey,
+    session: &Session,
+) -> Result<View, JournalError> {
+    let taken = histories.lock().unwrap_or_else(PoisonError::into_inner).warm.remove(identity);
+    let mut history =
+        taken.filter(|warm| warm.view_from == session.view_from).unwrap_or_else(|| History {
+            upto: session.view_from,
+            view_from: session.view_from,
+            ..History::default()
+        });
+    history.read(journal, identity, session.version).await?;
+    let seen = history.seen();
+    let mut histories = histories.lock().unwrap_or_else(PoisonError::into_inner);
+    if histories.warm.len() >= WARM_MAX {
+        histories.warm.clear();
+    }
+    histories.warm.insert(identity.clone(), history);
+    Ok(seen)
+}
+
+/// What the model was given when it was asked here, read again from the facts.
+pub(crate) async fn view_at(
+    journal: &dyn Journal,
+    identity: &SessionKey,
+    view_from: Seq,
+    at: Seq,
+) -> Result<View, JournalError> {
+    let mut history = History { upto: view_from, view_from, ..History::default() };
+    history.read(journal, identity, at).await?;
+    Ok(history.seen())
+}
+
+/// The bytes of a message, with what every message costs besides.
+pub(crate) fn bytes_of(message: &Message) -> usize {
+    let words = match message {
+        Message::User(text) => text.len(),
+        Message::Tool { text, .. } => text.len(),
+        Message::Assistant { text, calls, kept } => {
+            let call = |call: &WireCall| call.tool.len() + call.arguments.len();
+            let kept = kept.iter().flat_map(|kept| &kept.items).map(|kept| kept.item.len());
+            text.len() + calls.iter().map(call).sum::<usize>() + kept.sum::<usize>()
+        }
+    };
+    words + 16
+}
+
+impl History {
+    /// Reads what happened up to here.
+    async fn read(
+        &mut self,
+        journal: &dyn Journal,
+        identity: &SessionKey,
+        upto: Seq,
+    ) -> Result<(), JournalError> {
+        if self.upto >= upto {
+            return Ok(());
+        }
+        for_each_event(journal, identity, self.upto, |recorded| {
+            if recorded.seq > upto {
+                return Ok(ControlFlow::Break(()));
+            }
+            self.apply(identity, recorded)?;
+            Ok::<_, JournalError>(ControlFlow::Continue(()))
+        })
+        .await
+    }
+
+    fn seen(&self) -> View {
+        let thread = self.threads.get(&self.here).cloned().unwrap_or_default();
+        let Thread { messages, mut places, bytes, said, opened, comments, .. } = thread;
+        for place in &mut places {
+            place.stays = opened.contains(&place.seq) || comments == Some(place.seq);
+        }
+        let said = said.unwrap_or_else(|| chain(&[]));
+        View { messages, places, bytes, said, recalled: self.recalled.clone() }
+    }
+
+    /// Everything up to here gives way to its summary, but for what must stay.
+    fn compact(&mut self, upto: Seq, summary: &str) {
+        let thread = self.threads.entry(self.here).or_default();
+        let stays = |place: &Place| {
+            place.seq > upto
+                || thread.opened.contains(&place.seq)
+                || thread.comments == Some(place.seq)
+        };
+        let told = Message::User(prompt::summary_opening(summary));
+        let first = Place { seq: upto, bytes: bytes_of(&told), stays: false };
+        let (mut messages, mut places) = (vec![told], vec![first]);
+        for (message, place) in thread.messages.iter().zip(&thread.places) {
+            if stays(place) {
+                messages.push(message.clone());
+                places.push(*place);
+            }
+        }
+        thread.bytes = places.iter().map(|place| place.bytes).sum();
+        thread.said = Some(chain(&messages));
+        (thread.messages, thread.places) = (Arc::new(messages), places);
+    }
+
+    fn apply(&mut self, identity: &SessionKey, recorded: Recorded) -> Result<(), CorruptJournal> {
+        let Recorded { seq, event, .. } = recorded;
+        self.upto = seq;
+        match event {
+            SessionEvent::MessageQueued { text, .. } => {
+                self.waiting.insert(seq, Opening::Message(text));
+            }
+            SessionEvent::CauseWithdrawn { queued, .. } => {
+                self.waiting.remove(&queued);
+            }
+            SessionEvent::ViewReset { .. }
+            // A foreign agent keeps its own conversation.
+            | SessionEvent::AgentCalled { .. }
+            | SessionEvent::Logged { .. }
+            | SessionEvent::Memory(_)
+            | SessionEvent::Notebook(_)
+            | SessionEvent::Life(_) => {}
+            SessionEvent::CompactionAsked { .. } => {
+                self.waiting.insert(seq, Opening::Compaction);
+            }
+            SessionEvent::Auto(event) => self.apply_auto(seq, event),
+            SessionEvent::Plan(event) => self.apply_plan(identity, seq, event)?,
+            SessionEvent::Turn(event) => self.apply_turn(seq, event)?,
+        }
+        Ok(())
+    }
+
+    fn apply_auto(&mut self, seq: Seq, event: AutoEvent) {
+        match event {
+            AutoEvent::Ticked { context, words } => {
+                self.waiting.insert(seq, Opening::Task(context.task_id, words));
+            }
+            AutoEvent::TaskAdded { task, title, .. } => {
+                self.tasks.insert(task, title);
+            }
+            AutoEvent::TaskEnded { task, end } => {
+                let title = self.tasks.remove(&task).unwrap_or_default();
+                let note = format!("[Task {title:?} is {}: {}]", end.word(), end.summary());
+                self.threads.entry(None).or_default().notes.push(note);
+            }
+            AutoEvent::RunEnded { context, .. } => {
+                // Its thread ends with it, unless its turn is still open.
+                if self.here != Some(context.task_id) {
+                    self.threads.remove(&Some(context.task_id));
+                }
+            }
+            AutoEvent::GoalAdded { .. }
+            | AutoEvent::GoalEnded { .. }
+            | AutoEvent::RunStarted { .. }
+            | AutoEvent::RunMoved { .. }
+            | AutoEvent::RunPinned { .. }
+            | AutoEvent::RunWarned { .. }
+            | AutoEvent::RunPaused { .. }
+            | AutoEvent::RunResumed { .. }
+            | AutoEvent::ScheduleAdded { .. }
+            | AutoEvent::SlotsMissed { .. }
+            | AutoEvent::SlotClaimed { .. }
+            | AutoEvent::SlotEnded { .. }
+            | AutoEvent::ScheduleEnded { .. } => {}
+        }
+    }
+
+    /// Nobody waits for a reply to comments any more.
+    fn replied(&mut self) {
+        self.threads.values_mut().for_each(|thread| thread.comments = None);
+    }
+
+    fn note(&mut self, note: String) {
+        self.threads.entry(self.here).or_default().notes.push(note);
+    }
+
+    fn apply_plan(
+        &mut self,
+        identity: &SessionKey,
+        seq: Seq,
+        event: PlanEvent,
+    ) -> Result<(), CorruptJournal> {
+        match event {
+            PlanEvent::RevisionAdded { revision, digest, .. } => {
+                if revision.digest(identity) != digest {
+                    return Err(CorruptJournal::new(
+                        seq,
+                        "a revision that does not match its digest",
+                    ));
+                }
+                if let Some((_, words)) = self.plans.iter_mut().find(|(id, _)| *id == revision.plan)
+                {
+                    *words = format!("revision {}: {}", revision.number, revision.title);
+                }
+                self.revisions.insert(digest, Arc::from(revision));
+                self.replied();
+            }
+            PlanEvent::ChangesRequested { digest, comments, .. } => {
+                let number = self.revisions.get(&digest).map_or(0, |revision| revision.number);
+                self.waiting.insert(seq, Opening::Changes(number, comments));
+            }
+            PlanEvent::PlanApproved { approval, digest, .. } => {
+                if approval.digest() != digest {
+                    return Err(CorruptJournal::new(
+                        seq,
+                        "an approval that does not match its digest",
+                    ));
+                }
+                self.approval = Some(*approval);
+            }
+            PlanEvent::ExecutionStarted { number, .. } => {
+                self.waiting.insert(seq, Opening::Execution { again: number > 1 });
+            }
+            PlanEvent::StepQueued { .. } => {
+                self.waiting.insert(seq, Opening::Step);
+            }
+            PlanEvent::PlanStarted { plan, .. } => {
+                self.plans.push((plan, "Drafting".into()));
+                self.outcomes.clear();
+                self.results.clear();
+            }
+            PlanEvent::StepEnded { step, end, summary } => {
+                let result = summary.unwrap_or_else(|| end.word().to_owned());
+                self.results.insert(step, result);
+                self.outcomes.insert(step, end);
+            }
+            PlanEvent::PlanEnded { plan, ended, word, .. } => {
+                self.replied();
+                if let Some((_, words)) = self.plans.iter_mut().find(|(id, _)| *id == plan) {
+                    *words = format!("{}, {}", ended.word(), word.in_words());
+                }
+                if let Word::Steps { .. } = word {
+                    self.note(format!("[The approved plan has ended: {}.]", word.in_words()));
+                }
+            }
+            PlanEvent::PlanFailed { summary } if !self.replayed.is_empty() => {
+                self.note(format!("[The execution of the approved plan failed: {summary}]"));
+            }
+            PlanEvent::DraftChanged { .. }
+            | PlanEvent::StepBegun { .. }
+            | PlanEvent::DecisionReminded { .. }
+            | PlanEvent::DecisionExpired { .. }
+            | PlanEvent::RevisionShown { .. }
+            | PlanEvent::BlocksSeen { .. }
+            | PlanEvent::ExecutionPaused { .. }
+            | PlanEvent::PlanFailed { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn apply_turn(&mut self, seq: Seq, event: TurnEvent) -> Result<(), CorruptJournal> {
+        match event {
+            TurnEvent::TurnStarted { queued, recalled, .. } => {
+                self.here = match self.waiting.get(&queued) {
+                    Some(Opening::Task(task, _)) => Some(*task),
+                    Some(_) | None => None,
+                };
+                self.recalled = recalled;
+                self.threads.entry(self.here).or_default().opened.clear();
+                self.open(seq, queued)?;
+            }
+            TurnEvent::ModelCallStarted { entered, .. } => {
+                entered.into_iter().try_for_each(|queued| self.open(seq, queued))?;
+            }
+            TurnEvent::ModelAnswered { answer, arrival: Arrival::InTime, .. } => {
+                let calls = answer.calls.into_iter();
+                let calls: Vec<_> = calls
+                    .map(|call| {
+                        let (wire_id, tool) = (call.wire_id.clone(), call.tool.clone());
+                        self.calls.push(Called { id: call.id, wire_id, tool, result: None });
+                        WireCall { wire_id: call.wire_id, tool: call.tool, arguments: call.arguments }
+                    })
+                    .collect();
+                let by = answer.sent.map(|sent| sent.model).filter(|_| !answer.kept.is_empty());
+                let kept = by.map(|by| Arc::new(KeptBy { by, items: answer.kept }));
+                if !answer.text.is_empty() || !calls.is_empty() {
+                    self.push(seq, Message::Assistant { text: answer.text, calls, kept });
+                }
+            }
+            TurnEvent::ViewCompacted { upto, summary, arrival: Arrival::InTime, .. } => self.compact(upto, &summary),
+            TurnEvent::CallStarted { call, step: Some(step), .. } => {
+                self.replayed.insert(call, step);
+            }
+            TurnEvent::CallFinished { call, result, .. } => {
+                let text = match result.status {
+                    CallStatus::Done => result.output,
+                    CallStatus::Failed => format!("failed: {}", result.output),
+                };
+                self.result(seq, call, text);
+            }
+            TurnEvent::CallAnswered { call, told } => {
+                let text = match told {
+                    Told::Text { text } => text,
+                    Told::Refused { words, .. } => words,
+                    Told::Planned => "[Planned]".into(),
+                    Told::Plans => self.plans.iter().map(|(plan, words)| format!("{plan}: {words}\n")).collect(),
+                    Told::LeftRunning => "the turn was stopped while this ran; its outcome is not known yet".into(),
+                    Told::Revision { digest, heading } => match self.revisions.get(&digest) {
+                        Some(revision) => format!("{heading}\n\n{}", revision.markdown),
+                        None => return Err(CorruptJournal::new(seq, "a revision that is not in the view")),
+                    },
+                };
+                self.result(seq, call, text);
+            }
+            TurnEvent::CallInDoubt { call, .. } => {
+                self.result(seq, call, "outcome unknown: the process ended while this ran; a person is asked".into());
+            }
+            TurnEvent::DoubtSettled { verdict, .. } => self.note(match verdict {
+                Verdict::Happened => "[A person looked: the call whose outcome was unknown took effect. Do not repeat it.]".into(),
+                Verdict::DidNotHappen => "[A person looked: the call whose outcome was unknown did not take effect.]".into(),
+            }),
+            TurnEvent::TurnFinished { end: TurnEnd::Stopped { .. }, .. } => {
+                self.note("[The person stopped the turn here.]".into());
+            }
+            TurnEvent::ModelAnswered { arrival: Arrival::Late, .. }
+            | TurnEvent::ViewCompacted { arrival: Arrival::Late, .. }
+            | TurnEvent::ModelCallFailed { .. }
+            | TurnEvent::ModelCallAbandoned { .. }
+            | TurnEvent::ModelCallOrphaned { .. }
+            | TurnEvent::CallStarted { step: None, .. }
+            | TurnEvent::PermissionAsked { .. }
+            | TurnEvent::PermissionDecided { .. }
+            | TurnEvent::CallAbandoned { .. }
+            | TurnEvent::CallOrphaned { .. }
+            | TurnEvent::TurnFinished { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// A cause enters the conversation.
+    fn open(&mut self, seq: Seq, queued: Seq) -> Result<(), CorruptJournal> {
+        let missing = |what: &str| CorruptJournal::new(seq, what);
+        let text = match self
+            .waiting
+            .remove(&queued)
+            .ok_or_else(|| missing("a cause that never waited"))?
+        {
+            Opening::Message(text) | Opening::Task(_, text) => text,
+            Opening::Compaction => return Ok(()),
+            Opening::Changes(number, comments) => {
+                self.threads.entry(self.here).or_default().comments = Some(seq);
+                prompt::changes_opening(number, &comments)
+            }
+            opening @ (Opening::Execution { .. } | Opening::Step) => {
+                let approval = self
+                    .approval
+                    .as_ref()
+                    .ok_or_else(|| missing("an execution without an approval"))?;
+                let revision = self.revisions.get(&approval.revision_digest);
+                let revision =
+                    revision.ok_or_else(|| missing("an approval without its revision"))?;
+                // Recorded calls are made without the model; it is told what came of them.
+                if revision.strategy == Strategy::Collect {
+                    return Ok(());
+                }
+                let plan = match opening {
+                    Opening::Execution { again } => {
+                        prompt::execution_opening(revision, approval, again)
+                    }
+                    Opening::Step
+                    | Opening::Message(_)
+                    | Opening::Task(..)
+                    | Opening::Compaction
+                    | Opening::Changes(..) => String::new(),
+                };
+                let settled = |step: &&PlanStep| {
+                    self.outcomes.get(&step.number).is_some_and(StepEnd::is_settled)
+                };
+                match revision.steps.iter().find(|step| !settled(step)) {
+                    Some(step) => format!("{plan}\n{}", prompt::step_opening(step, &self.results)),
+                    None => plan,
+                }
+            }
+        };
+        self.flush_notes(seq);
+        self.threads.entry(self.here).or_default().opened.insert(seq);
+        self.push(seq, Message::User(text));
+        Ok(())
+    }
+
+    /// Gives a call its result; once all have theirs they enter the conversation in order.
+    fn result(&mut self, seq: Seq, call: CallId, text: String) {
+        if let Some(step) = self.replayed.get(&call) {
+            self.note(format!("[Step {step} of the approved plan was run: {text}]"));
+            return;
+        }
+        match self.calls.iter_mut().find(|called| called.id == call && called.result.is_none()) {
+            Some(called) => called.result = Some(text),
+            None => self.note(format!("[A call that was left running has ended: {text}]")),
+        }
+        if self.calls.iter().all(|called| called.result.is_some()) {
+            for Called { wire_id, tool, result, .. } in std::mem::take(&mut self.calls) {
+                let text = result.unwrap_or_default();
+                self.push(seq, Message::Tool { wire_id, tool, text });
+            }
+        }
+    }
+
+    fn flush_notes(&mut self, seq: Seq) {
+        let notes =
+            self.threads.get_mut(&self.here).map(|thread| std::mem::take(&mut thread.notes));
+        for note in notes.unwrap_or_default() {
+            self.push(seq, Message::User(note));
+        }
+    }
+
+    fn push(&mut self, seq: Seq, message: Message) {
+        let thread = self.threads.entry(self.here).or_default();
+        let place = Place { seq, bytes: bytes_of(&message), stays: false };
+        thread.bytes += place.bytes;
+        thread.said = Some(link(thread.said.unwrap_or_else(|| chain(&[])), &message));
+        thread.places.push(place);
+        Arc::make_mut(&mut thread.messages).push(message);
+    }
+}

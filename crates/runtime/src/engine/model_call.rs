@@ -1,0 +1,456 @@
+//! One model call: the request is built, trimmed to the context window, sent once inside its bracket, and its outcome recorded.
+//!
+//! One bracket holds one request. If what was said must be summed up first, that is the request of this bracket, and the
+//! answer is asked for in the next.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use planwright_domain::{
+    command::{Summed, SystemCommand},
+    id::{Incarnation, TurnId},
+    identity::SessionKey,
+    limits,
+    notebook::tool::NotebookTool,
+    prompt,
+    session::Session,
+    tools::own::{self, OwnTool},
+    turn::{
+        Answer as TurnAnswer, CallKind, FailureKind, ModelFailure, RequestedCall, Sent, Step, Turn,
+        Usage, Work, asking::Asking, role::Role,
+    },
+};
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+use crate::{
+    engine::advance::{NOT_IN_TIME, WHY_CHARS_MAX},
+    engine::attempt::Attempt,
+    engine::context_window::{self, Bytes, Cut, Room, Shortened},
+    engine::conversation::{self, View},
+    engine::tool_call::read_result,
+    failpoint,
+    ports::{
+        journal::JournalError,
+        model::{AgentProfile, Message, Model, ModelAnswer, ModelRequest, Price},
+        signal::{Preview, Signal},
+    },
+    runtime::{Runtime, fresh_id, report_id},
+};
+
+/// How much of the room what is not summed up may take, in hundredths.
+const KEPT_OF_ROOM: u64 = 35;
+/// The same, where a person asked for it.
+const KEPT_WHEN_ASKED: u64 = 5;
+
+/// How long a subscription that ended is left alone before there is another.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// One try of one model call.
+#[derive(Clone, Copy)]
+struct Try {
+    turn: TurnId,
+    round: u32,
+    attempt: u32,
+}
+
+impl Try {
+    fn is_open(self, session: &Session) -> bool {
+        session.turn.as_ref().is_some_and(|open| {
+            open.id == self.turn
+                && open.round == self.round
+                && matches!(open.step, Step::ModelOpen { attempt, .. } if attempt == self.attempt)
+        })
+    }
+}
+
+/// A request that fits, or what must be done before one does.
+enum Fitted {
+    Send(ModelRequest, Box<Sent>),
+    Sum(Cut, View, Option<(ModelRequest, Box<Sent>)>),
+    Nothing,
+    Not(ModelFailure),
+}
+
+/// A model call that can be sent.
+struct Prepared {
+    model: Arc<dyn Model>,
+    others: u32,
+    fitted: Fitted,
+}
+
+impl Runtime {
+    /// Asks the model once, and records what came of it. Gives why it did not begin, if that is so.
+    pub(crate) async fn call_model(
+        &self,
+        identity: &SessionKey,
+        life: Incarnation,
+        turn: TurnId,
+        round: u32,
+        attempt: u32,
+    ) -> Result<Option<String>, JournalError> {
+        failpoint::hit("model.before_start");
+        // Before the bracket: a server that is slow to list its tools must not use up the time to begin.
+        self.ports.toolbox.refresh().await;
+        let bracket = self.bracket(life, self.settings.model_deadline_ms);
+        let begun = Instant::now();
+        let now = Try { turn, round, attempt };
+        let _open = self.attempts.open(vec![Attempt::Model { turn, round, number: attempt }]);
+        let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
+        if self.ports.report(identity, fresh_id(), start).await?.is_refused() {
+            return Ok(None);
+        }
+        failpoint::hit("model.after_start");
+        let (session, prepared) = match self.prepared_request(identity, now).await {
+            Ok(Some(prepared)) => prepared,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                self.abandon_model_call(identity, now, &error.to_string()).await;
+                return Err(error);
+            }
+        };
+        if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
+            return Ok(self.abandon_model_call(identity, now, NOT_IN_TIME).await);
+        }
+        let command = tokio::select! {
+            command = self.come_of(&session, now, prepared) => command,
+            () = self.closed(identity, now) => return Ok(None),
+        };
+        failpoint::hit("model.before_record");
+        let id = report_id(turn.0, "model", round, attempt);
+        self.ports.record(identity, id, command).await?;
+        Ok(None)
+    }
+
+    /// The session and the request of an open model call; nothing if it is no longer open.
+    async fn prepared_request(
+        &self,
+        identity: &SessionKey,
+        now: Try,
+    ) -> Result<Option<(Arc<Session>, Prepared)>, JournalError> {
+        let session = self.ports.journal.session(identity).await?;
+        let Some(open) = session.turn.as_ref().filter(|_| now.is_open(&session)) else {
+            return Ok(None);
+        };
+        let profile = self.profile(&session);
+        let (model, others) = self.model_of(&session, open, profile);
+        let fitted = self.fitted(&session, open, profile, &*model).await?;
+        Ok(Some((session.clone(), Prepared { model, others, fitted })))
+    }
+
+    /// Records that a model call did not begin, and gives why.
+    async fn abandon_model_call(
+        &self,
+        identity: &SessionKey,
+        now: Try,
+        why: &str,
+    ) -> Option<String> {
+        let Try { turn, round, attempt } = now;
+        let id = report_id(turn.0, "abandon-model", round, attempt);
+        let why: String = why.chars().take(WHY_CHARS_MAX).collect();
+        let command = SystemCommand::AbandonModelCall { turn, round, attempt, why: why.clone() };
+        self.abandoned(identity, id, command, why).await
+    }
+
+    /// Sends what fits, or sums up what was said before, and says what is to be recorded.
+    async fn come_of(&self, session: &Session, now: Try, prepared: Prepared) -> SystemCommand {
+        let Try { turn, round, attempt } = now;
+        let Prepared { model, others, fitted } = prepared;
+        let failed = |failure, sent| SystemCommand::RecordModelFailure {
+            turn,
+            round,
+            attempt,
+            failure,
+            others,
+            sent,
+        };
+        let (request, sent) = match fitted {
+            Fitted::Not(failure) => return failed(failure, None),
+            Fitted::Nothing => {
+                return SystemCommand::RecordCompaction { turn, round, attempt, summed: None };
+            }
+            Fitted::Send(request, sent) => (request, sent),
+            Fitted::Sum(cut, view, fits) => match (self.sum_up(&model, &cut, &view).await, fits) {
+                (Ok(summed), _) => {
+                    let summed = Some(summed);
+                    return SystemCommand::RecordCompaction { turn, round, attempt, summed };
+                }
+                (Err(failure), Some(fits)) => {
+                    let why = failure.message;
+                    tracing::warn!(session_identity = %session.identity, why, event = "not_summed_up");
+                    fits
+                }
+                (Err(failure), None) => {
+                    let message = format!(
+                        "what was said no longer fits and could not be summed up, so nothing was dropped: {}",
+                        failure.message
+                    );
+                    return failed(ModelFailure { message, ..failure }, None);
+                }
+            },
+        };
+        match self.ask(&session.key(), now, &*model, &request).await {
+            Ok(answer) => {
+                let answer = self.known_calls(session, answer, &request, model.price(), sent);
+                SystemCommand::RecordAnswer { turn, round, attempt, answer, others }
+            }
+            Err(failure) => failed(failure, Some(sent)),
+        }
+    }
+
+    /// The model that is asked, and how many others could be. A step's profile names its own, and no other.
+    fn model_of(
+        &self,
+        session: &Session,
+        turn: &Turn,
+        profile: Option<&AgentProfile>,
+    ) -> (Arc<dyn Model>, u32) {
+        if let Some(profile) = profile {
+            return (profile.model.clone(), 0);
+        }
+        let roles = &self.ports.roles;
+        let others = u32::try_from(roles.fallbacks.len()).unwrap_or(u32::MAX);
+        let fallback = (turn.asking.model as usize).checked_sub(1);
+        if let Some(fallback) = fallback.and_then(|at| roles.fallbacks.get(at)) {
+            return (fallback.clone(), others);
+        }
+        let named = match Role::of(session, turn) {
+            Role::Talk => None,
+            Role::Plan => roles.plan.as_ref(),
+            Role::Execute => roles.execute.as_ref(),
+            Role::SumUp => roles.summary.as_ref(),
+        };
+        (named.unwrap_or(&self.ports.model).clone(), others)
+    }
+
+    /// The request, made to fit the window of this model.
+    async fn fitted(
+        &self,
+        session: &Session,
+        turn: &Turn,
+        profile: Option<&AgentProfile>,
+        model: &dyn Model,
+    ) -> Result<Fitted, JournalError> {
+        let identity = &session.key();
+        let view =
+            conversation::view(&*self.ports.journal, &self.histories, identity, session).await?;
+        let measure = session.measures.get(&model.id()).copied().unwrap_or_default();
+        let Asking { halved, .. } = turn.asking;
+        let room = Room::of(model.window_tokens(), self.settings.answer_tokens, halved, measure);
+        if turn.work == Work::Compacts {
+            let cut = self.cut(&view, room, KEPT_WHEN_ASKED, model);
+            return Ok(cut.map_or(Fitted::Nothing, |cut| Fitted::Sum(cut, view, None)));
+        }
+        let sized = |request: ModelRequest, bytes, said, shortened: Option<&Shortened>| {
+            let bytes = Bytes::of(&request, bytes);
+            let estimate = measure.expect(bytes.all());
+            let sent = context_window::sent(&request, model.id(), bytes, estimate, said, shortened);
+            (request, Box::new(sent))
+        };
+        let request = self.request(session, &view, profile);
+        let (request, sent) = sized(request, view.bytes, view.said, None);
+        if sent.estimate <= room.soft() {
+            return Ok(Fitted::Send(request, sent));
+        }
+        let short = context_window::shortened(&view);
+        let mut request = ModelRequest { messages: short.messages.clone(), ..request };
+        if short.upto.is_some() {
+            request.tools.push(read_result());
+        }
+        let said = context_window::chain(&short.messages);
+        let (request, sent) = sized(request, short.bytes, said, Some(&short));
+        if sent.estimate <= room.soft() {
+            return Ok(Fitted::Send(request, sent));
+        }
+        let (needed, fits) = (sent.estimate, sent.estimate <= room.tokens);
+        let whole = fits.then_some((request, sent));
+        Ok(match (self.cut(&view, room, KEPT_OF_ROOM, model), whole) {
+            (Some(cut), whole) => Fitted::Sum(cut, view, whole),
+            (None, Some((request, sent))) => Fitted::Send(request, sent),
+            (None, None) => Fitted::Not(ModelFailure::new(
+                FailureKind::TooLarge,
+                format!(
+                    "this needs about {needed} tokens and {} takes {}; say less at once, use fewer tools, or send /reset to start a new view (plans and history stay recorded)",
+                    model.name(),
+                    room.tokens
+                ),
+            )),
+        })
+    }
+
+    /// Where what was said is cut, given what the one who sums it up can take in.
+    fn cut(&self, view: &View, room: Room, kept: u64, model: &dyn Model) -> Option<Cut> {
+        let window = self.ports.roles.summary.as_ref().map(|model| model.window_tokens());
+        let window = window.unwrap_or_else(|| model.window_tokens());
+        let taken = Room::of(window, self.settings.answer_tokens, 0, room.measure).bytes(80);
+        context_window::cut(view, room.bytes(kept), taken)
+    }
+
+    async fn sum_up(
+        &self,
+        model: &Arc<dyn Model>,
+        cut: &Cut,
+        view: &View,
+    ) -> Result<Summed, ModelFailure> {
+        let model = self.ports.roles.summary.as_ref().unwrap_or(model);
+        let transcript = cut.transcript(view);
+        let words = (transcript.len() / 60).clamp(60, 800);
+        let request = ModelRequest {
+            system: prompt::summary_prompt(words),
+            messages: Arc::new(vec![Message::User(transcript.clone())]),
+            tools: Vec::new(),
+        };
+        let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
+        let asked = timeout(limit, model.answer(&request, &|_| {})).await;
+        let answer = asked.unwrap_or_else(|_| Err(too_late(&**model, limit)))?;
+        let summary = answer.text.trim();
+        if summary.is_empty() {
+            let words = format!("{} summed nothing up", model.name());
+            return Err(ModelFailure::new(FailureKind::Empty, words));
+        }
+        if summary.len() >= transcript.len().min(limits::SUMMARY_VIEW_BYTES_MAX) {
+            let words = format!("{} summed up with more words than there were", model.name());
+            return Err(ModelFailure::new(FailureKind::Malformed, words));
+        }
+        let usage = priced(answer.usage.unwrap_or_default(), model.price());
+        let messages = u32::try_from(cut.messages).unwrap_or(u32::MAX);
+        let (upto, summary, by) = (cut.upto, summary.to_owned(), model.id());
+        Ok(Summed { upto, messages, summary, usage, by })
+    }
+
+    async fn ask(
+        &self,
+        identity: &SessionKey,
+        now: Try,
+        model: &dyn Model,
+        request: &ModelRequest,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let Try { turn, round, attempt } = now;
+        let offset = AtomicUsize::new(0);
+        let preview = |text: &str| {
+            failpoint::hit("model.mid_stream");
+            let offset = offset.fetch_add(text.len(), Ordering::Relaxed);
+            let piece = Preview { turn, round, attempt, offset, text: text.to_owned() };
+            self.ports.broadcast.publish(identity, Signal::Preview(piece));
+        };
+        let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
+        let asked = timeout(limit, model.answer(request, &preview)).await;
+        asked.unwrap_or_else(|_| Err(too_late(model, limit)))
+    }
+
+    /// Ends when the model call is no longer wanted: the turn was stopped, or is over.
+    async fn closed(&self, identity: &SessionKey, now: Try) {
+        let mut ear = self.ports.broadcast.subscribe(identity);
+        loop {
+            match self.ports.journal.session(identity).await {
+                Ok(session) if !now.is_open(&session) => return,
+                Ok(_) | Err(_) => {}
+            }
+            loop {
+                match ear.next().await {
+                    Some(Signal::Preview(_)) => {}
+                    Some(Signal::Moved(_) | Signal::Missed) => break,
+                    // Nobody tells any more: look again now and then.
+                    None => {
+                        sleep(LOOK_AGAIN).await;
+                        ear = self.ports.broadcast.subscribe(identity);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the model is told, and what it may call.
+    pub(crate) fn request(
+        &self,
+        session: &Session,
+        view: &View,
+        profile: Option<&AgentProfile>,
+    ) -> ModelRequest {
+        let mut paragraphs = vec![self.settings.system_prompt.clone()];
+        paragraphs.extend(prompt::memory_paragraph(&view.recalled));
+        paragraphs.extend(
+            profile.filter(|profile| !profile.prompt.is_empty()).map(|named| named.prompt.clone()),
+        );
+        let mut tools: Vec<_> =
+            self.ports.toolbox.tools().iter().map(|tool| tool.spec.clone()).collect();
+        if let Some(turn) = &session.turn {
+            tools.retain(|tool| turn.may_use(&tool.name));
+            paragraphs.extend(prompt::plan_paragraph(session, turn));
+            paragraphs.extend(prompt::run_paragraph(session, turn));
+            tools.extend(own::of_run(session, turn).map(OwnTool::spec));
+            if self.has_notebook(session) {
+                let usable = NotebookTool::ALL.into_iter().filter(|tool| turn.may_use(tool.name()));
+                tools.extend(usable.map(NotebookTool::spec));
+                paragraphs.push(prompt::NOTEBOOK_PARAGRAPH.into());
+            }
+            if self.settings.memory.is_some() {
+                let usable = OwnTool::MEMORY.into_iter().filter(|tool| turn.may_use(tool.name()));
+                tools.extend(usable.map(OwnTool::spec));
+            }
+            let available = planwright_domain::tools::available(session, turn);
+            tools.extend(available.into_iter().map(|tool| tool.spec_for(session.plan())));
+        }
+        ModelRequest { system: paragraphs.join("\n\n"), messages: view.messages.clone(), tools }
+    }
+
+    /// The profile that the open turn works under, as it stands now.
+    pub(crate) fn profile(&self, session: &Session) -> Option<&AgentProfile> {
+        let facts = session.turn.as_ref()?.profile.as_ref()?;
+        self.ports.profiles.get(&facts.name).filter(|profile| profile.facts.digest == facts.digest)
+    }
+
+    /// Gives every call our id and says what kind of tool it names.
+    fn known_calls(
+        &self,
+        session: &Session,
+        answer: ModelAnswer,
+        request: &ModelRequest,
+        price: Option<Price>,
+        sent: Box<Sent>,
+    ) -> TurnAnswer {
+        let calls = answer.calls.into_iter().enumerate().map(|(at, call)| {
+            let kind = match self.tool(&call.tool) {
+                _ if planwright_domain::tools::is_answered_here(&call.tool) => CallKind::Plan,
+                Some(tool) => match self.check(session, &call.tool, &call.arguments) {
+                    Ok(()) => CallKind::Tool(tool.facts),
+                    Err(problem) => CallKind::Unusable { problem },
+                },
+                None => {
+                    let known: Vec<_> =
+                        request.tools.iter().map(|tool| tool.name.as_str()).collect();
+                    let problem =
+                        format!("there is no tool {:?}; there are {}", call.tool, known.join(", "));
+                    CallKind::Unusable { problem }
+                }
+            };
+            let wire_id = if call.wire_id.is_empty() { format!("call_{at}") } else { call.wire_id };
+            RequestedCall {
+                id: Uuid::now_v7().into(),
+                wire_id,
+                tool: call.tool,
+                arguments: call.arguments,
+                kind,
+            }
+        });
+        let usage = priced(answer.usage.unwrap_or_default(), price);
+        let (text, calls, kept) = (answer.text, calls.collect(), answer.kept);
+        TurnAnswer { text, calls, usage, kept, sent: Some(sent) }
+    }
+}
+
+fn priced(usage: Usage, price: Option<Price>) -> Usage {
+    let cost_micros = price.map_or(0, |price| price.of(usage));
+    Usage { cost_micros, ..usage }
+}
+
+fn too_late(model: &dyn Model, limit: Duration) -> ModelFailure {
+    let words = format!("{} did not answer within {} s", model.name(), limit.as_secs());
+    ModelFailure::new(FailureKind::Transient, words)
+}

@@ -1,0 +1,82 @@
+//! Truncates long outputs for the model; the journal keeps them whole.
+
+use planwright_domain::{digest::Digest, identity::SessionKey, limits, turn::CallResult};
+
+use crate::{ports::journal::JournalError, runtime::Ports};
+
+impl Ports {
+    /// The result as it is recorded. An output that is longer than that is kept beside it, under its digest.
+    pub(crate) async fn shortened(
+        &self,
+        identity: &SessionKey,
+        mut result: CallResult,
+    ) -> CallResult {
+        if result.output.len() <= limits::TOOL_OUTPUT_BYTES_MAX {
+            return result;
+        }
+        let whole = until(&result.output, limits::KEPT_OUTPUT_BYTES_MAX);
+        let kept = match self.journal.keep_output(identity, whole).await {
+            Ok(digest) if whole.len() == result.output.len() => {
+                format!("all of it: planwright session output {digest}")
+            }
+            Ok(digest) => format!(
+                "the first {} bytes: planwright session output {digest}",
+                limits::KEPT_OUTPUT_BYTES_MAX
+            ),
+            Err(error) => {
+                tracing::warn!(session_identity = %identity, %error, event = "output_not_kept");
+                "they could not be kept".into()
+            }
+        };
+        result.output = ends(&result.output, &kept);
+        result
+    }
+
+    /// An output that was kept, whole.
+    pub async fn output(
+        &self,
+        identity: &SessionKey,
+        digest: Digest,
+    ) -> Result<Option<String>, JournalError> {
+        let found = self.journal.output(identity, digest).await?;
+        // What was changed at rest is not what was kept.
+        Ok(found.filter(|text| Digest::of(text.as_bytes()) == digest))
+    }
+}
+
+/// The beginning and the end, and between them what is missing: what failed is said last.
+fn ends(output: &str, kept: &str) -> String {
+    let head = until(output, limits::TOOL_OUTPUT_BYTES_MAX / 4 * 3);
+    let mut from = output.len() - limits::TOOL_OUTPUT_BYTES_MAX / 4;
+    while !output.is_char_boundary(from) {
+        from += 1;
+    }
+    let (tail, left_out) = (&output[from..], from - head.len());
+    format!("{head}\n[{left_out} bytes are left out here; {kept}]\n{tail}")
+}
+
+/// The text up to so many bytes, and no half letter.
+pub(crate) fn until(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ends, until};
+    use planwright_domain::limits::TOOL_OUTPUT_BYTES_MAX as MAX;
+
+    #[test]
+    fn a_long_output_keeps_both_ends_and_no_half_letter() {
+        let long = "ä".repeat(MAX);
+        let shown = ends(&long, "all of it: there");
+        let (head, rest) = shown.split_once("\n[").expect("a gap");
+        let (words, tail) = rest.split_once("]\n").expect("an end");
+        assert_eq!(head.len() + tail.len(), MAX);
+        assert_eq!(words, format!("{MAX} bytes are left out here; all of it: there"));
+        assert_eq!((until("äb", 1), until("äb", 2), until("äb", 9)), ("", "ä", "äb"));
+    }
+}

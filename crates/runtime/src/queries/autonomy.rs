@@ -1,0 +1,252 @@
+//! Goals, tasks, runs and schedules: their views, and the commands that people type for them.
+
+use planwright_domain::{
+    autonomy::{
+        Autonomy, RunStatus, TaskEnd,
+        budget::{Budget, Meter, used},
+    },
+    chat::work::{Named, WorkAct},
+    command::{AutoCommand, Target},
+    id::{GoalId, RunId, TaskId},
+    next::{next, waiting},
+    refusal::Refusal,
+    session::Session,
+    time::Time,
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{engine::calendar, reply_text::work::waits_for, runtime::Runtime};
+
+/// Goals, tasks, runs and schedules of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkView {
+    /// The goals that are open.
+    pub goals: Vec<GoalRow>,
+    /// The tasks that are open, and those of open goals that have ended.
+    pub tasks: Vec<TaskRow>,
+    /// The runs that have not ended.
+    pub runs: Vec<RunRow>,
+    /// The schedules that are on.
+    pub schedules: Vec<ScheduleRow>,
+}
+
+/// A goal in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GoalRow {
+    /// Its id.
+    pub id: GoalId,
+    /// Its number.
+    pub number: u32,
+    /// In words.
+    pub title: String,
+}
+
+/// A task in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TaskRow {
+    /// Its id.
+    pub id: TaskId,
+    /// Its number.
+    pub number: u32,
+    /// In words.
+    pub title: String,
+    /// The number of its goal.
+    pub goal: Option<u32>,
+    /// How it came out, as people read it; none while it is open.
+    pub ended: Option<String>,
+    /// What was said of it.
+    pub summary: String,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunRow {
+    /// Its id.
+    pub id: RunId,
+    /// Its number.
+    pub number: u32,
+    /// `GOAL_RUN` or `TASK_RUN`.
+    pub kind: String,
+    /// The number of its task.
+    pub task: Option<u32>,
+    /// The number of its goal.
+    pub goal: Option<u32>,
+    /// Why it waits; none while it goes on.
+    pub waits: Option<String>,
+    /// Whether it paused by itself, so that `/auto resume` lets it go on.
+    #[serde(default)]
+    pub resumable: bool,
+    /// What it has used, and what it may use, by meter.
+    pub used: Vec<(String, u64, u64)>,
+}
+
+/// A schedule in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ScheduleRow {
+    /// Its number.
+    pub number: u32,
+    /// When, in words.
+    pub rhythm: String,
+    /// What.
+    pub title: String,
+    /// Its next slot.
+    pub next: Option<Time>,
+}
+
+impl WorkView {
+    /// Goals, tasks, runs and schedules, in the order of their numbers.
+    #[must_use]
+    pub fn of(session: &Session, now: Time) -> Self {
+        let auto = &session.auto;
+        // A run goes on as long as its session does: it waits for whatever its session waits for.
+        let held = waiting(session).filter(|_| next(session).is_rest()).map(waits_for);
+        let goal_number = |goal: Option<GoalId>| Some(auto.goals.get(&goal?)?.number);
+        let mut view = Self {
+            goals: auto
+                .goals
+                .iter()
+                .map(|(id, goal)| GoalRow {
+                    id: *id,
+                    number: goal.number,
+                    title: goal.title.clone(),
+                })
+                .collect(),
+            tasks: auto
+                .tasks
+                .iter()
+                .map(|(id, task)| TaskRow {
+                    id: *id,
+                    number: task.number,
+                    title: task.title.clone(),
+                    goal: goal_number(task.goal),
+                    ended: task.ended.as_ref().map(|end| end.word().to_owned()),
+                    summary: task.ended.as_ref().map_or("", TaskEnd::summary).to_owned(),
+                })
+                .collect(),
+            runs: auto
+                .runs
+                .iter()
+                .map(|(id, run)| {
+                    let meter = |meter: Meter| {
+                        let limit = run.budget.of(meter)?;
+                        Some((meter.words().to_owned(), used(run, meter, now), limit))
+                    };
+                    RunRow {
+                        id: *id,
+                        number: run.number,
+                        kind: run.context.kind.name().into(),
+                        task: auto.tasks.get(&run.context.task_id).map(|task| task.number),
+                        goal: goal_number(run.context.goal_id),
+                        waits: match &run.status {
+                            RunStatus::Running => held.map(str::to_owned),
+                            RunStatus::Paused(why) => Some(why.in_words()),
+                        },
+                        resumable: matches!(run.status, RunStatus::Paused(_)),
+                        used: Meter::ALL.into_iter().filter_map(meter).collect(),
+                    }
+                })
+                .collect(),
+            schedules: auto
+                .schedules
+                .values()
+                .map(|schedule| ScheduleRow {
+                    number: schedule.number,
+                    rhythm: schedule.rhythm.in_words(),
+                    title: schedule.title.clone(),
+                    next: schedule.next,
+                })
+                .collect(),
+        };
+        view.goals.sort_by_key(|row| row.number);
+        view.tasks.sort_by_key(|row| row.number);
+        view.runs.sort_by_key(|row| row.number);
+        view.schedules.sort_by_key(|row| row.number);
+        view
+    }
+}
+
+impl Runtime {
+    /// The command behind the words, or why it cannot be formed.
+    pub(crate) fn work(&self, session: &Session, act: WorkAct) -> Result<AutoCommand, Refusal> {
+        let auto = &session.auto;
+        let fresh = Uuid::now_v7;
+        Ok(match act {
+            WorkAct::AddGoal(title) => AutoCommand::AddGoal { goal: fresh().into(), title },
+            WorkAct::EndGoal { number, reached } => {
+                AutoCommand::EndGoal { goal: goal(auto, number)?, reached }
+            }
+            WorkAct::AddTask { goal: of, title } => {
+                let of = of.map(|number| goal(auto, number)).transpose()?;
+                AutoCommand::AddTask { task: fresh().into(), goal: of, title }
+            }
+            WorkAct::EndTask { number, done } => {
+                let summary = "by your word".to_owned();
+                let end = if done { TaskEnd::Done { summary } } else { TaskEnd::Dropped };
+                AutoCommand::EndTask { task: task(auto, number)?, end }
+            }
+            WorkAct::On { target, drafts, budget } => {
+                let target = match target {
+                    Some(Named::Goal(number)) => Target::Goal(goal(auto, number)?),
+                    Some(Named::Task(number)) => Target::Task(task(auto, number)?),
+                    None => Target::NextTask,
+                };
+                let budget = self.budget(&budget);
+                AutoCommand::On { run: fresh().into(), target, budget, drafts }
+            }
+            WorkAct::Off(number) => AutoCommand::Off { run: run(auto, number)? },
+            WorkAct::Resume(number) => AutoCommand::Resume { run: run(auto, number)? },
+            WorkAct::AddSchedule { when, goal: of, title } => {
+                let of = of.map(|number| goal(auto, number)).transpose()?;
+                let (rhythm, next) = calendar::rhythm(&when, self.ports.clock.now())?;
+                let (schedule, budget) = (fresh().into(), self.settings.budget);
+                AutoCommand::AddSchedule { schedule, rhythm, title, goal: of, budget, next }
+            }
+            WorkAct::EndSchedule(number) => {
+                let found = auto.schedules.iter().find(|(_, known)| known.number == number);
+                let (schedule, _) = found.ok_or_else(|| not_there("schedule"))?;
+                AutoCommand::EndSchedule { schedule: *schedule }
+            }
+        })
+    }
+
+    fn budget(&self, said: &[(Meter, u64)]) -> Budget {
+        let mut budget = self.settings.budget;
+        for (meter, limit) in said {
+            let limit = Some(*limit);
+            match meter {
+                Meter::Time => budget.micros = limit,
+                Meter::ModelCalls => budget.model_calls = limit,
+                Meter::ToolCalls => budget.tool_calls = limit,
+                Meter::Tokens => budget.tokens = limit,
+                Meter::Money => budget.cost_micros = limit,
+            }
+        }
+        budget
+    }
+}
+
+fn not_there(what: &'static str) -> Refusal {
+    Refusal::NotThere { what: what.into() }
+}
+
+fn goal(auto: &Autonomy, number: u32) -> Result<GoalId, Refusal> {
+    let found = auto.goals.iter().find(|(_, goal)| goal.number == number);
+    found.map(|(id, _)| *id).ok_or_else(|| not_there("goal"))
+}
+
+fn task(auto: &Autonomy, number: u32) -> Result<TaskId, Refusal> {
+    let found = auto.tasks.iter().find(|(_, task)| task.number == number);
+    found.map(|(id, _)| *id).ok_or_else(|| not_there("task"))
+}
+
+fn run(auto: &Autonomy, number: Option<u32>) -> Result<Option<RunId>, Refusal> {
+    let Some(number) = number else { return Ok(None) };
+    let found = auto.runs.iter().find(|(_, run)| run.number == number);
+    found.map(|(id, _)| Some(*id)).ok_or_else(|| not_there("run"))
+}

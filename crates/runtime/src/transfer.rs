@@ -1,0 +1,3 @@
+//! A whole installation, written out and brought in.
+
+pub mod archive;

@@ -1,0 +1,260 @@
+//! Authentication: a bearer token or a cookie, looked up by the digest of its secret.
+
+use std::{num::NonZeroU32, sync::Arc};
+
+use axum::{
+    extract::{FromRequestParts, Request, State},
+    http::{HeaderMap, StatusCode, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+use planwright_domain::{
+    actor::{Person, Standing, Surface},
+    digest::Digest,
+    id::CommandId,
+    identity::{ChannelType, ConversationKey, SessionIdentity, SessionKey, Transport},
+};
+use planwright_runtime::ports::access::AgentGrant;
+use uuid::Uuid;
+
+use super::{
+    App, HttpSettings,
+    problem::Problem,
+    sessions::{TERMINAL, terminal_chat},
+};
+
+/// The cookie that a browser gets at login.
+pub(crate) const COOKIE: &str = "planwright";
+/// The header by which a terminal names itself, whichever token it uses. It gives no right: deciding
+/// needs a token that may decide.
+pub const SURFACE: &str = "planwright-surface";
+/// The longest name of a surface.
+const SURFACE_BYTES_MAX: usize = 120;
+/// The longest name of a chat.
+const CHAT_BYTES_MAX: usize = 120;
+/// The longest `Idempotency-Key`.
+const KEY_BYTES_MAX: usize = 200;
+
+/// How often each caller may ask.
+pub(crate) struct Limits {
+    callers: DefaultKeyedRateLimiter<Uuid>,
+    logins: DefaultDirectRateLimiter,
+}
+
+impl Limits {
+    pub(crate) fn new(settings: &HttpSettings) -> Self {
+        let at_least_one = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        Self {
+            callers: RateLimiter::keyed(Quota::per_second(at_least_one(
+                settings.requests_per_second,
+            ))),
+            logins: RateLimiter::direct(Quota::per_minute(at_least_one(
+                settings.logins_per_minute,
+            ))),
+        }
+    }
+
+    /// Whether a login may be tried now.
+    pub(crate) fn login(&self) -> Result<(), Problem> {
+        let words = "too many logins were tried; wait a minute";
+        self.logins
+            .check()
+            .map_err(|_| Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_logins", words))
+    }
+}
+
+/// Someone who is known.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who, where, and what they may do from there.
+    pub person: Person,
+    /// The channel of sessions that they name by a bare key.
+    pub channel: ChannelType,
+    /// The grant by which they are known.
+    pub grant: Uuid,
+    /// What they ask for, as method and path.
+    pub asks: String,
+    /// Whether they are a terminal that names itself.
+    pub is_terminal: bool,
+    /// What the bearer of the token is called.
+    pub name: String,
+    /// The place of a foreign agent, if the token is one's.
+    pub agent: Option<AgentGrant>,
+}
+
+impl Caller {
+    /// A session as the caller names it: `channel:key` or a bare key of their channel for their own, `owner.channel:key` for
+    /// one of somebody else.
+    pub fn session(&self, named: &str) -> Result<SessionKey, Problem> {
+        let refused = |words: String| Problem::new(StatusCode::NOT_FOUND, "no_such_session", words);
+        if named.contains(':') {
+            return SessionKey::named(named, self.person.owner)
+                .map_err(|error| refused(error.to_string()));
+        }
+        let key = ConversationKey::new(named).map_err(|error| refused(error.to_string()))?;
+        Ok(self.own_session(self.channel, key))
+    }
+
+    /// The caller's session of this channel and key.
+    #[must_use]
+    pub fn own_session(&self, channel: ChannelType, key: ConversationKey) -> SessionKey {
+        SessionKey::new(self.person.owner, SessionIdentity::new(channel, key))
+    }
+
+    /// The name of a session for the caller: [`Caller::session`] reads it.
+    #[must_use]
+    pub fn name_of(&self, session: &SessionKey) -> String {
+        session.name_for(self.person.owner)
+    }
+
+    /// A chat of the caller, by its name: one of their channel, or the terminals of the installation.
+    pub fn chat(&self, named: &str) -> Result<Transport, Problem> {
+        if named == TERMINAL {
+            return Ok(terminal_chat());
+        }
+        let fits = (1..=CHAT_BYTES_MAX).contains(&named.len());
+        let words = format!("a chat has a name of 1 to {CHAT_BYTES_MAX} bytes");
+        let refused = || Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_chat", words);
+        fits.then(|| Transport::new(self.channel, named)).ok_or_else(refused)
+    }
+
+    /// The chat that the caller is: a terminal that names itself, or whoever holds this token.
+    #[must_use]
+    pub fn own_chat(&self) -> Transport {
+        if self.is_terminal {
+            terminal_chat()
+        } else {
+            Transport::new(self.channel, &self.grant.to_string())
+        }
+    }
+
+    /// The id of a command: the same `Idempotency-Key` from the same caller at the same path names the
+    /// same command.
+    pub fn command_id(&self, headers: &HeaderMap) -> Result<CommandId, Problem> {
+        let Some(key) = headers.get("idempotency-key") else { return Ok(Uuid::now_v7().into()) };
+        let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX);
+        let words = format!("an Idempotency-Key has 1 to {KEY_BYTES_MAX} plain characters");
+        let key = key.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "bad_header", words))?;
+        Ok(command_id(self.grant, &self.asks, key).into())
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(unknown)
+    }
+}
+
+/// Looks up who asks, before the body is read. The token of an agent's place opens nothing here.
+pub(crate) async fn authenticate(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let admit = |caller: &Caller| match &caller.agent {
+        None => Ok(()),
+        Some(_) => {
+            let words = "the token of an agent's place opens /mcp and nothing else; a person decides in the dashboard";
+            Err(Problem::new(StatusCode::FORBIDDEN, "agents_use_mcp", words))
+        }
+    };
+    known(&app, request, next, admit).await
+}
+
+/// The same, for what foreign agents reach: only with the token of a place, which no page has.
+pub(crate) async fn authenticate_agent(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let admit = |caller: &Caller| match &caller.agent {
+        Some(_) if caller.channel == ChannelType::Api => Ok(()),
+        Some(_) | None => {
+            let words = "this needs the token of an agent's place; planwright mcp takes one, or POST /api/agents";
+            Err(Problem::new(StatusCode::FORBIDDEN, "no_place", words))
+        }
+    };
+    known(&app, request, next, admit).await
+}
+
+async fn known(
+    app: &App,
+    mut request: Request,
+    next: Next,
+    admit: impl Fn(&Caller) -> Result<(), Problem>,
+) -> Response {
+    let asks = format!("{} {}", request.method(), request.uri().path());
+    let caller = identify(app, request.headers(), asks.clone()).await;
+    let caller = caller.and_then(|caller| admit(&caller).map(|()| caller));
+    match caller {
+        Ok(caller) => {
+            if app.limits.callers.check_key(&caller.grant).is_err() {
+                let words = "you ask too often; wait a second";
+                return Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_often", words)
+                    .into_response();
+            }
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => {
+            tracing::warn!(kind = problem.kind, asks, event = "caller_refused");
+            problem.into_response()
+        }
+    }
+}
+
+async fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller, Problem> {
+    let bearer = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    let (secret, channel) = match (bearer, cookie(headers)) {
+        (Some(secret), _) => (secret, ChannelType::Api),
+        (None, Some(secret)) => (secret, ChannelType::Web),
+        (None, None) => return Err(unknown()),
+    };
+    let secret = Digest::of(secret.trim().as_bytes());
+    let grant = app.access.find(secret).await?.ok_or_else(unknown)?;
+    if grant.expires.is_some_and(|end| end <= app.runtime.ports.clock.now()) {
+        return Err(Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "expired",
+            "this token has expired; log in again",
+        ));
+    }
+    let named = headers.get(SURFACE).and_then(|value| value.to_str().ok());
+    let named = named.filter(|name| channel == ChannelType::Api && name.len() <= SURFACE_BYTES_MAX);
+    let is_terminal = named.is_some();
+    let surface = named.map_or_else(|| format!("{} {}", channel.name(), grant.id), str::to_owned);
+    let person = app.runtime.person(&grant.person, Surface(surface), grant.standing).await?;
+    let (name, agent) = (grant.name, grant.agent);
+    Ok(Caller { person, channel, grant: grant.id, asks, is_terminal, name, agent })
+}
+
+/// The secret in our cookie.
+pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE).map(|(_, secret)| secret)
+}
+
+fn unknown() -> Problem {
+    let words = "say who you are: send the token as Authorization: Bearer, or log in with the passphrase at /api/login";
+    Problem::new(StatusCode::UNAUTHORIZED, "unknown_caller", words)
+}
+
+/// The id of the command that this caller asks for here under this key.
+#[must_use]
+pub fn command_id(grant: Uuid, asks: &str, key: &str) -> Uuid {
+    Uuid::new_v5(&grant, format!("{asks}\n{key}").as_bytes())
+}
+
+/// Whether a standing lets its bearer decide.
+pub(crate) fn decides(standing: Standing) -> bool {
+    standing == Standing::Decides
+}

@@ -1,0 +1,142 @@
+//! A journal with something of everything that is stored, for proofs about the stored form.
+
+use crate::people::{ada_key, introduce, owner_id, person};
+use std::collections::BTreeSet;
+
+use planwright_domain::{
+    actor::Standing,
+    autonomy::{TaskEnd, budget::Budget, schedule::Rhythm},
+    command::{Asked, AutoCommand, Decision, LifeCommand, PersonCommand, SessionCommand, Target},
+    digest::Digest,
+    id::{GoalId, OwnerId, RunId, ScheduleId, TaskId},
+    identity::{ChannelType, ConversationKey, SessionKey, Transport},
+    memory::{Chain, ItemKind, MemoryCommand},
+    owner::{self, Moved, Owner, OwnerCommand},
+    time::Time,
+};
+use planwright_runtime::{commands::dispatch::dispatch, ports::memory::Store};
+use uuid::Uuid;
+
+use crate::{machine, prose};
+
+/// How many generated sequences are looked at; those are kept that hold a kind of event that none before them holds.
+const GENERATED: u64 = 500;
+/// How many messages are enough for a snapshot.
+const MESSAGES: u128 = 80;
+
+/// The session with memories, outputs, refusals and a snapshot.
+#[must_use]
+pub fn talk() -> SessionKey {
+    identity("cli:stored-0000")
+}
+
+/// Who speaks in it.
+#[must_use]
+pub fn ada() -> OwnerId {
+    owner_id("ada")
+}
+
+/// What can be remembered there.
+#[must_use]
+pub fn chain() -> Chain {
+    Chain::of(ada(), &talk().identity, None)
+}
+
+fn identity(text: &str) -> SessionKey {
+    ada_key(text).unwrap_or_else(|_| unreachable!("an identity"))
+}
+
+/// Fills a journal, always with the same; the sessions that it then has.
+pub async fn fill(journal: &dyn Store) -> anyhow::Result<Vec<SessionKey>> {
+    let mut sessions = vec![talk()];
+    one_of_everything(journal).await?;
+    let mut kinds = BTreeSet::new();
+    for seed in 0..GENERATED {
+        let session = identity(&format!("cli:stored-{:04}", seed + 1));
+        let (commands, found) = machine::commands(session.clone(), seed);
+        if found.is_subset(&kinds) {
+            continue;
+        }
+        kinds.extend(found);
+        for asked in commands {
+            dispatch(journal, &session, asked).await?;
+        }
+        sessions.push(session);
+    }
+    Ok(sessions)
+}
+
+async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
+    let person = person("ada", "cli", Standing::Decides);
+    let mut commands = Vec::new();
+    for number in 0..MESSAGES {
+        commands.push(PersonCommand::Say { text: prose::prose(240, number as u64) });
+    }
+    // Refused for good, so the refusal is kept: there is no plan.
+    commands.push(PersonCommand::Decide(Decision::Resume));
+    let goal: GoalId = Uuid::from_u128(0x60a1).into();
+    let task: TaskId = Uuid::from_u128(0x7a5c).into();
+    let title = "Keep the photographs of 1998".to_owned();
+    commands.push(PersonCommand::Auto(AutoCommand::AddGoal { goal, title: title.clone() }));
+    commands.push(PersonCommand::Auto(AutoCommand::AddTask { task, goal: Some(goal), title }));
+    let end = TaskEnd::Done { summary: "All of them are there".into() };
+    commands.push(PersonCommand::Auto(AutoCommand::EndTask { task, end }));
+    commands.push(PersonCommand::Auto(AutoCommand::EndGoal { goal, reached: true }));
+    let schedule: ScheduleId = Uuid::from_u128(0x5ced).into();
+    commands.push(PersonCommand::Auto(AutoCommand::AddSchedule {
+        schedule,
+        rhythm: Rhythm::Every { micros: 3_600_000_000, from: Time(1) },
+        title: "Look for new photographs".into(),
+        goal: None,
+        budget: Budget::default(),
+        next: Time(7_200_000_000),
+    }));
+    commands.push(PersonCommand::Auto(AutoCommand::EndSchedule { schedule }));
+    let alone: TaskId = Uuid::from_u128(0xa10e).into();
+    let title = "Name the people in them".to_owned();
+    commands.push(PersonCommand::Auto(AutoCommand::AddTask { task: alone, goal: None, title }));
+    let run: RunId = Uuid::from_u128(0x4a7).into();
+    let (target, budget) = (Target::Task(alone), Budget::default());
+    commands.push(PersonCommand::Auto(AutoCommand::On { run, target, budget, drafts: false }));
+    commands.push(PersonCommand::Auto(AutoCommand::Off { run: Some(run) }));
+    commands.push(PersonCommand::Notebook { on: true });
+    commands.push(PersonCommand::Life(LifeCommand::Rename { title: "Photographs".into() }));
+    commands.push(PersonCommand::Life(LifeCommand::Archive));
+    commands.push(PersonCommand::Life(LifeCommand::Restore));
+    for (number, text) in (1..).zip(["Backups live in /backup", "The service is called photos"]) {
+        let (id, kind) = (Uuid::from_u128(number).into(), ItemKind::Fact);
+        commands.push(PersonCommand::Memory(MemoryCommand::Save { id, kind, text: text.into() }));
+    }
+    let (id, text) = (Uuid::from_u128(2).into(), "The service is called pictures".into());
+    commands.push(PersonCommand::Memory(MemoryCommand::Change { id, text }));
+    commands.push(PersonCommand::Memory(MemoryCommand::Forget { id }));
+    for (number, command) in (1..).zip(commands) {
+        let command = SessionCommand::Person(person.clone(), command);
+        let asked = Asked::new(Uuid::from_u128(number), Time(number as i64 * 1_000_000), command);
+        dispatch(journal, &talk(), asked).await?;
+    }
+    for number in 0..4 {
+        let text = prose::prose(5_000 + number as usize, number);
+        anyhow::ensure!(
+            journal.keep_output(&talk(), &text).await? == Digest::of(text.as_bytes()),
+            "an output is kept under its digest"
+        );
+    }
+    let transport = Transport::new(ChannelType::Cli, "terminal");
+    let key = ConversationKey::new("stored-0000")?;
+    let bind = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+    let item = journal.everything(&chain(), 10).await?.into_iter().next();
+    let item = Box::new(item.ok_or_else(|| anyhow::anyhow!("nothing is remembered"))?);
+    let text = item.text.clone();
+    let promote =
+        OwnerCommand::Promote { item, text, id: Uuid::from_u128(9).into(), by: person.id };
+    introduce(journal, &["ada"]).await?;
+    for command in [bind, promote] {
+        let decide = Box::new(move |owner: &Owner| owner::decide(owner, &command));
+        journal
+            .append_owner(ada(), Time(200_000_000), decide)
+            .await?
+            .map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+    }
+    Ok(())
+}
