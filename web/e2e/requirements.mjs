@@ -119,7 +119,7 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
     await page.getByText("an answer", { exact: true }).waitFor();
     await until(() => socket, Boolean);
     const version = (await house.status(id)).version;
-    const event = { message_queued: { text: "INTRUDER", by: { id: "x", surface: "x", standing: "speaks" } } };
+    const event = { text: "INTRUDER", by: { owner: "x", name: "x", surface: "x", standing: "speaks" } };
     const envelope = { id: "x", source: "planwright", type: "message_queued", time: new Date().toISOString(), subject: null, data: event, seq: version + 1, schema: "session_event/1" };
     socket.send(JSON.stringify(envelope));
     socket.send(JSON.stringify({ ...envelope, sessionId: "api:another-one" }));

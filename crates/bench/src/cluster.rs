@@ -2,7 +2,6 @@
 //! and approvals that wait.
 
 use planwright_domain::identity::SessionKey;
-use planwright_testkit::people::{ada_key, key_in, person};
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
@@ -23,6 +22,7 @@ use planwright_domain::{
 use planwright_format::{body::Packer, event::EventPlace};
 use planwright_outbound::{journal_postgres::PostgresJournal, lane_restate::RestateAdmin};
 use planwright_runtime::{commands::dispatch::dispatch, ports::journal::Journal as _};
+use planwright_testkit::people::{ada_key, key_in, person};
 use planwright_testkit::{
     cluster::{Cluster, Shape},
     scripted_model::{Conduct, Said, Told, worker::worker},

@@ -1,6 +1,5 @@
 //! A data directory with many sessions in which a plan waits, made without asking for each.
 
-use planwright_testkit::people::{ada_key, person};
 use std::path::Path;
 
 use futures_util::future::try_join_all;
@@ -24,6 +23,7 @@ use planwright_runtime::{
         journal::{Answer, Journal as _},
     },
 };
+use planwright_testkit::people::{ada_key, person};
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 

@@ -1,6 +1,5 @@
 //! Our arm: the real runtime, journal, lane and tools in this process, with a model that answers at once.
 
-use planwright_testkit::people::person;
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -35,6 +34,7 @@ use planwright_runtime::{
     },
     runtime::{NotebookSettings, Ports, Runtime, Settings, fresh_id},
 };
+use planwright_testkit::people::person;
 use serde_json::json;
 use tokio::sync::watch;
 

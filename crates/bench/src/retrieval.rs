@@ -1,6 +1,5 @@
 //! Scoped search over many sessions: its time, against raw FTS5 and a scan in memory; and nothing foreign, ever.
 
-use planwright_testkit::people::{ada_key, person};
 use std::{
     collections::HashMap,
     sync::{
@@ -21,6 +20,7 @@ use planwright_domain::{
 };
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{commands::dispatch::dispatch, ports::memory::Memory as _};
+use planwright_testkit::people::{ada_key, person};
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 

@@ -1,6 +1,5 @@
 //! Tokens that plan work adds to every request, counted on the requests that the runtime really makes.
 
-use planwright_testkit::people::{ada_key, person};
 use std::path::PathBuf;
 
 use planwright_domain::{actor::Standing, plan::Strategy, tools::ToolSpec};
@@ -9,6 +8,7 @@ use planwright_runtime::{
     ports::model::ModelRequest,
 };
 use planwright_surfaces::mcp;
+use planwright_testkit::people::{ada_key, person};
 use serde_json::json;
 use tiktoken_rs::o200k_base;
 

@@ -1,8 +1,8 @@
 //! A whole turn: a message comes in, the model answers at once, the turn ends, all of it durable.
 
-use planwright_testkit::people::ada_key;
 use std::time::{Duration, Instant};
 
+use planwright_testkit::people::ada_key;
 use rusqlite::Connection;
 
 use crate::{

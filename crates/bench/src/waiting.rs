@@ -1,6 +1,5 @@
 //! Many approvals that wait: what they cost in memory, how fast they are listed, how fast one is decided.
 
-use planwright_testkit::people::person;
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -16,6 +15,7 @@ use planwright_runtime::{
     commands::dispatch::dispatch,
     ports::journal::{Answer, Journal as _},
 };
+use planwright_testkit::people::person;
 use uuid::Uuid;
 
 use crate::{

@@ -3,7 +3,6 @@
 //! Turns are advanced by the runtime itself. It says that it looks at the clock (`LAST_CHECK`), a subscriber notes when
 //! that was said, and the tool notes when it is called, both in the same task. The look itself is inside the window.
 
-use planwright_testkit::people::{ada_key, person};
 use std::{
     cell::Cell,
     sync::{Arc, Mutex, PoisonError},
@@ -27,6 +26,7 @@ use planwright_runtime::{
     },
     runtime::fresh_id,
 };
+use planwright_testkit::people::{ada_key, person};
 use serde_json::json;
 use tracing::{Event, Metadata, Subscriber, span, subscriber::Interest};
 

@@ -405,7 +405,7 @@ pub fn decide(
     }
     let Some(root) = life::opens_in(session, asked)? else { return decide_in(session, asked) };
     let mut events = vec![SessionEvent::Life(LifeEvent::Opened { root: root.clone() })];
-    if life::only_opens(asked) {
+    if life::wished_root(asked).is_some() {
         return Ok(events);
     }
     let opened =

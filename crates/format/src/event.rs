@@ -174,6 +174,11 @@ pub fn known_level() -> u32 {
     table().level
 }
 
+/// The kinds of events that this program knows.
+pub fn known_kinds() -> impl Iterator<Item = &'static str> {
+    table().by_event.keys().copied()
+}
+
 /// The names under which these events are stored, in all their forms.
 #[must_use]
 pub fn stored_names(events: &[&str]) -> Vec<&'static str> {

@@ -10,9 +10,13 @@
 //! - What a newer program wrote is *newer*, what nobody wrote is *corrupt*: the two are never confused.
 //! - Nothing above the agreed level is written.
 
+// The macro names this crate as its other users do.
+extern crate self as planwright_format;
+
 pub mod answer;
 pub mod body;
 pub mod event;
+pub mod mapping;
 mod stored;
 pub mod value;
 

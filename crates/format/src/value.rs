@@ -3,7 +3,7 @@
 use planwright_domain::{memory::Item, owner::OwnerEvent, refusal::Refusal, session::SessionEvent};
 use serde::{Deserialize, Serialize};
 
-use crate::stored::{self, Form};
+use crate::{mapping::Form, stored};
 
 macro_rules! stored_values {
     ($($(#[$meta:meta])* $name:ident = $module:ident, $domain:ident;)+) => {$(

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use planwright_testkit::people::{self, ada_key};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -31,6 +30,7 @@ use planwright_runtime::{
     },
     transfer::archive::{self, ArchiveError},
 };
+use planwright_testkit::people::{self, ada_key};
 use planwright_testkit::{journal_contract, journal_contract::Place, servers::Postgres};
 
 struct Server(Postgres);

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use planwright_testkit::people::{ada_key, introduce, owner_id, person};
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, mpsc},
@@ -28,6 +27,7 @@ use planwright_runtime::{
         memory::Store,
     },
 };
+use planwright_testkit::people::{ada_key, introduce, owner_id, person};
 use planwright_testkit::{journal_contract, journal_contract::Place};
 
 struct Directory(tempfile::TempDir);

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use planwright_testkit::people::ada_key;
 use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 use planwright_domain::{
@@ -13,6 +12,7 @@ use planwright_domain::{
 };
 use planwright_outbound::{data_directory::DataDirectory, toolbox_files::FileToolbox};
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox};
+use planwright_testkit::people::ada_key;
 use serde_json::{Value, json};
 
 struct Workspace {

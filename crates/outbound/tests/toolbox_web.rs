@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use planwright_testkit::people::ada_key;
 use std::{collections::BTreeSet, net::SocketAddr};
 
 use planwright_domain::{effect::Touched, turn::CallStatus};
 use planwright_outbound::toolbox_web::{Addresses, WebToolbox, is_public};
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
+use planwright_testkit::people::ada_key;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

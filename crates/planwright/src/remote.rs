@@ -367,7 +367,9 @@ struct PreviewData {
 fn recorded(envelope: Envelope) -> anyhow::Result<Recorded> {
     let time = envelope.time.as_deref().and_then(|time| time.parse::<jiff::Timestamp>().ok());
     let at = time.map_or(Time(0), |time| Time(time.as_microsecond()));
-    let event = serde_json::from_value(envelope.data)
-        .context("the server speaks of an event that this version does not know")?;
-    Ok(Recorded { seq: Seq(envelope.seq.unwrap_or(0)), at, event })
+    let seq = Seq(envelope.seq.unwrap_or(0));
+    let event = envelope
+        .event()
+        .context("the server sent an event that this version does not know; update this program")?;
+    Ok(Recorded { seq, at, event })
 }

@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
 use planwright_domain::identity::Root;
-use planwright_testkit::people::ada_key;
 use std::{
     fs,
     io::{Read as _, Write as _},
@@ -24,6 +23,7 @@ use planwright_outbound::toolbox_command::{
     CommandLimits, CommandToolbox, KEEPER, RUN_COMMAND, confined::can_hold,
 };
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
+use planwright_testkit::people::ada_key;
 use serde_json::json;
 
 const KEEPER_PROGRAM: &str = env!("CARGO_BIN_EXE_planwright");

@@ -1,10 +1,10 @@
 //! The stories, on the local deployment.
 
-use planwright_testkit::people::person;
 use std::{sync::Arc, time::Duration};
 
 use planwright_domain::{actor::Standing, id::Seq, identity::SessionKey};
 use planwright_runtime::commands::line::Reply;
+use planwright_testkit::people::person;
 use planwright_testkit::{
     house::{House, session},
     scripted_model::{Said, Told, worker::worker},

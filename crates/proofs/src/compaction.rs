@@ -3,7 +3,6 @@
 //!
 //! The model is a server that looks at everything it is sent. Now and then it fails to sum up: nothing may be dropped then.
 
-use planwright_testkit::people::ada_key;
 use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -33,6 +32,7 @@ use planwright_runtime::{
     ports::model::{Model, Roles, default_profiles},
     runtime::{Ports, Runtime, Settings},
 };
+use planwright_testkit::people::ada_key;
 use planwright_testkit::{
     house::ada,
     scratch,

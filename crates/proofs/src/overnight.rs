@@ -1,6 +1,5 @@
 //! A goal with five tasks, overnight: killed ten times, stopped by its budget, taken up in the morning.
 
-use planwright_testkit::people::ada_key;
 use std::{
     fs,
     time::{Duration, Instant},
@@ -16,6 +15,7 @@ use planwright_domain::{
     turn::event::TurnEvent,
 };
 use planwright_runtime::{ports::journal::Recorded, queries::autonomy::WorkView, runtime::Runtime};
+use planwright_testkit::people::ada_key;
 
 use crate::{
     nights::{MORTAL, Night, Place, events, many, says},

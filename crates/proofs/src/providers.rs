@@ -4,7 +4,6 @@
 //! A whole runtime asks strict servers over the network. The clock is moved by hand, so that a turn that waits for hours
 //! takes none.
 
-use planwright_testkit::people::ada_key;
 use std::{sync::Arc, time::Instant};
 
 use planwright_domain::{
@@ -27,6 +26,7 @@ use planwright_runtime::{
     ports::model::{Model, default_profiles},
     runtime::{Runtime, fresh_id},
 };
+use planwright_testkit::people::ada_key;
 use planwright_testkit::{
     clock::ManualClock,
     house::ada,

@@ -6,7 +6,6 @@
 //! database stands between them. A crash ends both, and what is left is opened anew, goes on, and is asked again
 //! by whoever had no answer.
 
-use planwright_testkit::people::{introduce, person};
 use std::{
     collections::BTreeMap,
     panic,
@@ -33,6 +32,7 @@ use planwright_runtime::{
     },
     runtime::{Runtime, fresh_id},
 };
+use planwright_testkit::people::{introduce, person};
 use planwright_testkit::{scratch, servers::Postgres};
 
 use crate::{

@@ -1,7 +1,6 @@
 //! Generated and broken JSON-RPC against the MCP server, both over HTTP as it is routed and over a stream as a shim reads
 //! it: no crash, no hang, and nothing that only a person may decide.
 
-use planwright_testkit::people::{owners_key, person};
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -9,6 +8,7 @@ use std::{
 
 use anyhow::ensure;
 use fastrand::Rng;
+use planwright_testkit::people::{owners_key, person};
 use planwright_testkit::{
     scripted_model::worker::worker,
     served::{Served, told},

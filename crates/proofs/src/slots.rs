@@ -1,6 +1,5 @@
 //! Every slot of every schedule exactly one verdict, through kills, downtime and clocks that jump.
 
-use planwright_testkit::people::ada_key;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::RangeInclusive,
@@ -20,6 +19,7 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_runtime::ports::journal::Recorded;
+use planwright_testkit::people::ada_key;
 
 use crate::{
     nights::{Night, Place, WORKS, events, says},

@@ -1,7 +1,6 @@
 //! A small stage for proofs in this process: a planner that is no model, a tool that only counts, and a runtime
 //! over any journal that moves when it is told to.
 
-use planwright_testkit::people::{ada_key, person};
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -42,6 +41,7 @@ use planwright_runtime::{
     },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
+use planwright_testkit::people::{ada_key, person};
 use serde_json::{Value, json};
 
 /// The document that the planner writes first, for this tool.

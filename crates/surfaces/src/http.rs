@@ -34,6 +34,7 @@ pub mod openai;
 pub mod params;
 pub mod plans;
 pub mod problem;
+pub mod session_event;
 pub mod sessions;
 pub mod streams;
 mod tags;

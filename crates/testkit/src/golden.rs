@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use planwright_domain::{
     id::Seq,
     memory::Chain,
-    session::{FOLD_VERSION, Session},
+    session::{FOLD_VERSION, Session, SessionEvent},
 };
 use planwright_format::DEVELOPMENT_FORM;
 use planwright_outbound::{
@@ -100,9 +100,25 @@ pub fn recorded() -> anyhow::Result<Value> {
 /// What the golden journal on SQLite folds to.
 pub async fn sqlite() -> anyhow::Result<Value> {
     let home = scratch::directory("golden")?;
-    let file = home.path().join("journal.sqlite");
+    folded(&opened(home.path())?).await
+}
+
+/// All events of the golden journal.
+pub async fn events() -> anyhow::Result<Vec<SessionEvent>> {
+    let home = scratch::directory("golden")?;
+    let (journal, mut events) = (opened(home.path())?, Vec::new());
+    for key in journal.keys(None, 10_000).await? {
+        let page = journal.events(&key, Seq(0), usize::MAX).await?;
+        events.extend(page.into_iter().map(|recorded| recorded.event));
+    }
+    Ok(events)
+}
+
+/// The golden journal on SQLite, in a copy here.
+fn opened(home: &Path) -> anyhow::Result<SqliteJournal> {
+    let file = home.join("journal.sqlite");
     fs::copy(directory().join("journal.sqlite"), &file)?;
-    folded(&SqliteJournal::open(&file)?).await
+    Ok(SqliteJournal::open(&file)?)
 }
 
 /// What the golden archive folds to, brought into a new journal.

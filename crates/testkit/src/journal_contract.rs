@@ -3,9 +3,9 @@
 //! A [`Place`] is somewhere a journal lives; opening it twice gives the same journal again, as a
 //! restart would.
 
-use crate::people::{introduce, owner_id, person};
 use std::sync::Arc;
 
+use crate::people::{introduce, owner_id, person};
 use async_trait::async_trait;
 use planwright_domain::{
     actor::{Person, PersonId, Standing},

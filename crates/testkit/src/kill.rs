@@ -5,7 +5,6 @@
 //! or with everything lost that was not synced, and its disk may fail meanwhile. This process logs what was acknowledged. At the
 //! end [`verdict`] holds log, journal and ledger against each other.
 
-use crate::people::key_in;
 use std::{
     collections::BTreeSet,
     fs,
@@ -14,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use crate::people::key_in;
 use fastrand::Rng;
 use planwright_domain::turn::Step;
 use planwright_outbound::journal_sqlite::SqliteJournal;

@@ -4,12 +4,12 @@
 //! favours what leads on, so that late statuses are reached, and mixes in what must be refused:
 //! stale digests, people who may not decide, reports about things that are no longer the case.
 
-use crate::people::ada_key;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
+use crate::people::ada_key;
 use fastrand::Rng;
 use planwright_domain::{
     command::{Asked, PersonCommand, SessionCommand},

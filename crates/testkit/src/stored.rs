@@ -1,8 +1,8 @@
 //! A journal with something of everything that is stored, for proofs about the stored form.
 
-use crate::people::{ada_key, introduce, owner_id, person};
 use std::collections::BTreeSet;
 
+use crate::people::{ada_key, introduce, owner_id, person};
 use planwright_domain::{
     actor::Standing,
     autonomy::{TaskEnd, budget::Budget, schedule::Rhythm},

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use planwright_testkit::people::{ada_key, person};
 use std::{
     sync::{
         Arc, OnceLock, Weak,
@@ -36,6 +35,7 @@ use planwright_runtime::{
     },
     runtime::{Ports, Runtime, Settings, fresh_id},
 };
+use planwright_testkit::people::{ada_key, person};
 use planwright_testkit::{
     clock::ManualClock,
     house::ada,

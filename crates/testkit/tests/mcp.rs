@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use planwright_testkit::people::ada_key;
 use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
 use planwright_domain::{
@@ -11,6 +10,7 @@ use planwright_domain::{
 };
 use planwright_outbound::toolbox_mcp::{McpServer, McpToolbox, Pinned, Pins};
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
+use planwright_testkit::people::ada_key;
 use uuid::Uuid;
 
 struct Strict {

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use planwright_testkit::people::{ada_key, person};
 use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
@@ -31,6 +30,7 @@ use planwright_runtime::{
     },
     transfer::archive,
 };
+use planwright_testkit::people::{ada_key, person};
 use planwright_testkit::{
     prose::prose,
     servers::{Postgres, S3},

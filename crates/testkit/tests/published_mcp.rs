@@ -4,7 +4,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use planwright_testkit::people::ada_key;
 use std::{
     collections::BTreeMap,
     fs,
@@ -17,6 +16,7 @@ use std::{
 use planwright_domain::turn::CallStatus;
 use planwright_outbound::toolbox_mcp::{McpServer, McpToolbox, Pins};
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
+use planwright_testkit::people::ada_key;
 use planwright_testkit::servers::free_port;
 use serde_json::json;
 use uuid::Uuid;

@@ -51,7 +51,7 @@ fn crate_arrows_point_one_way() {
         ("format", &["planwright-domain"]),
         ("runtime", &["planwright-domain", "planwright-format"]),
         ("outbound", &["planwright-domain", "planwright-format", "planwright-runtime"]),
-        ("surfaces", &["planwright-domain", "planwright-runtime"]),
+        ("surfaces", &["planwright-domain", "planwright-format", "planwright-runtime"]),
         (
             "planwright",
             &[

@@ -12,7 +12,6 @@ export type Revision = Schemas["RevisionDto"];
 export type Diff = Schemas["DiffDto"];
 export type CommentRow = Schemas["CommentRowDto"];
 export type Envelope = Schemas["Envelope"];
-export type SessionEvent = Schemas["core.SessionEvent"];
 export type Preview = Schemas["Preview"];
 export type Ask = Schemas["AskDto"];
 export type Bar = Schemas["BarDto"];

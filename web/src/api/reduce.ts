@@ -1,11 +1,12 @@
 import { t } from "../t";
 import type { Envelope, Preview, Schemas } from "./client";
 
-type TurnEvent = Schemas["core.TurnEvent"];
-type PlanEvent = Schemas["core.PlanEvent"];
-type AutoEvent = Schemas["core.AutoEvent"];
-type Told = Schemas["core.Told"];
-type Cases<T> = T extends unknown ? { [K in keyof T]: { kind: K; body: T[K] } }[keyof T] : never;
+/** The envelopes whose events are of one subject. */
+type Of<E extends { type: string }> = Extract<Envelope, { type: E["type"] }>;
+type TurnEnvelope = Of<Schemas["event.TurnEvent"]>;
+type PlanEnvelope = Of<Schemas["event.PlanEvent"]>;
+type AutoEnvelope = Of<Schemas["event.AutoEvent"]>;
+type ToolReply = Schemas["event.ToolReply"];
 
 /** One thing in a conversation, as it is drawn. */
 export type Item =
@@ -16,9 +17,9 @@ export type Item =
   | { kind: "ended"; key: string; at: string; ended: string; basis: Basis; claim: string; touched: string[]; observation: Observation; who?: string }
   | { kind: "command"; key: string; line: string; text: string; isRefused: boolean }
   | { kind: "mark"; key: string; at: string; tone: Tone; text: string; who?: string };
-export type Observation = Schemas["core.Observation"];
+export type Observation = Schemas["event.Observation"];
 /** Who says that a plan is done: the record, a model's report, or a person. */
-export type Basis = Schemas["core.Basis"];
+export type Basis = Schemas["event.Basis"];
 export type ToolState = "asked" | "running" | "done" | "failed" | "doubt" | "refused" | "waiting";
 export type Tone = "plain" | "good" | "bad" | "wait";
 
@@ -49,42 +50,45 @@ export const nothing = (session: string, from: number): Log => ({
   context: 0,
 });
 
-/** The one case of an externally tagged union. */
-function only<T extends object>(value: T): Cases<T> {
-  const kind = Object.keys(value)[0] as keyof T;
-  return { kind, body: value[kind] } as Cases<T>;
-}
-
 /** Takes one envelope in. What is of another session, or of none, or not the next one, changes nothing. */
 export function take(log: Log, envelope: Envelope): Log {
   if (!envelope.sessionId || envelope.sessionId !== log.session) return log;
-  if (envelope.seq == null) {
-    return envelope.type === "preview" ? previewed(log, envelope.data as Preview) : log;
-  }
+  if (envelope.type === "preview") return previewed(log, envelope.data);
   if (envelope.seq !== log.to + 1) return log;
   const next: Log = { ...log, to: envelope.seq };
-  const event = envelope.data as Schemas["core.SessionEvent"];
   const at = envelope.time ?? "";
-  if ("message_queued" in event) {
-    const { text, by } = event.message_queued;
-    put(next, { kind: "said", key: `q${envelope.seq}`, seq: envelope.seq, at, by: by.id, text, waiting: true });
-  } else if ("cause_withdrawn" in event) {
-    const { queued, why } = event.cause_withdrawn;
-    change(next, `q${queued}`, "said", (item) => ({ ...item, waiting: false, withdrawn: why }));
-  } else if ("view_reset" in event) {
-    mark(next, envelope, "plain", t("A new view begins: the model is given nothing older"), event.view_reset.by.id);
-  } else if ("turn" in event) turn(next, envelope, at, event.turn);
-  else if ("plan" in event) plan(next, envelope, at, event.plan);
-  else if ("agent_called" in event) {
-    const { call, agent, tool, told, arguments: asked } = event.agent_called;
-    const [state, output] = answered(told);
-    put(next, { kind: "tool", key: call, at, tool: `${agent}: ${tool}`, arguments: asked, state, output, begun: at, ended: at });
-  } else if ("auto" in event) auto(next, envelope, event.auto);
-  else if ("notebook" in event && "switched" in event.notebook) {
-    const { on, by } = event.notebook.switched;
-    mark(next, envelope, "plain", on ? t("The notebook is on") : t("The notebook is off; its pages stay"), by.id);
-  } else if ("life" in event && "renamed" in event.life) {
-    mark(next, envelope, "plain", t("Renamed: {title}", { title: event.life.renamed.title }), event.life.renamed.by.id);
+  switch (envelope.type) {
+    case "message_queued": {
+      const { text, by } = envelope.data;
+      put(next, { kind: "said", key: `q${envelope.seq}`, seq: envelope.seq, at, by: by.name, text, waiting: true });
+      break;
+    }
+    case "cause_withdrawn": {
+      const { queued, reason } = envelope.data;
+      change(next, `q${queued}`, "said", (item) => ({ ...item, waiting: false, withdrawn: reason }));
+      break;
+    }
+    case "view_reset":
+      mark(next, envelope, "plain", t("A new view begins: the model is given nothing older"), envelope.data.by.name);
+      break;
+    case "agent_called": {
+      const { call, agent, tool, reply, arguments: asked } = envelope.data;
+      const [state, output] = answered(reply);
+      put(next, { kind: "tool", key: call, at, tool: `${agent}: ${tool}`, arguments: asked, state, output, begun: at, ended: at });
+      break;
+    }
+    case "notebook_switched": {
+      const { enabled, by } = envelope.data;
+      mark(next, envelope, "plain", enabled ? t("The notebook is on") : t("The notebook is off; its pages stay"), by.name);
+      break;
+    }
+    case "session_renamed":
+      mark(next, envelope, "plain", t("Renamed: {title}", { title: envelope.data.title }), envelope.data.by.name);
+      break;
+    default:
+      turn(next, envelope as TurnEnvelope, at);
+      plan(next, envelope as PlanEnvelope, at);
+      auto(next, envelope as AutoEnvelope);
   }
   return next;
 }
@@ -131,7 +135,7 @@ function mark(log: Log, envelope: Envelope, tone: Tone, text: string, who?: stri
 const answerKey = (turnId: string, round: number) => `a${turnId}/${round}`;
 
 /** A piece that is not committed yet: placed by its offset, dropped where it does not fit. */
-function previewed(log: Log, piece: Preview): Log {
+function previewed(log: Log, piece: Preview["data"]): Log {
   if (log.turn.id !== piece.turn || !log.turn.open) return log;
   const key = answerKey(piece.turn, piece.round);
   const place = log.places.get(key);
@@ -145,34 +149,35 @@ function previewed(log: Log, piece: Preview): Log {
   return next;
 }
 
-/** What a call was told, and whether that is a no. */
-function answered(told: Told): [ToolState, string] {
-  return told === "planned" ? ["done", t("recorded as a step of the plan; not made")]
-    : told === "plans" ? ["done", t("the plans of this view")]
-    : told === "left_running" ? ["failed", t("the turn ended while it was under way")]
-    : "text" in told ? ["done", told.text.text]
-    : "revision" in told ? ["done", told.revision.heading]
-    : ["refused", told.refused.words];
+/** What a caller reads, and whether that is a no. */
+function answered(reply: ToolReply): [ToolState, string] {
+  switch (reply.kind) {
+    case "planned": return ["done", t("recorded as a step of the plan; not made")];
+    case "plans": return ["done", t("the plans of this view")];
+    case "left_running": return ["failed", t("the turn ended while it was under way")];
+    case "text": return ["done", reply.text];
+    case "revision": return ["done", reply.heading];
+    case "refused": return ["refused", reply.text];
+  }
 }
 
-function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void {
-  const { kind, body } = only(event);
-  switch (kind) {
+function turn(log: Log, envelope: TurnEnvelope, at: string): void {
+  switch (envelope.type) {
     case "turn_started":
-      change(log, `q${body.queued}`, "said", (item) => ({ ...item, waiting: false }));
-      log.turn = { id: body.turn, cost: 0, open: true };
+      change(log, `q${envelope.data.queued}`, "said", (item) => ({ ...item, waiting: false }));
+      log.turn = { id: envelope.data.turn, cost: 0, open: true };
       return;
     case "model_call_started":
-      for (const seq of body.entered ?? []) change(log, `q${seq}`, "said", (item) => ({ ...item, waiting: false }));
+      for (const seq of envelope.data.messages) change(log, `q${seq}`, "said", (item) => ({ ...item, waiting: false }));
       return;
     case "model_answered": {
-      const { text = "", calls = [], usage } = body.answer;
-      const cost = usage?.cost_micros ?? 0;
+      const { text, calls, usage } = envelope.data.answer;
+      const cost = usage.costMicros;
       log.turn = { ...log.turn, cost: log.turn.cost + cost };
-      log.context = usage?.input ?? log.context;
-      const key = answerKey(body.turn, body.round);
+      log.context = usage.inputTokens || log.context;
+      const key = answerKey(envelope.data.turn, envelope.data.round);
       if (text || log.places.has(key)) {
-        put(log, { kind: "answer", key, turn: body.turn, at, text, live: false, cost, read: usage?.input ?? 0 });
+        put(log, { kind: "answer", key, turn: envelope.data.turn, at, text, live: false, cost, read: usage.inputTokens });
       }
       for (const call of calls) {
         put(log, { kind: "tool", key: call.id, at, tool: call.tool, arguments: call.arguments, state: "asked", output: "" });
@@ -180,9 +185,9 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
       return;
     }
     case "model_call_failed": {
-      const { message } = body.failure;
-      if (body.retry_at == null) mark(log, envelope, "bad", t("The model did not answer: {message}", { message }));
-      else if (body.asking?.suspended) mark(log, envelope, "wait", t("The model did not answer: {message}. It is asked again by itself later, or when you say something.", { message }));
+      const { message } = envelope.data.failure;
+      if (envelope.data.retryAt == null) mark(log, envelope, "bad", t("The model did not answer: {message}", { message }));
+      else if (envelope.data.retries.suspensions) mark(log, envelope, "wait", t("The model did not answer: {message}. It is asked again by itself later, or when you say something.", { message }));
       else mark(log, envelope, "wait", t("The model did not answer: {message}. It is tried again.", { message }));
       return;
     }
@@ -191,49 +196,49 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
       return;
     case "view_compacted":
       // What came late was paid for, and changed nothing.
-      if (body.arrival === "late") return;
-      mark(log, envelope, "plain", t("{messages} messages are summed up for the model; everything stays recorded", { messages: String(body.messages) }));
+      if (envelope.data.arrival === "late") return;
+      mark(log, envelope, "plain", t("{messages} messages are summed up for the model; everything stays recorded", { messages: String(envelope.data.messageCount) }));
       return;
     case "call_started":
-      change(log, body.call, "tool", (item) => ({ ...item, state: "running", begun: at, step: body.step ?? undefined }));
+      change(log, envelope.data.call, "tool", (item) => ({ ...item, state: "running", begun: at, step: envelope.data.step ?? undefined }));
       return;
     case "permission_asked":
-      change(log, body.call, "tool", (item) => ({ ...item, state: "waiting" }));
+      change(log, envelope.data.call, "tool", (item) => ({ ...item, state: "waiting" }));
       return;
     case "permission_decided": {
-      const permit = typeof body.permit === "string" ? body.permit : "replan";
-      const words = { once: t("allowed, once"), until_plan_ends: t("allowed, until the plan ends"), deny: t("denied"), replan: t("denied; the plan is to be revised") }[permit] ?? permit;
-      mark(log, envelope, permit === "deny" || permit === "replan" ? "bad" : "good", body.by ? words : t("denied: nobody decided in time"), body.by?.id);
-      change(log, body.call, "tool", (item) => ({ ...item, state: permit === "once" || permit === "until_plan_ends" ? "asked" : "refused" }));
+      const permit = envelope.data.permit.kind;
+      const words = { once: t("allowed, once"), until_plan_ends: t("allowed, until the plan ends"), deny: t("denied"), replan: t("denied; the plan is to be revised") }[permit];
+      mark(log, envelope, permit === "deny" || permit === "replan" ? "bad" : "good", envelope.data.by ? words : t("denied: nobody decided in time"), envelope.data.by?.name);
+      change(log, envelope.data.call, "tool", (item) => ({ ...item, state: permit === "once" || permit === "until_plan_ends" ? "asked" : "refused" }));
       return;
     }
     case "call_finished":
-      change(log, body.call, "tool", (item) => ({ ...item, state: body.result.status === "done" ? "done" : "failed", output: body.result.output, ended: at }));
+      change(log, envelope.data.call, "tool", (item) => ({ ...item, state: envelope.data.result.status === "done" ? "done" : "failed", output: envelope.data.result.output, ended: at }));
       return;
     case "call_answered": {
-      const [state, output] = answered(body.told);
-      change(log, body.call, "tool", (item) => ({ ...item, state, output, ended: at }));
+      const [state, output] = answered(envelope.data.reply);
+      change(log, envelope.data.call, "tool", (item) => ({ ...item, state, output, ended: at }));
       return;
     }
     case "call_in_doubt":
-      change(log, body.call, "tool", (item) => ({ ...item, state: "doubt", ended: at }));
+      change(log, envelope.data.call, "tool", (item) => ({ ...item, state: "doubt", ended: at }));
       return;
     case "call_abandoned":
     case "call_orphaned":
-      change(log, body.call, "tool", (item) => ({ ...item, state: "asked" }));
+      change(log, envelope.data.call, "tool", (item) => ({ ...item, state: "asked" }));
       return;
     case "doubt_settled": {
-      const happened = body.verdict === "happened";
-      change(log, body.call, "tool", (item) => ({ ...item, state: happened ? "done" : "failed", output: happened ? t("it happened, says a person") : t("it did not happen, says a person") }));
+      const happened = envelope.data.verdict === "happened";
+      change(log, envelope.data.call, "tool", (item) => ({ ...item, state: happened ? "done" : "failed", output: happened ? t("it happened, says a person") : t("it did not happen, says a person") }));
       return;
     }
     case "turn_finished": {
       log.turn = { ...log.turn, open: false };
-      const end = body.end;
-      if (typeof end === "object" && "failed" in end) mark(log, envelope, "bad", end.failed.failure.message);
-      else if (typeof end === "object" && "stopped" in end) mark(log, envelope, "plain", t("Stopped"), end.stopped.by.id);
-      else if (typeof end === "object" && "in_doubt" in end) mark(log, envelope, "bad", t("The outcome of a call is unknown; look, and say what you find"));
-      const isStopped = typeof end === "object" && "stopped" in end;
+      const end = envelope.data.end;
+      if (end.kind === "failed") mark(log, envelope, "bad", end.failure.message);
+      else if (end.kind === "stopped") mark(log, envelope, "plain", t("Stopped"), end.by.name);
+      else if (end.kind === "in_doubt") mark(log, envelope, "bad", t("The outcome of a call is unknown; look, and say what you find"));
+      const isStopped = end.kind === "stopped";
       // Who stops an answer has read a part of it: that stays.
       const isLive = (item: Item) => item.kind === "answer" && item.live;
       if (!log.items.some(isLive)) return;
@@ -245,23 +250,22 @@ function turn(log: Log, envelope: Envelope, at: string, event: TurnEvent): void 
   }
 }
 
-function plan(log: Log, envelope: Envelope, at: string, event: PlanEvent): void {
-  const { kind, body } = only(event);
-  switch (kind) {
+function plan(log: Log, envelope: PlanEnvelope, at: string): void {
+  switch (envelope.type) {
     case "plan_started":
-      mark(log, envelope, "plain", body.by ? t("Plan work is on: nothing is changed before you approve") : t("A new plan begins"), body.by?.id);
+      mark(log, envelope, "plain", envelope.data.by ? t("Plan work is on: nothing is changed before you approve") : t("A new plan begins"), envelope.data.by?.name);
       return;
     case "revision_added": {
-      const author = typeof body.author === "object" ? "you" : "model";
-      const { number, title, plan } = body.revision;
-      put(log, { kind: "revision", key: `r${body.digest}`, at, number, title, digest: body.digest, plan, author });
+      const author = envelope.data.author.kind === "person" ? "you" : "model";
+      const { number, title, plan } = envelope.data.revision;
+      put(log, { kind: "revision", key: `r${envelope.data.digest}`, at, number, title, digest: envelope.data.digest, plan, author });
       return;
     }
     case "changes_requested":
-      mark(log, envelope, "wait", t("Changes requested ({n}): {notes}", { n: body.comments.length, notes: body.comments.map((comment) => comment.text).join(" · ") }), body.by.id);
+      mark(log, envelope, "wait", t("Changes requested ({n}): {notes}", { n: envelope.data.comments.length, notes: envelope.data.comments.map((comment) => comment.text).join(" · ") }), envelope.data.by.name);
       return;
     case "plan_approved":
-      mark(log, envelope, "good", body.start === "hold" ? t("Approved and held") : t("Approved"), body.approval.by.id);
+      mark(log, envelope, "good", envelope.data.start === "hold" ? t("Approved and held") : t("Approved"), envelope.data.approval.by.name);
       return;
     case "decision_expired":
       mark(log, envelope, "bad", t("Nobody decided in time; a newer revision is needed"));
@@ -270,33 +274,32 @@ function plan(log: Log, envelope: Envelope, at: string, event: PlanEvent): void 
       mark(log, envelope, "wait", t("This plan still waits for you"));
       return;
     case "execution_started":
-      mark(log, envelope, "plain", body.number > 1 ? t("The execution goes on ({n})", { n: body.number }) : t("The execution starts"));
+      mark(log, envelope, "plain", envelope.data.number > 1 ? t("The execution goes on ({n})", { n: envelope.data.number }) : t("The execution starts"));
       return;
     case "step_begun":
-      mark(log, envelope, "plain", t("Step {n} given to {by}: {title}", { n: body.step, by: body.by, title: body.title }));
+      mark(log, envelope, "plain", t("Step {n} given to {by}: {title}", { n: envelope.data.step, by: envelope.data.agent, title: envelope.data.title }));
       return;
     case "step_ended": {
-      const end = typeof body.end === "string" ? body.end : (Object.keys(body.end)[0] ?? "ended");
-      mark(log, envelope, end === "failed" ? "bad" : "plain", `${t("Step {n}: {end}", { n: body.step, end: t(end) })}${body.summary ? ` · ${body.summary}` : ""}`);
+      const end = envelope.data.end.kind;
+      mark(log, envelope, end === "failed" ? "bad" : "plain", `${t("Step {n}: {end}", { n: envelope.data.step, end: t(end) })}${envelope.data.summary ? ` · ${envelope.data.summary}` : ""}`);
       return;
     }
     case "execution_paused":
       mark(log, envelope, "wait", t("The execution is paused"));
       return;
     case "plan_failed":
-      mark(log, envelope, "bad", t("The model reports failure: {summary}", { summary: body.summary }));
+      mark(log, envelope, "bad", t("The model reports failure: {summary}", { summary: envelope.data.summary }));
       return;
     case "plan_ended": {
-      const { ended, word, touched = [], touched_more: more = 0 } = body;
-      const observation = body.observation ?? { calls_done: 0, calls_failed: 0 };
-      const claim = "model" in word ? word.model.summary : "agent" in word ? t("{agent} reports: {summary}", { agent: word.agent.agent, summary: word.agent.summary }) : "person" in word ? (word.person.said ?? "") : "";
-      const who = "person" in word ? word.person.by.id : undefined;
+      const { end: ended, account, touched, touchedMore: more, observation } = envelope.data;
+      const claim = account.kind === "model" ? account.summary : account.kind === "agent" ? t("{agent} reports: {summary}", { agent: account.agent, summary: account.summary }) : account.kind === "person" ? (account.note ?? "") : "";
+      const who = account.kind === "person" ? account.by.name : undefined;
       if (ended !== "completed") {
         mark(log, envelope, "plain", `${t("Plan {ended}", { ended: t(ended) })}${claim ? `: ${claim}` : ""}`, who);
         return;
       }
       const basis = observation.basis ?? "claimed";
-      const changes = touched.map((one) => ("wrote" in one ? t("wrote {path} ({bytes} bytes)", one.wrote) : t("reached {host}", one.reached)));
+      const changes = touched.map((one) => (one.kind === "wrote" ? t("wrote {path} ({bytes} bytes)", one) : t("reached {host}", one)));
       if (more > 0) changes.push(t("and {n} more", { n: more }));
       put(log, { kind: "ended", key: `e${envelope.seq}`, at, ended, basis, claim, touched: changes, observation, who });
       return;
@@ -309,35 +312,34 @@ function plan(log: Log, envelope: Envelope, at: string, event: PlanEvent): void 
   }
 }
 
-function auto(log: Log, envelope: Envelope, event: AutoEvent): void {
-  const { kind, body } = only(event);
-  switch (kind) {
+function auto(log: Log, envelope: AutoEnvelope): void {
+  switch (envelope.type) {
     case "goal_added":
-      return mark(log, envelope, "plain", t("Goal: {title}", { title: body.title }), body.by.id);
+      return mark(log, envelope, "plain", t("Goal: {title}", { title: envelope.data.title }), envelope.data.by.name);
     case "task_added":
-      return mark(log, envelope, "plain", t("Task: {title}", { title: body.title }), body.by?.id);
+      return mark(log, envelope, "plain", t("Task: {title}", { title: envelope.data.title }), envelope.data.by?.name);
     case "task_ended": {
-      const end = typeof body.end === "string" ? body.end : (Object.keys(body.end)[0] ?? "");
+      const end = envelope.data.end.kind;
       return mark(log, envelope, "plain", t("Task {end}", { end: t(end) }));
     }
     case "goal_ended":
-      return mark(log, envelope, "plain", body.reached ? t("The goal is reached") : t("The goal is dropped"));
+      return mark(log, envelope, "plain", envelope.data.reached ? t("The goal is reached") : t("The goal is dropped"));
     case "run_started":
-      return mark(log, envelope, "plain", t("A run begins"), body.by.id);
+      return mark(log, envelope, "plain", t("A run begins"), envelope.data.by.name);
     case "run_warned":
-      return mark(log, envelope, "wait", t("80 % of the run's {meter} is used", { meter: String(body.meter).replaceAll("_", " ") }));
+      return mark(log, envelope, "wait", t("80 % of the run's {meter} is used", { meter: String(envelope.data.meter).replaceAll("_", " ") }));
     case "run_paused":
       return mark(log, envelope, "wait", t("The run is paused and asks"));
     case "run_resumed":
-      return mark(log, envelope, "plain", t("The run goes on"), body.by?.id);
+      return mark(log, envelope, "plain", t("The run goes on"), envelope.data.by?.name);
     case "run_ended":
       return mark(log, envelope, "plain", t("The run ended"));
     case "schedule_added":
-      return mark(log, envelope, "plain", t("Schedule: {title}", { title: body.title }), body.by.id);
+      return mark(log, envelope, "plain", t("Schedule: {title}", { title: envelope.data.title }), envelope.data.by.name);
     case "slots_missed":
-      return mark(log, envelope, "wait", t("{n} slots of a schedule were missed", { n: body.count }));
+      return mark(log, envelope, "wait", t("{n} slots of a schedule were missed", { n: envelope.data.count }));
     case "schedule_ended":
-      return mark(log, envelope, "plain", t("The schedule is off: {why}", { why: body.why }));
+      return mark(log, envelope, "plain", t("The schedule is off: {why}", { why: envelope.data.reason }));
     case "ticked":
     case "run_moved":
     case "run_pinned":

@@ -1259,8 +1259,9 @@ export interface components {
             tool: string;
         };
         /** @description Something that happened, or a preview of it. */
-        Envelope: {
-            data: components["schemas"]["core.SessionEvent"] | components["schemas"]["Preview"];
+        Envelope: components["schemas"]["EnvelopeFields"] & (components["schemas"]["event.SessionEvent"] | components["schemas"]["Preview"]);
+        /** @description Something that happened, or a preview of it. */
+        EnvelopeFields: {
             /** @description The session and the place in it; a preview has none of its own. */
             id?: string | null;
             /** @description The form of `data`. */
@@ -1278,8 +1279,6 @@ export interface components {
             subject?: string | null;
             /** @description When it was recorded; a preview was not. */
             time?: string | null;
-            /** @description What kind of event it is. */
-            type: string;
         };
         /** @description A model that is likely to be there. */
         FoundDto: {
@@ -1637,12 +1636,16 @@ export interface components {
         };
         /** @description A piece of an answer that is not committed yet. */
         Preview: {
-            attempt: number;
-            offset: number;
-            round: number;
-            text: string;
-            /** Format: uuid */
-            turn: string;
+            data: {
+                attempt: number;
+                offset: number;
+                round: number;
+                text: string;
+                /** Format: uuid */
+                turn: string;
+            };
+            /** @constant */
+            type: "preview";
         };
         /** @description What became known everywhere. */
         Promoted: {
@@ -1867,473 +1870,8 @@ export interface components {
             /** @description The version of the program. */
             version: string;
         };
-        /** @description A call of a notebook tool by a foreign agent. */
-        "core.AgentNotebookCall": {
-            /** @description Who calls, as it names itself. */
-            agent: string;
-            /** @description The arguments, cut for display. */
-            arguments: string;
-            /** @description Whose agent it is. */
-            of: components["schemas"]["core.PersonId"];
-            /** @description The tool. */
-            tool: string;
-        };
-        /** @description What one call is aimed at, as its tool reads the arguments. Both empty: the tool does not say. */
-        "core.Aim": {
-            /** @description Hosts. */
-            hosts?: string[];
-            /** @description Paths under the session's root. */
-            paths?: string[];
-        };
-        /** @description What the model said. */
-        "core.Answer": {
-            /** @description The calls it asks for, in order. */
-            calls?: components["schemas"]["core.RequestedCall"][];
-            /** @description What the provider wants back with it: reasoning, signatures. Nobody else can read them. */
-            kept?: components["schemas"]["core.Kept"][];
-            /** @description What it answers. */
-            sent?: components["schemas"]["core.Sent"] | null;
-            /** @description Its words. */
-            text?: string;
-            /**
-             * @description What it cost.
-             * @default {
-             *       "input": 0,
-             *       "output": 0
-             *     }
-             */
-            usage: components["schemas"]["core.Usage"];
-        };
-        /** @description What a person decided: resolved once, bound to a digest. */
-        "core.Approval": {
-            /** @description When. */
-            at: components["schemas"]["core.Time"];
-            /** @description Who decided, and where. */
-            by: components["schemas"]["core.Person"];
-            /** @description What the approval leases. */
-            envelope: components["schemas"]["core.Envelope"];
-            /** @description What the person adds. Notes never widen the envelope. */
-            notes: string[];
-            /**
-             * @description What happens to the rest when a recorded call fails.
-             * @default stop
-             */
-            on_failure: components["schemas"]["core.OnFailure"];
-            /** @description The plan. */
-            plan: components["schemas"]["core.PlanId"];
-            /**
-             * Format: uint32
-             * @description The version of the policy under which it was decided.
-             */
-            policy: number;
-            /** @description The profiles that its steps name, each with the digest of what it was. */
-            profiles?: {
-                [key: string]: components["schemas"]["core.Digest"];
-            };
-            /**
-             * Format: uint32
-             * @description The number of the revision.
-             */
-            revision: number;
-            /** @description The digest of the revision that was read. */
-            revision_digest: components["schemas"]["core.Digest"];
-            /** @description The directory that the paths of the envelope are relative to, and that the work is done in. */
-            root?: components["schemas"]["core.Root"] | null;
-            /** @description The digest of the rules on who may decide, if there are any. */
-            rules?: components["schemas"]["core.Digest"] | null;
-        };
-        /** @description Whether a result came in time to move its turn. */
-        "core.Arrival": "in_time" | "late";
-        /** @description Where a turn stands with the models that it asks. */
-        "core.Asking": {
-            /**
-             * Format: uint32
-             * @description How often a server said that the request is larger than its window; each time, half the room is used.
-             */
-            halved?: number;
-            /**
-             * Format: uint32
-             * @description The number of the fallback that was asked; 0 is the model that should answer.
-             */
-            model?: number;
-            /** @description When it first failed in this round. */
-            since?: components["schemas"]["core.Time"] | null;
-            /**
-             * Format: uint32
-             * @description How often the turn was suspended in this round.
-             */
-            suspended?: number;
-            /**
-             * Format: uint32
-             * @description How often that one has failed in this round.
-             */
-            tries?: number;
-        };
-        /** @description Who wrote a revision. */
-        "core.Author": "model" | {
-            person: components["schemas"]["core.Person"];
-        };
-        /** @description What happened to goals, tasks, runs and schedules. */
-        "core.AutoEvent": {
-            goal_added: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-                /** @description The goal. */
-                goal: components["schemas"]["core.GoalId"];
-                /** @description In words. */
-                title: string;
-            };
-        } | {
-            goal_ended: {
-                /** @description The goal. */
-                goal: components["schemas"]["core.GoalId"];
-                /** @description Whether it was reached. */
-                reached: boolean;
-            };
-        } | {
-            task_added: {
-                /** @description Who; nobody, if a schedule did. */
-                by?: components["schemas"]["core.Person"] | null;
-                /** @description The goal it belongs to. */
-                goal?: components["schemas"]["core.GoalId"] | null;
-                /** @description The task. */
-                task: components["schemas"]["core.TaskId"];
-                /** @description In words. */
-                title: string;
-            };
-        } | {
-            task_ended: {
-                /** @description How. */
-                end: components["schemas"]["core.TaskEnd"];
-                /** @description The task. */
-                task: components["schemas"]["core.TaskId"];
-            };
-        } | {
-            run_started: {
-                /** @description When. */
-                at: components["schemas"]["core.Time"];
-                /** @description What it may use. */
-                budget: components["schemas"]["core.Budget"];
-                /** @description Who started it. */
-                by: components["schemas"]["core.Person"];
-                /** @description Whose work it is. */
-                context: components["schemas"]["core.AutoExecutionContext"];
-                /** @description Whether it drafts a plan first. */
-                drafts?: boolean;
-                /** @description The slot of a schedule that it is. */
-                slot?: components["schemas"]["core.Slot"] | null;
-            };
-        } | {
-            ticked: {
-                /** @description Whose work it is. */
-                context: components["schemas"]["core.AutoExecutionContext"];
-                /** @description What the turn opens with. */
-                words: string;
-            };
-        } | {
-            run_moved: {
-                /** @description The run. */
-                run: components["schemas"]["core.RunId"];
-                /** @description The task. */
-                task: components["schemas"]["core.TaskId"];
-            };
-        } | {
-            run_pinned: {
-                /** @description The plan. */
-                plan: components["schemas"]["core.Pinned"];
-                /** @description The run. */
-                run: components["schemas"]["core.RunId"];
-            };
-        } | {
-            run_warned: {
-                /** @description Of what. */
-                meter: components["schemas"]["core.Meter"];
-                /** @description The run. */
-                run: components["schemas"]["core.RunId"];
-            };
-        } | {
-            run_paused: {
-                /** @description The run. */
-                run: components["schemas"]["core.RunId"];
-                /** @description Why. */
-                why: components["schemas"]["core.RunPause"];
-            };
-        } | {
-            run_resumed: {
-                /** @description What it may use now. */
-                budget: components["schemas"]["core.Budget"];
-                /** @description Who let it; nobody, if its plan goes on. */
-                by?: components["schemas"]["core.Person"] | null;
-                /** @description The run. */
-                run: components["schemas"]["core.RunId"];
-            };
-        } | {
-            run_ended: {
-                /** @description Whose work it was. */
-                context: components["schemas"]["core.AutoExecutionContext"];
-                /** @description How. */
-                end: components["schemas"]["core.RunEnd"];
-            };
-        } | {
-            schedule_added: {
-                /** @description What each of its runs may use. */
-                budget: components["schemas"]["core.Budget"];
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-                /** @description For this goal. */
-                goal?: components["schemas"]["core.GoalId"] | null;
-                /** @description Its first slot. */
-                next: components["schemas"]["core.Time"];
-                /** @description When. */
-                rhythm: components["schemas"]["core.Rhythm"];
-                /** @description The schedule. */
-                schedule: components["schemas"]["core.ScheduleId"];
-                /** @description What is to be done. */
-                title: string;
-            };
-        } | {
-            slots_missed: {
-                /**
-                 * Format: uint64
-                 * @description How many.
-                 */
-                count: number;
-                /** @description The first. */
-                first: components["schemas"]["core.Time"];
-                /** @description The last. */
-                last: components["schemas"]["core.Time"];
-                /** @description Of this schedule. */
-                schedule: components["schemas"]["core.ScheduleId"];
-            };
-        } | {
-            slot_claimed: {
-                /** @description The slot after it; none if there is none. */
-                next?: components["schemas"]["core.Time"] | null;
-                /** @description Of this schedule. */
-                schedule: components["schemas"]["core.ScheduleId"];
-                /** @description The slot. */
-                slot: components["schemas"]["core.Time"];
-            };
-        } | {
-            slot_ended: {
-                /** @description How. */
-                end: components["schemas"]["core.SlotEnd"];
-                /** @description Of this schedule. */
-                schedule: components["schemas"]["core.ScheduleId"];
-                /** @description The slot. */
-                slot: components["schemas"]["core.Time"];
-            };
-        } | {
-            schedule_ended: {
-                /** @description The schedule. */
-                schedule: components["schemas"]["core.ScheduleId"];
-                /** @description Why, in words. */
-                why: string;
-            };
-        };
-        /** @description Whose work something is: it travels with every tick, message and log line of a run. */
-        "core.AutoExecutionContext": {
-            /** @description The goal; for a run of a goal alone. */
-            goal_id?: components["schemas"]["core.GoalId"] | null;
-            /** @description What kind of run. */
-            kind: components["schemas"]["core.AutoRunKind"];
-            /** @description The run. */
-            run_id: components["schemas"]["core.RunId"];
-            /** @description In this session. */
-            session: components["schemas"]["core.SessionIdentity"];
-            /** @description The task; always. */
-            task_id: components["schemas"]["core.TaskId"];
-        };
-        /** @description What kind of run it is. */
-        "core.AutoRunKind": "GOAL_RUN" | "TASK_RUN";
-        /** @description Who says that a plan is done. */
-        "core.Basis": "observed" | "claimed" | "declared";
-        /** @description A set of blocks. Stored as one string of ids, because there can be many. */
-        "core.BlockSet": string;
-        /** @description The committed beginning of an effect. */
-        "core.Bracket": {
-            /** @description Until then the effect may still be under way. */
-            deadline: components["schemas"]["core.Time"];
-            /** @description Which life of which process acts. */
-            incarnation: components["schemas"]["core.Incarnation"];
-            /** @description A worker that has not begun by then abandons. */
-            start_by: components["schemas"]["core.Time"];
-        };
-        /** @description What a `build` plan says besides its steps. */
-        "core.Brief": {
-            /** @description What is taken for granted. */
-            assumptions?: string[];
-            /** @description The files it concerns. */
-            files?: string[];
-            /** @description What the plan is for. */
-            goal?: string | null;
-            /** @description What may go wrong. */
-            risks?: string[];
-            /** @description Its title. */
-            title?: string | null;
-            /** @description How one sees that it worked. */
-            verification?: string[];
-        };
-        /** @description What a run may use; what is not named is not limited. */
-        "core.Budget": {
-            /**
-             * Format: uint64
-             * @description How much money it may cost, in millionths of a dollar.
-             */
-            cost_micros?: number | null;
-            /**
-             * Format: uint64
-             * @description How long it may take.
-             */
-            micros?: number | null;
-            /**
-             * Format: uint64
-             * @description How often it may ask the model.
-             */
-            model_calls?: number | null;
-            /**
-             * Format: uint64
-             * @description How many tokens it may use.
-             */
-            tokens?: number | null;
-            /**
-             * Format: uint64
-             * @description How often it may call a tool.
-             */
-            tool_calls?: number | null;
-        };
-        /**
-         * Format: uuid
-         * @description Names one tool call, whatever the provider called it.
-         */
-        "core.CallId": string;
-        /** @description What kind of tool a call names. */
-        "core.CallKind": "plan" | {
-            tool: components["schemas"]["core.ToolFacts"];
-        } | {
-            unusable: {
-                /** @description In words. */
-                problem: string;
-            };
-        };
-        /** @description What a tool call gave. */
-        "core.CallResult": {
-            /** @description What the model reads. */
-            output: string;
-            /** @description Whether it did what was asked. */
-            status: components["schemas"]["core.CallStatus"];
-            /** @description What it did to the world. */
-            touched?: components["schemas"]["core.Touched"][];
-        };
-        /** @description Whether a call did what was asked. */
-        "core.CallStatus": "done" | "failed";
-        /** @description A comment on a revision. */
-        "core.Comment": {
-            /**
-             * Format: uint32
-             * @description The line of the Markdown it speaks of, from 1; none for the whole.
-             */
-            line?: number | null;
-            /**
-             * Format: uint32
-             * @description Its number in its plan, from 1; given when it is recorded.
-             */
-            number?: number;
-            /**
-             * Format: uint32
-             * @description The step it speaks of.
-             */
-            step?: number | null;
-            /** @description What should change. */
-            text: string;
-        };
-        /** @description What a plan asks to be leased, or an approver grants instead. */
-        "core.Declared": {
-            /**
-             * Format: uint32
-             * @description The most calls it may make that change something.
-             */
-            calls_max?: number | null;
-            /** @description The hosts; `*.name` is all under a name. */
-            hosts?: string[];
-            /**
-             * Format: int64
-             * @description How long the lease lasts, in microseconds.
-             */
-            lasts_micros?: number | null;
-            /** @description The paths, and what lies in those that end with a slash; `./` is the whole workspace. */
-            paths?: string[];
-            /**
-             * Format: uint64
-             * @description The most it may cost, in millionths of a dollar.
-             */
-            spend_micros_max?: number | null;
-            /** @description The tools, by name. */
-            tools?: string[];
-        };
         /** @description The SHA-256 digest of an encoded value. Text form: 64 hexadecimal digits. */
         "core.Digest": string;
-        /** @description How a draft changed. */
-        "core.DraftChange": {
-            goal_set: {
-                /** @description What the plan is for. */
-                goal: string;
-                /** @description Its title. */
-                title?: string | null;
-            };
-        } | {
-            metadata_set: {
-                /** @description All of it, as it stands now. */
-                brief: components["schemas"]["core.Brief"];
-            };
-        } | {
-            step_added: {
-                /** @description The step. */
-                step: components["schemas"]["core.PlanStep"];
-            };
-        } | {
-            step_updated: {
-                /** @description The step, whole. */
-                step: components["schemas"]["core.PlanStep"];
-            };
-        } | {
-            step_removed: {
-                /**
-                 * Format: uint32
-                 * @description Its number.
-                 */
-                step: number;
-            };
-        };
-        /** @description What a tool call does to the world. */
-        "core.Effect": "internal" | "read" | "write" | "external";
-        /** @description A terminal status, as the history of a session keeps it. */
-        "core.Ended": "completed" | "rejected" | "cancelled" | "superseded";
-        /** @description What an approval leases. It ends with the plan. */
-        "core.Envelope": {
-            /**
-             * Format: uint32
-             * @description The most calls it may make.
-             */
-            calls_max?: number | null;
-            /** @description When the lease ends by itself. */
-            expires_at?: components["schemas"]["core.Time"] | null;
-            /** @description The leased hosts. */
-            hosts?: string[];
-            /** @description The leased files. */
-            paths: components["schemas"]["core.PathLease"];
-            /**
-             * Format: uint64
-             * @description The most it may cost, in millionths of a dollar.
-             */
-            spend_micros_max?: number | null;
-            /** @description The leased tools, each with the digest of the schema it had. */
-            tools: {
-                [key: string]: components["schemas"]["core.Digest"];
-            };
-        };
-        /** @description Who can mend a failure. */
-        "core.FailureKind": "transient" | "malformed" | "permanent" | "too_large" | "limit" | "empty" | "withheld";
         /**
          * Format: uuid
          * @description Names one goal.
@@ -2351,11 +1889,6 @@ export interface components {
             /** @description In words. */
             title: string;
         };
-        /**
-         * Format: uuid
-         * @description Names one life of one process; effects of a life that is over are orphans.
-         */
-        "core.Incarnation": string;
         /** @description One thing that is remembered. */
         "core.Item": {
             /** @description Since when. */
@@ -2378,66 +1911,6 @@ export interface components {
         };
         /** @description What kind of thing is remembered. */
         "core.ItemKind": "fact" | "preference" | "decision" | "constraint" | "detail";
-        /** @description Something that a provider wants back, byte for byte. */
-        "core.Kept": {
-            /**
-             * Format: uint32
-             * @description Where it stood: 0 before or with the words, n before or with the n-th call, one more after all.
-             */
-            at: number;
-            /** @description The item, as the provider wrote it. */
-            item: string;
-        };
-        /** @description What happened to a session itself. */
-        "core.LifeEvent": {
-            opened: {
-                /** @description The root. */
-                root: components["schemas"]["core.Root"];
-            };
-        } | {
-            renamed: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-                /** @description The title. */
-                title: string;
-            };
-        } | {
-            archived: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-            };
-        } | {
-            restored: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-            };
-        } | {
-            deleted: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-            };
-        };
-        /** @description What happened to what is remembered in a session. */
-        "core.MemoryEvent": {
-            saved: {
-                /** @description What. */
-                item: components["schemas"]["core.Item"];
-            };
-        } | {
-            changed: {
-                /** @description Who. */
-                by: components["schemas"]["core.PersonId"];
-                /** @description What. */
-                id: components["schemas"]["core.MemoryId"];
-                /** @description The words. */
-                text: string;
-            };
-        } | {
-            forgotten: {
-                /** @description What. */
-                id: components["schemas"]["core.MemoryId"];
-            };
-        };
         /**
          * Format: uuid
          * @description Names one thing that is remembered.
@@ -2463,58 +1936,6 @@ export interface components {
             /** @description The items, with why each was found where words were asked for. */
             items: components["schemas"]["core.Ranked"][];
         };
-        /** @description One of the things that a run uses up. */
-        "core.Meter": "time" | "model_calls" | "tool_calls" | "tokens" | "money";
-        /** @description Why the model did not answer. */
-        "core.ModelFailure": {
-            /** @description Who can mend it. */
-            kind: components["schemas"]["core.FailureKind"];
-            /** @description In words. */
-            message: string;
-            /**
-             * Format: int64
-             * @description How long the provider asks us to wait.
-             */
-            retry_after_micros?: number | null;
-        };
-        /** @description What happened to the notebook, where it is recorded. */
-        "core.NotebookEvent": {
-            switched: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-                /** @description Whether it is on. */
-                on: boolean;
-            };
-        } | {
-            note_due: {
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-                /** @description The page. */
-                page: components["schemas"]["core.Page"];
-            };
-        } | {
-            agent_call_started: {
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-                /** @description By whom, and what. */
-                made: components["schemas"]["core.AgentNotebookCall"];
-            };
-        } | {
-            pages_removed: {
-                /**
-                 * Format: uint32
-                 * @description How many there were.
-                 */
-                pages: number;
-            };
-        } | {
-            removal_failed: {
-                /** @description When it is tried again. */
-                retry_at: components["schemas"]["core.Time"];
-                /** @description Why not. */
-                why: string;
-            };
-        };
         /**
          * NotebookView
          * @description The notebook, as a person looks at it.
@@ -2529,35 +1950,6 @@ export interface components {
             /** @description Whether the plan stands in for `task_plan` now. */
             plan_stands_in: boolean;
         };
-        /** @description What was observed of a plan's work. */
-        "core.Observation": {
-            /** @description Who says that the plan is done, if it ended as done. */
-            basis?: components["schemas"]["core.Basis"] | null;
-            /**
-             * Format: uint32
-             * @description How many calls of its executions ended well.
-             * @default 0
-             */
-            calls_done: number;
-            /**
-             * Format: uint32
-             * @description How many failed.
-             * @default 0
-             */
-            calls_failed: number;
-            /** @description The steps for which no call was reported. */
-            steps_without_calls?: components["schemas"]["core.StepTitle"][];
-        };
-        /** @description What happens to the rest when a recorded call fails. */
-        "core.OnFailure": "stop" | "continue";
-        /**
-         * Format: uuid
-         * @description Names one owner: random, made with the installation or the person, and never a name. Nothing of one owner can be
-         *     reached under the id of another.
-         */
-        "core.OwnerId": string;
-        /** @description A page of the notebook. */
-        "core.Page": "task_plan" | "findings" | "progress";
         /** @description A page, as a person looks at it. */
         "core.PageView": {
             /** @description Its name. */
@@ -2565,274 +1957,8 @@ export interface components {
             /** @description Its text. */
             text: string;
         };
-        /** @description The files an approval leases. */
-        "core.PathLease": "nothing" | "workspace" | {
-            under: string[];
-        };
-        /** @description Why an execution waits for a person. */
-        "core.PauseReason": "stopped" | "unreported" | "in_doubt" | "doubt_settled" | {
-            blocked: {
-                /** @description In its words. */
-                summary: string;
-            };
-        } | {
-            turn_failed: {
-                /** @description In words. */
-                message: string;
-            };
-        } | {
-            tool_changed: {
-                /** @description Its name. */
-                tool: string;
-            };
-        } | {
-            asks_permission: {
-                /** @description The tool. */
-                tool: string;
-            };
-        } | {
-            permission_expired: {
-                /** @description The tool. */
-                tool: string;
-            };
-        } | {
-            out_of_budget: {
-                /**
-                 * Format: uint64
-                 * @description How much was leased, in millionths of a dollar.
-                 */
-                micros: number;
-            };
-        } | {
-            profile_changed: {
-                /** @description Its name. */
-                profile: string;
-            };
-        };
-        /** @description What a person says to a call that waits for permission. */
-        "core.Permit": "once" | "until_plan_ends" | "deny" | {
-            replan: {
-                /** @description What should change. */
-                text: string;
-            };
-        };
-        /** @description A person, where they stand, and what they may do from there. */
-        "core.Person": {
-            /** @description The name by which others know them. */
-            id: components["schemas"]["core.PersonId"];
-            /** @description What belongs to them is stored under this id. */
-            owner: components["schemas"]["core.OwnerId"];
-            /** @description What they may do from there. */
-            standing: components["schemas"]["core.Standing"];
-            /** @description Where they stand. */
-            surface: components["schemas"]["core.Surface"];
-        };
         /** @description The name under which an installation knows a person. */
         "core.PersonId": string;
-        /** @description The plan that a run is pinned to. */
-        "core.Pinned": {
-            /** @description The digest of the revision that was approved. */
-            digest: components["schemas"]["core.Digest"];
-            /** @description The plan. */
-            plan: components["schemas"]["core.PlanId"];
-        };
-        /** @description What happened to plan work. */
-        "core.PlanEvent": {
-            plan_started: {
-                /** @description Who; nobody, if it replaces another plan. */
-                by?: components["schemas"]["core.Person"] | null;
-                /** @description The work that the plan it replaces had done, by key. */
-                carried?: components["schemas"]["core.Digest"][];
-                /** @description The part of it that was only claimed: no call was observed for it. */
-                claimed?: components["schemas"]["core.Digest"][];
-                /** @description On this plan. */
-                plan: components["schemas"]["core.PlanId"];
-                /** @description In the place of this one. */
-                predecessor?: components["schemas"]["core.PlanId"] | null;
-                /**
-                 * @description What `collect` does with calls that only read.
-                 * @default record
-                 */
-                reads: components["schemas"]["core.Reads"];
-                /** @description Authored so. */
-                strategy: components["schemas"]["core.Strategy"];
-            };
-        } | {
-            draft_changed: {
-                /** @description How. */
-                change: components["schemas"]["core.DraftChange"];
-            };
-        } | {
-            revision_added: {
-                /**
-                 * @description Who wrote it.
-                 * @default model
-                 */
-                author: components["schemas"]["core.Author"];
-                /** @description Their digest. */
-                digest: components["schemas"]["core.Digest"];
-                /** @description What became of the comments on the one before. */
-                replies?: components["schemas"]["core.Reply"][];
-                /** @description The contents. */
-                revision: components["schemas"]["core.Revision"];
-                /** @description What happens while it waits for a decision. */
-                waits?: components["schemas"]["core.Waits"] | null;
-            };
-        } | {
-            decision_reminded: {
-                /** @description Of this one. */
-                digest: components["schemas"]["core.Digest"];
-                /** @description When next. */
-                next: components["schemas"]["core.Time"];
-            };
-        } | {
-            decision_expired: {
-                /** @description On this one. */
-                digest: components["schemas"]["core.Digest"];
-            };
-        } | {
-            revision_shown: {
-                /** @description What was shown. */
-                digest: components["schemas"]["core.Digest"];
-                /** @description To whom, where. */
-                to: components["schemas"]["core.Person"];
-            };
-        } | {
-            blocks_seen: {
-                /** @description Which blocks. */
-                blocks: components["schemas"]["core.BlockSet"];
-                /** @description Who saw them, where. */
-                by: components["schemas"]["core.Person"];
-                /** @description Of this one. */
-                digest: components["schemas"]["core.Digest"];
-            };
-        } | {
-            changes_requested: {
-                /** @description Who asks. */
-                by: components["schemas"]["core.Person"];
-                /** @description What should change. */
-                comments: components["schemas"]["core.Comment"][];
-                /** @description Of this one. */
-                digest: components["schemas"]["core.Digest"];
-            };
-        } | {
-            plan_approved: {
-                /** @description The record. */
-                approval: components["schemas"]["core.Approval"];
-                /** @description The digest of the record. */
-                digest: components["schemas"]["core.Digest"];
-                /** @description Whether it starts at once. */
-                start: components["schemas"]["core.Start"];
-            };
-        } | {
-            execution_started: {
-                /**
-                 * Format: uint32
-                 * @description The number of the execution of this plan, from 1.
-                 */
-                number: number;
-                /** @description Of this plan. */
-                plan: components["schemas"]["core.PlanId"];
-            };
-        } | {
-            step_queued: {
-                /** @description Of this plan. */
-                plan: components["schemas"]["core.PlanId"];
-                /**
-                 * Format: uint32
-                 * @description The step.
-                 */
-                step: number;
-            };
-        } | {
-            step_begun: {
-                /** @description To whom, as it names itself. */
-                by: string;
-                /**
-                 * Format: uint32
-                 * @description Which step.
-                 */
-                step: number;
-                /** @description In a few words. */
-                title: string;
-            };
-        } | {
-            step_ended: {
-                /** @description How. */
-                end: components["schemas"]["core.StepEnd"];
-                /**
-                 * Format: uint32
-                 * @description Which step.
-                 */
-                step: number;
-                /** @description What the agent that did it says of it. */
-                summary?: string | null;
-            };
-        } | {
-            execution_paused: {
-                /** @description Why. */
-                reason: components["schemas"]["core.PauseReason"];
-            };
-        } | {
-            plan_failed: {
-                /** @description In its words. */
-                summary: string;
-            };
-        } | {
-            plan_ended: {
-                /** @description How. */
-                ended: components["schemas"]["core.Ended"];
-                /**
-                 * @description What was observed of its work, whatever anybody says.
-                 * @default {
-                 *       "calls_done": 0,
-                 *       "calls_failed": 0
-                 *     }
-                 */
-                observation: components["schemas"]["core.Observation"];
-                /** @description Which plan. */
-                plan: components["schemas"]["core.PlanId"];
-                /** @description What its executions did to the world. */
-                touched?: components["schemas"]["core.Touched"][];
-                /**
-                 * Format: uint64
-                 * @description How many more touched things there were than are listed.
-                 * @default 0
-                 */
-                touched_more: number;
-                /** @description Whose word it is, and what they said. */
-                word: components["schemas"]["core.Word"];
-            };
-        };
-        /**
-         * Format: uuid
-         * @description Names one plan.
-         */
-        "core.PlanId": string;
-        /** @description A step of a revision or of a draft. */
-        "core.PlanStep": {
-            /**
-             * Format: uint32
-             * @description Its number, which it keeps while others come and go.
-             */
-            number: number;
-            /** @description What is to be done. */
-            work: components["schemas"]["core.StepWork"];
-        };
-        /** @description An agent profile, as it stood when its turn began. */
-        "core.Profile": {
-            /** @description The digest of all that it is: an approval holds only for the profile that was approved. */
-            digest: components["schemas"]["core.Digest"];
-            /** @description Its name. */
-            name: string;
-            /**
-             * Format: uint32
-             * @description How often its model may be asked in one turn, if less than in any turn.
-             */
-            rounds_max?: number | null;
-            /** @description The tools it may use; none named means all. */
-            tools?: string[] | null;
-        };
         /** @description Where something that is remembered came from. */
         "core.Provenance": {
             model: {
@@ -2860,20 +1986,6 @@ export interface components {
             item: components["schemas"]["core.Item"];
             /** @description Why. */
             why: components["schemas"]["core.Why"];
-        };
-        /** @description Whether `collect` records calls that only read, or lets them run. */
-        "core.Reads": "record" | "run";
-        /** @description Whether a call whose outcome is unknown may be made again without asking. */
-        "core.Repeat": "harmless" | "ask_first";
-        /** @description What became of a comment in a newer revision. */
-        "core.Reply": {
-            /**
-             * Format: uint32
-             * @description The comment, by number.
-             */
-            comment: number;
-            /** @description Why it was declined; addressed, if there is nothing. */
-            declined?: string | null;
         };
         /** @description One request to a model, and what came of it. */
         "core.RequestRow": {
@@ -2912,111 +2024,11 @@ export interface components {
             /** @description What the model was told about itself and its work. */
             system: string;
         };
-        /** @description A call as the model asked for it. */
-        "core.RequestedCall": {
-            /** @description The arguments, byte for byte. */
-            arguments: string;
-            /** @description Our id, and the idempotency key that a tool receives. */
-            id: components["schemas"]["core.CallId"];
-            /** @description What kind of tool it is. */
-            kind: components["schemas"]["core.CallKind"];
-            /** @description The name of the tool. */
-            tool: string;
-            /** @description The provider's id, to be returned with the result. */
-            wire_id: string;
-        };
-        /** @description The immutable contents of a plan at one point. */
-        "core.Revision": {
-            /** @description What a `build` plan says besides its steps. All of it stands in the Markdown. */
-            brief?: components["schemas"]["core.Brief"] | null;
-            /** @description What it asks to be leased, if it says. */
-            envelope?: components["schemas"]["core.Declared"] | null;
-            /** @description The document, exactly as written or rendered. */
-            markdown: string;
-            /**
-             * Format: uint32
-             * @description Its number in its plan, from 1.
-             */
-            number: number;
-            /** @description Of this plan. */
-            plan: components["schemas"]["core.PlanId"];
-            /** @description Its steps; none in `document`. */
-            steps?: components["schemas"]["core.PlanStep"][];
-            /** @description How it was authored. */
-            strategy: components["schemas"]["core.Strategy"];
-            /** @description Its title. */
-            title: string;
-        };
-        /** @description When a schedule gives slots. The time zone is always said. */
-        "core.Rhythm": {
-            cron: {
-                /** @description The expression. */
-                expression: string;
-                /** @description The time zone, by its IANA name. */
-                zone: string;
-            };
-        } | {
-            every: {
-                /** @description Counted from here. */
-                from: components["schemas"]["core.Time"];
-                /**
-                 * Format: int64
-                 * @description After so long.
-                 */
-                micros: number;
-            };
-        } | {
-            once: {
-                /** @description When, as a date and a time of day. */
-                at: string;
-                /** @description The time zone, by its IANA name. */
-                zone: string;
-            };
-        };
-        /**
-         * @description The directory that a session's file tools and its envelope's paths are relative to: an absolute path on the machine that
-         *     does the work.
-         */
-        "core.Root": string;
-        /** @description How a run ended. */
-        "core.RunEnd": "completed" | "failed" | {
-            off: {
-                /** @description Who. */
-                by: components["schemas"]["core.PersonId"];
-            };
-        };
         /**
          * Format: uuid
          * @description Names one run.
          */
         "core.RunId": string;
-        /** @description Why a run waits for a person. */
-        "core.RunPause": {
-            out_of_budget: {
-                /** @description Which. */
-                meter: components["schemas"]["core.Meter"];
-            };
-        } | {
-            loop: {
-                /** @description The tool. */
-                tool: string;
-            };
-        } | "stalled" | {
-            reported: {
-                /** @description What it said. */
-                summary: string;
-            };
-        } | "awaits_approval" | {
-            plan_waits: {
-                /** @description Why. */
-                why: string;
-            };
-        } | {
-            turn_failed: {
-                /** @description Why. */
-                message: string;
-            };
-        } | "stopped" | "in_doubt";
         /** @description A run in a list. */
         "core.RunRow": {
             /**
@@ -3052,11 +2064,6 @@ export interface components {
             /** @description Why it waits; none while it goes on. */
             waits?: string | null;
         };
-        /**
-         * Format: uuid
-         * @description Names one schedule.
-         */
-        "core.ScheduleId": string;
         /** @description A schedule in a list. */
         "core.ScheduleRow": {
             /** @description Its next slot. */
@@ -3129,153 +2136,7 @@ export interface components {
          * @description The position of an event in its session's stream, from 1.
          */
         "core.Seq": number;
-        /**
-         * SessionEvent
-         * @description Everything that can happen in a session.
-         */
-        "core.SessionEvent": {
-            plan: components["schemas"]["core.PlanEvent"];
-        } | {
-            turn: components["schemas"]["core.TurnEvent"];
-        } | {
-            auto: components["schemas"]["core.AutoEvent"];
-        } | {
-            memory: components["schemas"]["core.MemoryEvent"];
-        } | {
-            notebook: components["schemas"]["core.NotebookEvent"];
-        } | {
-            life: components["schemas"]["core.LifeEvent"];
-        } | {
-            message_queued: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-                /** @description The words. */
-                text: string;
-            };
-        } | {
-            cause_withdrawn: {
-                /** @description The cause. */
-                queued: components["schemas"]["core.Seq"];
-                /** @description Why, in words that the person reads. */
-                why: string;
-            };
-        } | {
-            compaction_asked: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-            };
-        } | {
-            agent_called: {
-                /** @description Who called, as it names itself. */
-                agent: string;
-                /** @description The arguments, cut for display. */
-                arguments: string;
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-                /** @description Whose agent it is. */
-                of: components["schemas"]["core.PersonId"];
-                /** @description What it was told. */
-                told: components["schemas"]["core.Told"];
-                /** @description The tool. */
-                tool: string;
-            };
-        } | {
-            view_reset: {
-                /** @description Who asked. */
-                by: components["schemas"]["core.Person"];
-            };
-        } | {
-            logged: {
-                /** @description The head of its chain. */
-                head: components["schemas"]["core.Digest"];
-            };
-        };
         "core.SessionIdentity": string;
-        /** @description A slot that was claimed and has not come out. */
-        "core.Slot": {
-            /** @description When it was due. */
-            at: components["schemas"]["core.Time"];
-            /** @description Of this schedule. */
-            schedule: components["schemas"]["core.ScheduleId"];
-            /** @description Until then it may be tried again. */
-            until: components["schemas"]["core.Time"];
-        };
-        /** @description What became of a slot that was claimed; one that was not is missed. */
-        "core.SlotEnd": "done" | "failed" | "skipped";
-        /** @description What a person may do from where they stand. */
-        "core.Standing": "speaks" | "decides";
-        /** @description Whether an approved plan starts at once. */
-        "core.Start": "at_once" | "hold";
-        /** @description How a step came out. */
-        "core.StepEnd": "done" | {
-            reported: {
-                /** @description Who, as it names itself. */
-                by: string;
-                /** @description How it can be seen, as it says. */
-                evidence?: string | null;
-            };
-        } | {
-            failed: {
-                /** @description In words. */
-                why: string;
-            };
-        } | {
-            skipped: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-            };
-        } | {
-            carried: {
-                /** @description That plan. */
-                from: components["schemas"]["core.PlanId"];
-            };
-        };
-        /** @description A step by its number and its first words. */
-        "core.StepTitle": {
-            /**
-             * Format: uint32
-             * @description Its number.
-             */
-            number: number;
-            /** @description Its first words. */
-            title: string;
-        };
-        /** @description What a step does. */
-        "core.StepWork": {
-            call: {
-                /** @description The arguments, byte for byte. */
-                arguments: string;
-                /** @description The tool as it stood when the call was recorded. */
-                facts: components["schemas"]["core.ToolFacts"];
-                /** @description The tool. */
-                tool: string;
-            };
-        } | {
-            task: {
-                /** @description In full. */
-                instructions: string;
-                /** @description The name of the profile. */
-                profile: string;
-                /** @description In a few words. */
-                title: string;
-            };
-        };
-        /** @description How a plan is authored. */
-        "core.Strategy": "document" | "collect" | "build";
-        /** @description The place at which a person stands: one terminal, one browser, one device. */
-        "core.Surface": string;
-        /** @description How a task came out. */
-        "core.TaskEnd": {
-            done: {
-                /** @description What was said of it. */
-                summary: string;
-            };
-        } | {
-            failed: {
-                /** @description What was said of it. */
-                summary: string;
-            };
-        } | "dropped";
         /**
          * Format: uuid
          * @description Names one task, in all sessions together.
@@ -3307,333 +2168,6 @@ export interface components {
          * @description A point in time: microseconds since the Unix epoch.
          */
         "core.Time": number;
-        /** @description A result that no effect gave: from state, by the gate, or because the turn ended. */
-        "core.Told": {
-            text: {
-                /** @description What the model reads. */
-                text: string;
-            };
-        } | "planned" | "plans" | {
-            revision: {
-                /** @description The revision. */
-                digest: components["schemas"]["core.Digest"];
-                /** @description A line before it. */
-                heading: string;
-            };
-        } | {
-            refused: {
-                /** @description The kind, as programs read it. */
-                kind: string;
-                /** @description What the model reads. */
-                words: string;
-            };
-        } | "left_running";
-        /** @description A tool as it stands when a call to it is recorded or started. */
-        "core.ToolFacts": {
-            /** @description What it does to the world. */
-            effect: components["schemas"]["core.Effect"];
-            /** @description Whether it may be repeated unasked. */
-            repeat: components["schemas"]["core.Repeat"];
-            /** @description The digest of its schema; a lease holds only for the schema that was leased. */
-            schema: components["schemas"]["core.Digest"];
-        };
-        /** @description Something that a call did to the world. */
-        "core.Touched": {
-            wrote: {
-                /**
-                 * Format: uint64
-                 * @description Its size afterwards.
-                 */
-                bytes: number;
-                /** @description The path under the session's root. */
-                path: string;
-            };
-        } | {
-            reached: {
-                /** @description Its name. */
-                host: string;
-            };
-        };
-        /** @description How a turn ended. */
-        "core.TurnEnd": "answered" | {
-            planned: {
-                /** @description The plan. */
-                plan: components["schemas"]["core.PlanId"];
-            };
-        } | {
-            failed: {
-                /** @description Why. */
-                failure: components["schemas"]["core.ModelFailure"];
-            };
-        } | {
-            stopped: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-            };
-        } | {
-            compacted: {
-                /**
-                 * Format: uint32
-                 * @description How many messages.
-                 */
-                messages: number;
-            };
-        } | "yielded" | {
-            in_doubt: {
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-            };
-        };
-        /** @description What happened in turns. */
-        "core.TurnEvent": {
-            turn_started: {
-                /** @description Whose work it is, if it is a run's. */
-                context?: components["schemas"]["core.AutoExecutionContext"] | null;
-                /** @description The profile it works under. */
-                profile?: components["schemas"]["core.Profile"] | null;
-                /** @description The cause. */
-                queued: components["schemas"]["core.Seq"];
-                /** @description What was remembered that fits, and why each was found. */
-                recalled?: components["schemas"]["core.Ranked"][];
-                /** @description The turn. */
-                turn: components["schemas"]["core.TurnId"];
-            };
-        } | {
-            model_call_started: {
-                /**
-                 * Format: uint32
-                 * @description The number of the attempt, from 1.
-                 */
-                attempt: number;
-                /** @description The bracket. */
-                bracket: components["schemas"]["core.Bracket"];
-                /** @description Messages that entered the turn here. */
-                entered?: components["schemas"]["core.Seq"][];
-                /**
-                 * Format: uint32
-                 * @description The number of the request within its turn, from 1.
-                 */
-                round: number;
-                /** @description In this turn. */
-                turn: components["schemas"]["core.TurnId"];
-            };
-        } | {
-            model_answered: {
-                /** @description What it said. */
-                answer: components["schemas"]["core.Answer"];
-                /** @description Whether it came in time to move the turn. */
-                arrival?: components["schemas"]["core.Arrival"];
-                /**
-                 * Format: uint32
-                 * @description In this round.
-                 */
-                round: number;
-                /** @description In this turn. */
-                turn: components["schemas"]["core.TurnId"];
-            };
-        } | {
-            model_call_failed: {
-                /**
-                 * @description Where the turn then stands with the models that it asks.
-                 * @default {}
-                 */
-                asking: components["schemas"]["core.Asking"];
-                /**
-                 * Format: uint32
-                 * @description At this try.
-                 */
-                attempt: number;
-                /** @description Why not. */
-                failure: components["schemas"]["core.ModelFailure"];
-                /** @description When it is tried again; never, if absent. */
-                retry_at?: components["schemas"]["core.Time"] | null;
-                /**
-                 * Format: uint32
-                 * @description In this round.
-                 */
-                round: number;
-                /** @description What was sent, if it came to that. */
-                sent?: components["schemas"]["core.Sent"] | null;
-                /** @description In this turn. */
-                turn: components["schemas"]["core.TurnId"];
-            };
-        } | {
-            view_compacted: {
-                /** @description Whether it came in time to change the view; late, only its cost counts. */
-                arrival?: components["schemas"]["core.Arrival"];
-                /**
-                 * Format: uint32
-                 * @description At this try.
-                 */
-                attempt: number;
-                /** @description Who wrote it. */
-                by: string;
-                /**
-                 * Format: uint32
-                 * @description How many messages that was.
-                 */
-                messages: number;
-                /**
-                 * Format: uint32
-                 * @description In this round.
-                 */
-                round: number;
-                /** @description The summary. */
-                summary: string;
-                /** @description In this turn. */
-                turn: components["schemas"]["core.TurnId"];
-                /** @description Everything up to here. */
-                upto: components["schemas"]["core.Seq"];
-                /** @description What it cost. */
-                usage: components["schemas"]["core.Usage"];
-            };
-        } | {
-            model_call_abandoned: {
-                /**
-                 * Format: uint32
-                 * @description At this try.
-                 */
-                attempt: number;
-                /**
-                 * Format: uint32
-                 * @description In this round.
-                 */
-                round: number;
-                /** @description In this turn. */
-                turn: components["schemas"]["core.TurnId"];
-                /** @description What kept it from beginning. */
-                why: string;
-            };
-        } | {
-            model_call_orphaned: {
-                /**
-                 * Format: uint32
-                 * @description At this try.
-                 */
-                attempt: number;
-                /**
-                 * Format: uint32
-                 * @description In this round.
-                 */
-                round: number;
-                /** @description In this turn. */
-                turn: components["schemas"]["core.TurnId"];
-            };
-        } | {
-            call_started: {
-                /**
-                 * Format: uint32
-                 * @description The number of the attempt, from 1.
-                 */
-                attempt: number;
-                /** @description The bracket. */
-                bracket: components["schemas"]["core.Bracket"];
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-                /** @description The plan under whose lease it runs. */
-                plan?: components["schemas"]["core.PlanId"] | null;
-                /**
-                 * Format: uint32
-                 * @description The step of that plan that it is.
-                 */
-                step?: number | null;
-            };
-        } | {
-            permission_asked: {
-                /** @description What it is aimed at. */
-                aim: components["schemas"]["core.Aim"];
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-                /** @description The digest of all that is asked. */
-                digest: components["schemas"]["core.Digest"];
-                /** @description When it is denied by itself. */
-                expires: components["schemas"]["core.Time"];
-                /** @description The tool as it stands. */
-                facts: components["schemas"]["core.ToolFacts"];
-                /** @description The plan whose execution waits for it. */
-                plan?: components["schemas"]["core.PlanId"] | null;
-                /** @description Why it asks, in words. */
-                why: string;
-            };
-        } | {
-            permission_decided: {
-                /** @description Who decided; nobody, if the time ran out. */
-                by?: components["schemas"]["core.Person"] | null;
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-                /** @description The digest of what was asked. */
-                digest: components["schemas"]["core.Digest"];
-                /** @description The decision. */
-                permit: components["schemas"]["core.Permit"];
-            };
-        } | {
-            call_finished: {
-                /**
-                 * Format: uint32
-                 * @description At this try.
-                 */
-                attempt: number;
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-                /** @description What it gave. */
-                result: components["schemas"]["core.CallResult"];
-            };
-        } | {
-            call_answered: {
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-                /** @description What the model reads. */
-                told: components["schemas"]["core.Told"];
-            };
-        } | {
-            call_abandoned: {
-                /**
-                 * Format: uint32
-                 * @description At this try.
-                 */
-                attempt: number;
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-                /** @description What kept it from beginning. */
-                why: string;
-            };
-        } | {
-            call_orphaned: {
-                /**
-                 * Format: uint32
-                 * @description At this try.
-                 */
-                attempt: number;
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-            };
-        } | {
-            call_in_doubt: {
-                /**
-                 * Format: uint32
-                 * @description At this try.
-                 */
-                attempt: number;
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-            };
-        } | {
-            doubt_settled: {
-                /** @description Who. */
-                by: components["schemas"]["core.Person"];
-                /** @description The call. */
-                call: components["schemas"]["core.CallId"];
-                /** @description What they found. */
-                verdict: components["schemas"]["core.Verdict"];
-            };
-        } | {
-            turn_finished: {
-                /** @description How. */
-                end: components["schemas"]["core.TurnEnd"];
-                /** @description The turn. */
-                turn: components["schemas"]["core.TurnId"];
-            };
-        };
         /**
          * Format: uuid
          * @description Names one turn.
@@ -3662,20 +2196,6 @@ export interface components {
              */
             output: number;
         };
-        /** @description What a person found out about a call in doubt. */
-        "core.Verdict": "happened" | "did_not_happen";
-        /** @description What happens while a revision waits. */
-        "core.Waits": {
-            /** @description When it can no longer be approved. */
-            expires_at?: components["schemas"]["core.Time"] | null;
-            /** @description When a person is reminded next. */
-            remind_at?: components["schemas"]["core.Time"] | null;
-            /**
-             * Format: int64
-             * @description How often.
-             */
-            remind_micros?: number | null;
-        };
         /** @description Why something was found. */
         "core.Why": {
             /**
@@ -3701,49 +2221,6 @@ export interface components {
              */
             sure: number;
         };
-        /** @description Whose word ended a plan. */
-        "core.Word": {
-            person: {
-                /** @description Who, where. */
-                by: components["schemas"]["core.Person"];
-                /** @description What they said, if anything. */
-                said?: string | null;
-            };
-        } | {
-            model: {
-                /** @description How it can be seen. */
-                evidence?: string | null;
-                /** @description What was done. */
-                summary: string;
-            };
-        } | {
-            agent: {
-                /** @description Who, as it names itself. */
-                agent: string;
-                /** @description How it can be seen. */
-                evidence?: string | null;
-                /** @description What was done. */
-                summary: string;
-            };
-        } | {
-            steps: {
-                /**
-                 * Format: uint32
-                 * @description How many were run or done before.
-                 */
-                done: number;
-                /**
-                 * Format: uint32
-                 * @description How many a person skipped.
-                 */
-                skipped: number;
-            };
-        } | {
-            successor: {
-                /** @description The plan that took its place. */
-                plan: components["schemas"]["core.PlanId"];
-            };
-        };
         /**
          * WorkView
          * @description Goals, tasks, runs and schedules of a session.
@@ -3758,6 +2235,1369 @@ export interface components {
             /** @description The tasks that are open, and those of open goals that have ended. */
             tasks: components["schemas"]["core.TaskRow"][];
         };
+        /** @description On whose account a plan ended. */
+        "event.Account": {
+            by: components["schemas"]["event.Person"];
+            /** @constant */
+            kind: "person";
+            note?: string | null;
+        } | {
+            evidence?: string | null;
+            /** @constant */
+            kind: "model";
+            summary: string;
+        } | {
+            agent: string;
+            evidence?: string | null;
+            /** @constant */
+            kind: "agent";
+            summary: string;
+        } | {
+            /** Format: uint32 */
+            done: number;
+            /** @constant */
+            kind: "steps";
+            /** Format: uint32 */
+            skipped: number;
+        } | {
+            /** @constant */
+            kind: "successor";
+            plan: components["schemas"]["event.PlanId"];
+        };
+        "event.AgentNotebookCall": {
+            agent: string;
+            arguments: string;
+            /** @description The name of the person whose agent it is. */
+            person: components["schemas"]["event.PersonId"];
+            tool: string;
+        };
+        /** @description What a call is aimed at. */
+        "event.Aim": {
+            hosts: string[];
+            paths: string[];
+        };
+        "event.Answer": {
+            calls: components["schemas"]["event.RequestedCall"][];
+            providerItems: components["schemas"]["event.ProviderItem"][];
+            request?: components["schemas"]["event.ModelRequest"] | null;
+            text: string;
+            usage: components["schemas"]["event.Usage"];
+        };
+        /** @description The record of an approval. */
+        "event.Approval": {
+            /** Format: date-time */
+            at: string;
+            by: components["schemas"]["event.Person"];
+            envelope: components["schemas"]["event.Envelope"];
+            notes: string[];
+            onFailure: components["schemas"]["event.OnFailure"];
+            plan: components["schemas"]["event.PlanId"];
+            /** Format: uint32 */
+            policy: number;
+            profiles: {
+                [key: string]: components["schemas"]["event.Digest"];
+            };
+            /** Format: uint32 */
+            revision: number;
+            revisionDigest: components["schemas"]["event.Digest"];
+            root?: components["schemas"]["event.Root"] | null;
+            rules?: components["schemas"]["event.Digest"] | null;
+        };
+        /**
+         * @description Late, if the turn was over or another attempt was under way.
+         * @enum {string}
+         */
+        "event.Arrival": "in_time" | "late";
+        "event.Author": {
+            /** @constant */
+            kind: "model";
+        } | {
+            by: components["schemas"]["event.Person"];
+            /** @constant */
+            kind: "person";
+        };
+        "event.AutoEvent": {
+            data: {
+                by: components["schemas"]["event.Person"];
+                goal: components["schemas"]["event.GoalId"];
+                title: string;
+            };
+            /** @constant */
+            type: "goal_added";
+        } | {
+            data: {
+                goal: components["schemas"]["event.GoalId"];
+                reached: boolean;
+            };
+            /** @constant */
+            type: "goal_ended";
+        } | {
+            data: {
+                by?: components["schemas"]["event.Person"] | null;
+                goal?: components["schemas"]["event.GoalId"] | null;
+                task: components["schemas"]["event.TaskId"];
+                title: string;
+            };
+            /** @constant */
+            type: "task_added";
+        } | {
+            data: {
+                end: components["schemas"]["event.TaskEnd"];
+                task: components["schemas"]["event.TaskId"];
+            };
+            /** @constant */
+            type: "task_ended";
+        } | {
+            data: {
+                /** Format: date-time */
+                at: string;
+                budget: components["schemas"]["event.Budget"];
+                by: components["schemas"]["event.Person"];
+                context: components["schemas"]["event.AutoExecutionContext"];
+                /** @description Whether it drafts a plan first. */
+                drafts: boolean;
+                slot?: components["schemas"]["event.Slot"] | null;
+            };
+            /** @constant */
+            type: "run_started";
+        } | {
+            data: {
+                context: components["schemas"]["event.AutoExecutionContext"];
+                /** @description What the turn opens with. */
+                text: string;
+            };
+            /** @constant */
+            type: "ticked";
+        } | {
+            data: {
+                run: components["schemas"]["event.RunId"];
+                task: components["schemas"]["event.TaskId"];
+            };
+            /** @constant */
+            type: "run_moved";
+        } | {
+            data: {
+                pinned: components["schemas"]["event.Pinned"];
+                run: components["schemas"]["event.RunId"];
+            };
+            /** @constant */
+            type: "run_pinned";
+        } | {
+            data: {
+                meter: components["schemas"]["event.Meter"];
+                run: components["schemas"]["event.RunId"];
+            };
+            /** @constant */
+            type: "run_warned";
+        } | {
+            data: {
+                reason: components["schemas"]["event.RunPause"];
+                run: components["schemas"]["event.RunId"];
+            };
+            /** @constant */
+            type: "run_paused";
+        } | {
+            data: {
+                budget: components["schemas"]["event.Budget"];
+                by?: components["schemas"]["event.Person"] | null;
+                run: components["schemas"]["event.RunId"];
+            };
+            /** @constant */
+            type: "run_resumed";
+        } | {
+            data: {
+                context: components["schemas"]["event.AutoExecutionContext"];
+                end: components["schemas"]["event.RunEnd"];
+            };
+            /** @constant */
+            type: "run_ended";
+        } | {
+            data: {
+                budget: components["schemas"]["event.Budget"];
+                by: components["schemas"]["event.Person"];
+                goal?: components["schemas"]["event.GoalId"] | null;
+                /** Format: date-time */
+                nextSlot: string;
+                rhythm: components["schemas"]["event.Rhythm"];
+                schedule: components["schemas"]["event.ScheduleId"];
+                title: string;
+            };
+            /** @constant */
+            type: "schedule_added";
+        } | {
+            data: {
+                /** Format: uint64 */
+                count: number;
+                /** Format: date-time */
+                first: string;
+                /** Format: date-time */
+                last: string;
+                schedule: components["schemas"]["event.ScheduleId"];
+            };
+            /** @constant */
+            type: "slots_missed";
+        } | {
+            data: {
+                /** Format: date-time */
+                nextSlot?: string | null;
+                schedule: components["schemas"]["event.ScheduleId"];
+                /** Format: date-time */
+                slot: string;
+            };
+            /** @constant */
+            type: "slot_claimed";
+        } | {
+            data: {
+                end: components["schemas"]["event.SlotEnd"];
+                schedule: components["schemas"]["event.ScheduleId"];
+                /** Format: date-time */
+                slot: string;
+            };
+            /** @constant */
+            type: "slot_ended";
+        } | {
+            data: {
+                reason: string;
+                schedule: components["schemas"]["event.ScheduleId"];
+            };
+            /** @constant */
+            type: "schedule_ended";
+        };
+        /** @description Whose work a run's turn is. */
+        "event.AutoExecutionContext": {
+            goal?: components["schemas"]["event.GoalId"] | null;
+            kind: components["schemas"]["event.AutoRunKind"];
+            run: components["schemas"]["event.RunId"];
+            session: components["schemas"]["event.SessionIdentity"];
+            task: components["schemas"]["event.TaskId"];
+        };
+        /** @enum {string} */
+        "event.AutoRunKind": "goal_run" | "task_run";
+        /**
+         * @description Who says that the plan is done: the record, a model's report, or a person.
+         * @enum {string}
+         */
+        "event.Basis": "observed" | "claimed" | "declared";
+        /** @description A set of blocks. Stored as one string of ids, because there can be many. */
+        "event.BlockSet": string;
+        /** @description Who works on an effect, and until when. */
+        "event.Bracket": {
+            /** Format: date-time */
+            deadline: string;
+            incarnation: components["schemas"]["event.Incarnation"];
+            /** Format: date-time */
+            startBy: string;
+        };
+        /** @description What a plan says besides its steps. */
+        "event.Brief": {
+            assumptions: string[];
+            files: string[];
+            goal?: string | null;
+            risks: string[];
+            title?: string | null;
+            verification: string[];
+        };
+        "event.Budget": {
+            /** Format: uint64 */
+            costMicros?: number | null;
+            /** Format: uint64 */
+            micros?: number | null;
+            /** Format: uint64 */
+            modelCalls?: number | null;
+            /** Format: uint64 */
+            tokens?: number | null;
+            /** Format: uint64 */
+            toolCalls?: number | null;
+        };
+        /**
+         * Format: uuid
+         * @description Names one tool call, whatever the provider called it.
+         */
+        "event.CallId": string;
+        "event.CallKind": {
+            /** @constant */
+            kind: "plan";
+        } | {
+            detail: components["schemas"]["event.ToolFacts"];
+            /** @constant */
+            kind: "tool";
+        } | {
+            detail: {
+                problem: string;
+            };
+            /** @constant */
+            kind: "unusable";
+        };
+        "event.CallResult": {
+            output: string;
+            status: components["schemas"]["event.CallStatus"];
+            touched: components["schemas"]["event.Touched"][];
+        };
+        /** @enum {string} */
+        "event.CallStatus": "done" | "failed";
+        "event.Comment": {
+            /** Format: uint32 */
+            line?: number | null;
+            /** Format: uint32 */
+            number: number;
+            /** Format: uint32 */
+            step?: number | null;
+            text: string;
+        };
+        /** @description Events of the conversation as a whole. */
+        "event.ConversationEvent": {
+            data: {
+                by: components["schemas"]["event.Person"];
+                text: string;
+            };
+            /** @constant */
+            type: "message_queued";
+        } | {
+            data: {
+                /** @description The number of the event that queued it. */
+                queued: components["schemas"]["event.Seq"];
+                reason: string;
+            };
+            /** @constant */
+            type: "cause_withdrawn";
+        } | {
+            data: {
+                by: components["schemas"]["event.Person"];
+            };
+            /** @constant */
+            type: "compaction_asked";
+        } | {
+            data: {
+                agent: string;
+                arguments: string;
+                call: components["schemas"]["event.CallId"];
+                /** @description The name of the person whose agent it is. */
+                person: components["schemas"]["event.PersonId"];
+                reply: components["schemas"]["event.ToolReply"];
+                tool: string;
+            };
+            /** @constant */
+            type: "agent_called";
+        } | {
+            data: {
+                by: components["schemas"]["event.Person"];
+            };
+            /** @constant */
+            type: "view_reset";
+        } | {
+            data: {
+                head: components["schemas"]["event.Digest"];
+            };
+            /** @constant */
+            type: "logged";
+        };
+        "event.DecisionTimes": {
+            /** Format: date-time */
+            expiresAt?: string | null;
+            /** Format: date-time */
+            remindAt?: string | null;
+            /** Format: int64 */
+            remindEveryMicros?: number | null;
+        };
+        /** @description What a plan declares that it needs. */
+        "event.Declared": {
+            /** Format: uint32 */
+            callsMax?: number | null;
+            hosts: string[];
+            /** Format: int64 */
+            lastsMicros?: number | null;
+            paths: string[];
+            /** Format: uint64 */
+            spendMicrosMax?: number | null;
+            tools: string[];
+        };
+        /** @description The SHA-256 digest of an encoded value. Text form: 64 hexadecimal digits. */
+        "event.Digest": string;
+        "event.DraftChange": {
+            goal: string;
+            /** @constant */
+            kind: "goal_set";
+            title?: string | null;
+        } | {
+            brief: components["schemas"]["event.Brief"];
+            /** @constant */
+            kind: "metadata_set";
+        } | {
+            /** @constant */
+            kind: "step_added";
+            step: components["schemas"]["event.PlanStep"];
+        } | {
+            /** @constant */
+            kind: "step_updated";
+            step: components["schemas"]["event.PlanStep"];
+        } | {
+            /** @constant */
+            kind: "step_removed";
+            /** Format: uint32 */
+            step: number;
+        };
+        /** @enum {string} */
+        "event.Effect": "internal" | "read" | "write" | "external";
+        /** @description What an approval allows. */
+        "event.Envelope": {
+            /** Format: uint32 */
+            callsMax?: number | null;
+            /** Format: date-time */
+            expiresAt?: string | null;
+            hosts: string[];
+            paths: components["schemas"]["event.PathLease"];
+            /** Format: uint64 */
+            spendMicrosMax?: number | null;
+            tools: {
+                [key: string]: components["schemas"]["event.Digest"];
+            };
+        };
+        /** @enum {string} */
+        "event.FailureKind": "transient" | "malformed" | "permanent" | "too_large" | "limit" | "empty" | "withheld";
+        /**
+         * Format: uuid
+         * @description Names one goal.
+         */
+        "event.GoalId": string;
+        /**
+         * Format: uuid
+         * @description Names one life of one process; effects of a life that is over are orphans.
+         */
+        "event.Incarnation": string;
+        /** @description Something that is remembered. */
+        "event.Item": {
+            /** Format: date-time */
+            at: string;
+            /** Format: uint8 */
+            confidencePercent: number;
+            id: components["schemas"]["event.MemoryId"];
+            kind: components["schemas"]["event.ItemKind"];
+            provenance: components["schemas"]["event.Provenance"];
+            scope: components["schemas"]["event.Scope"];
+            text: string;
+        };
+        /** @enum {string} */
+        "event.ItemKind": "fact" | "preference" | "decision" | "constraint" | "detail";
+        "event.LifeEvent": {
+            data: {
+                root: components["schemas"]["event.Root"];
+            };
+            /** @constant */
+            type: "session_opened";
+        } | {
+            data: {
+                by: components["schemas"]["event.Person"];
+                title: string;
+            };
+            /** @constant */
+            type: "session_renamed";
+        } | {
+            data: {
+                by: components["schemas"]["event.Person"];
+            };
+            /** @constant */
+            type: "session_archived";
+        } | {
+            data: {
+                by: components["schemas"]["event.Person"];
+            };
+            /** @constant */
+            type: "session_restored";
+        } | {
+            data: {
+                by: components["schemas"]["event.Person"];
+            };
+            /** @constant */
+            type: "session_deleted";
+        };
+        "event.MemoryEvent": {
+            data: {
+                item: components["schemas"]["event.Item"];
+            };
+            /** @constant */
+            type: "memory_saved";
+        } | {
+            data: {
+                by: components["schemas"]["event.PersonId"];
+                id: components["schemas"]["event.MemoryId"];
+                text: string;
+            };
+            /** @constant */
+            type: "memory_changed";
+        } | {
+            data: {
+                id: components["schemas"]["event.MemoryId"];
+            };
+            /** @constant */
+            type: "memory_forgotten";
+        };
+        /**
+         * Format: uuid
+         * @description Names one thing that is remembered.
+         */
+        "event.MemoryId": string;
+        /** @enum {string} */
+        "event.Meter": "time" | "model_calls" | "tool_calls" | "tokens" | "money";
+        "event.ModelFailure": {
+            kind: components["schemas"]["event.FailureKind"];
+            message: string;
+            /** Format: int64 */
+            retryAfterMicros?: number | null;
+        };
+        /** @description What was sent to the model. */
+        "event.ModelRequest": {
+            digest: components["schemas"]["event.Digest"];
+            /** Format: uint64 */
+            estimatedTokens: number;
+            /** Format: uint64 */
+            messageBytes: number;
+            /** Format: uint32 */
+            messageCount: number;
+            model: string;
+            /** Format: uint64 */
+            savedBytes: number;
+            /** @description Results up to this event were shortened. */
+            shortenedUpTo?: components["schemas"]["event.Seq"] | null;
+            /** Format: uint64 */
+            systemBytes: number;
+            /** Format: uint64 */
+            toolsBytes: number;
+        };
+        "event.NotebookEvent": {
+            data: {
+                by: components["schemas"]["event.Person"];
+                enabled: boolean;
+            };
+            /** @constant */
+            type: "notebook_switched";
+        } | {
+            data: {
+                call: components["schemas"]["event.CallId"];
+                page: components["schemas"]["event.Page"];
+            };
+            /** @constant */
+            type: "note_due";
+        } | {
+            data: {
+                call: components["schemas"]["event.CallId"];
+                request: components["schemas"]["event.AgentNotebookCall"];
+            };
+            /** @constant */
+            type: "agent_call_started";
+        } | {
+            data: {
+                /** Format: uint32 */
+                pages: number;
+            };
+            /** @constant */
+            type: "pages_removed";
+        } | {
+            data: {
+                reason: string;
+                /** Format: date-time */
+                retryAt: string;
+            };
+            /** @constant */
+            type: "removal_failed";
+        };
+        /** @description What was observed of a plan's work, whatever anybody says. */
+        "event.Observation": {
+            basis?: components["schemas"]["event.Basis"] | null;
+            /** Format: uint32 */
+            callsDone: number;
+            /** Format: uint32 */
+            callsFailed: number;
+            stepsWithoutCalls: components["schemas"]["event.StepTitle"][];
+        };
+        /** @enum {string} */
+        "event.OnFailure": "stop" | "continue";
+        /**
+         * Format: uuid
+         * @description Names one owner: random, made with the installation or the person, and never a name. Nothing of one owner can be
+         *     reached under the id of another.
+         */
+        "event.OwnerId": string;
+        /** @enum {string} */
+        "event.Page": "task_plan" | "findings" | "progress";
+        "event.PathLease": {
+            /** @constant */
+            kind: "nothing";
+        } | {
+            /** @constant */
+            kind: "workspace";
+        } | {
+            /** @constant */
+            kind: "under";
+            paths: string[];
+        };
+        "event.PauseReason": {
+            /** @constant */
+            kind: "stopped";
+        } | {
+            /** @constant */
+            kind: "unreported";
+        } | {
+            /** @constant */
+            kind: "in_doubt";
+        } | {
+            /** @constant */
+            kind: "doubt_settled";
+        } | {
+            /** @constant */
+            kind: "blocked";
+            summary: string;
+        } | {
+            /** @constant */
+            kind: "turn_failed";
+            message: string;
+        } | {
+            /** @constant */
+            kind: "tool_changed";
+            tool: string;
+        } | {
+            /** @constant */
+            kind: "asks_permission";
+            tool: string;
+        } | {
+            /** @constant */
+            kind: "permission_expired";
+            tool: string;
+        } | {
+            /** @constant */
+            kind: "out_of_budget";
+            /** Format: uint64 */
+            micros: number;
+        } | {
+            /** @constant */
+            kind: "profile_changed";
+            profile: string;
+        };
+        "event.Permit": {
+            /** @constant */
+            kind: "once";
+        } | {
+            /** @constant */
+            kind: "until_plan_ends";
+        } | {
+            /** @constant */
+            kind: "deny";
+        } | {
+            /** @constant */
+            kind: "replan";
+            text: string;
+        };
+        /** @description Who did something, and where. */
+        "event.Person": {
+            name: components["schemas"]["event.PersonId"];
+            owner: components["schemas"]["event.OwnerId"];
+            standing: components["schemas"]["event.Standing"];
+            surface: components["schemas"]["event.Surface"];
+        };
+        /** @description The name under which an installation knows a person. */
+        "event.PersonId": string;
+        "event.Pinned": {
+            digest: components["schemas"]["event.Digest"];
+            plan: components["schemas"]["event.PlanId"];
+        };
+        /** @enum {string} */
+        "event.PlanEnd": "completed" | "rejected" | "cancelled" | "superseded";
+        "event.PlanEvent": {
+            data: {
+                by?: components["schemas"]["event.Person"] | null;
+                /** @description Keys of the work that the plan it replaces had done. */
+                carried: components["schemas"]["event.Digest"][];
+                /** @description The part of it for which no call was observed. */
+                claimed: components["schemas"]["event.Digest"][];
+                plan: components["schemas"]["event.PlanId"];
+                predecessor?: components["schemas"]["event.PlanId"] | null;
+                reads: components["schemas"]["event.Reads"];
+                strategy: components["schemas"]["event.Strategy"];
+            };
+            /** @constant */
+            type: "plan_started";
+        } | {
+            data: {
+                change: components["schemas"]["event.DraftChange"];
+            };
+            /** @constant */
+            type: "draft_changed";
+        } | {
+            data: {
+                author: components["schemas"]["event.Author"];
+                decision?: components["schemas"]["event.DecisionTimes"] | null;
+                digest: components["schemas"]["event.Digest"];
+                replies: components["schemas"]["event.Reply"][];
+                revision: components["schemas"]["event.Revision"];
+            };
+            /** @constant */
+            type: "revision_added";
+        } | {
+            data: {
+                digest: components["schemas"]["event.Digest"];
+                /** Format: date-time */
+                nextAt: string;
+            };
+            /** @constant */
+            type: "decision_reminded";
+        } | {
+            data: {
+                digest: components["schemas"]["event.Digest"];
+            };
+            /** @constant */
+            type: "decision_expired";
+        } | {
+            data: {
+                digest: components["schemas"]["event.Digest"];
+                to: components["schemas"]["event.Person"];
+            };
+            /** @constant */
+            type: "revision_shown";
+        } | {
+            data: {
+                blocks: components["schemas"]["event.BlockSet"];
+                by: components["schemas"]["event.Person"];
+                digest: components["schemas"]["event.Digest"];
+            };
+            /** @constant */
+            type: "blocks_seen";
+        } | {
+            data: {
+                by: components["schemas"]["event.Person"];
+                comments: components["schemas"]["event.Comment"][];
+                digest: components["schemas"]["event.Digest"];
+            };
+            /** @constant */
+            type: "changes_requested";
+        } | {
+            data: {
+                approval: components["schemas"]["event.Approval"];
+                digest: components["schemas"]["event.Digest"];
+                start: components["schemas"]["event.Start"];
+            };
+            /** @constant */
+            type: "plan_approved";
+        } | {
+            data: {
+                /**
+                 * Format: uint32
+                 * @description The number of the execution of this plan, from 1.
+                 */
+                number: number;
+                plan: components["schemas"]["event.PlanId"];
+            };
+            /** @constant */
+            type: "execution_started";
+        } | {
+            data: {
+                plan: components["schemas"]["event.PlanId"];
+                /** Format: uint32 */
+                step: number;
+            };
+            /** @constant */
+            type: "step_queued";
+        } | {
+            data: {
+                agent: string;
+                /** Format: uint32 */
+                step: number;
+                title: string;
+            };
+            /** @constant */
+            type: "step_begun";
+        } | {
+            data: {
+                end: components["schemas"]["event.StepEnd"];
+                /** Format: uint32 */
+                step: number;
+                summary?: string | null;
+            };
+            /** @constant */
+            type: "step_ended";
+        } | {
+            data: {
+                reason: components["schemas"]["event.PauseReason"];
+            };
+            /** @constant */
+            type: "execution_paused";
+        } | {
+            data: {
+                summary: string;
+            };
+            /** @constant */
+            type: "plan_failed";
+        } | {
+            data: {
+                account: components["schemas"]["event.Account"];
+                end: components["schemas"]["event.PlanEnd"];
+                observation: components["schemas"]["event.Observation"];
+                plan: components["schemas"]["event.PlanId"];
+                touched: components["schemas"]["event.Touched"][];
+                /**
+                 * Format: uint64
+                 * @description How many more things were touched than are listed.
+                 */
+                touchedMore: number;
+            };
+            /** @constant */
+            type: "plan_ended";
+        };
+        /**
+         * Format: uuid
+         * @description Names one plan.
+         */
+        "event.PlanId": string;
+        "event.PlanStep": {
+            /** Format: uint32 */
+            number: number;
+            work: components["schemas"]["event.StepWork"];
+        };
+        "event.Profile": {
+            digest: components["schemas"]["event.Digest"];
+            name: string;
+            /** Format: uint32 */
+            roundsMax?: number | null;
+            tools?: string[] | null;
+        };
+        "event.Provenance": {
+            /** @constant */
+            kind: "model";
+            turn: components["schemas"]["event.TurnId"];
+        } | {
+            by: components["schemas"]["event.PersonId"];
+            /** @constant */
+            kind: "person";
+        } | {
+            by: components["schemas"]["event.PersonId"];
+            from: components["schemas"]["event.SessionIdentity"];
+            item: components["schemas"]["event.MemoryId"];
+            /** @constant */
+            kind: "promoted";
+        } | {
+            /** @constant */
+            kind: "legacy";
+        };
+        /** @description Something a provider wants back with the next request. */
+        "event.ProviderItem": {
+            item: string;
+            /** Format: uint32 */
+            position: number;
+        };
+        "event.Ranked": {
+            item: components["schemas"]["event.Item"];
+            ranking: components["schemas"]["event.Ranking"];
+        };
+        /** @description Why an item was found; parts of the score are in thousandths. */
+        "event.Ranking": {
+            /** Format: uint8 */
+            confidencePercent: number;
+            /** Format: int64 */
+            match: number;
+            matchedWords: string[];
+            /** Format: int64 */
+            recency: number;
+            /** Format: int64 */
+            score: number;
+        };
+        /**
+         * @description What `collect` does with calls that only read.
+         * @enum {string}
+         */
+        "event.Reads": "record" | "run";
+        /** @enum {string} */
+        "event.Repeat": "harmless" | "ask_first";
+        /** @description What became of a comment. */
+        "event.Reply": {
+            /** Format: uint32 */
+            comment: number;
+            declined?: string | null;
+        };
+        /** @description A call that the model asked for. */
+        "event.RequestedCall": {
+            arguments: string;
+            id: components["schemas"]["event.CallId"];
+            kind: components["schemas"]["event.CallKind"];
+            providerId: string;
+            tool: string;
+        };
+        /** @description Where the turn stands with the models that it asks, in this round. */
+        "event.Retries": {
+            /**
+             * Format: uint32
+             * @description The number of the fallback; 0 is the model that should answer.
+             */
+            fallback: number;
+            /**
+             * Format: uint32
+             * @description How often the server called the request larger than its window.
+             */
+            halvings: number;
+            /** Format: date-time */
+            since?: string | null;
+            /** Format: uint32 */
+            suspensions: number;
+            /** Format: uint32 */
+            tries: number;
+        };
+        "event.Revision": {
+            brief?: components["schemas"]["event.Brief"] | null;
+            declared?: components["schemas"]["event.Declared"] | null;
+            markdown: string;
+            /** Format: uint32 */
+            number: number;
+            plan: components["schemas"]["event.PlanId"];
+            steps: components["schemas"]["event.PlanStep"][];
+            strategy: components["schemas"]["event.Strategy"];
+            title: string;
+        };
+        "event.Rhythm": {
+            expression: string;
+            /** @constant */
+            kind: "cron";
+            zone: string;
+        } | {
+            /** Format: date-time */
+            from: string;
+            /** @constant */
+            kind: "every";
+            /** Format: int64 */
+            micros: number;
+        } | {
+            at: string;
+            /** @constant */
+            kind: "once";
+            zone: string;
+        };
+        /**
+         * @description The directory that a session's file tools and its envelope's paths are relative to: an absolute path on the machine that
+         *     does the work.
+         */
+        "event.Root": string;
+        "event.RunEnd": {
+            /** @constant */
+            kind: "completed";
+        } | {
+            /** @constant */
+            kind: "failed";
+        } | {
+            by: components["schemas"]["event.PersonId"];
+            /** @constant */
+            kind: "off";
+        };
+        /**
+         * Format: uuid
+         * @description Names one run.
+         */
+        "event.RunId": string;
+        "event.RunPause": {
+            /** @constant */
+            kind: "out_of_budget";
+            meter: components["schemas"]["event.Meter"];
+        } | {
+            /** @constant */
+            kind: "loop";
+            tool: string;
+        } | {
+            /** @constant */
+            kind: "stalled";
+        } | {
+            /** @constant */
+            kind: "reported";
+            summary: string;
+        } | {
+            /** @constant */
+            kind: "awaits_approval";
+        } | {
+            /** @constant */
+            kind: "plan_waits";
+            reason: string;
+        } | {
+            /** @constant */
+            kind: "turn_failed";
+            message: string;
+        } | {
+            /** @constant */
+            kind: "stopped";
+        } | {
+            /** @constant */
+            kind: "in_doubt";
+        };
+        /**
+         * Format: uuid
+         * @description Names one schedule.
+         */
+        "event.ScheduleId": string;
+        /** @description Where an item is remembered. */
+        "event.Scope": {
+            /** @constant */
+            kind: "global";
+        } | {
+            /** @constant */
+            kind: "session";
+            session: components["schemas"]["event.SessionIdentity"];
+        } | {
+            goal: components["schemas"]["event.GoalId"];
+            /** @constant */
+            kind: "goal";
+            session: components["schemas"]["event.SessionIdentity"];
+        } | {
+            /** @constant */
+            kind: "task";
+            session: components["schemas"]["event.SessionIdentity"];
+            task: components["schemas"]["event.TaskId"];
+        };
+        /**
+         * Format: uint64
+         * @description The position of an event in its session's stream, from 1.
+         */
+        "event.Seq": number;
+        /**
+         * SessionEvent
+         * @description Every event of a session, by subject.
+         */
+        "event.SessionEvent": components["schemas"]["event.PlanEvent"] | components["schemas"]["event.TurnEvent"] | components["schemas"]["event.AutoEvent"] | components["schemas"]["event.MemoryEvent"] | components["schemas"]["event.NotebookEvent"] | components["schemas"]["event.LifeEvent"] | components["schemas"]["event.ConversationEvent"];
+        "event.SessionIdentity": string;
+        "event.Slot": {
+            /** Format: date-time */
+            at: string;
+            schedule: components["schemas"]["event.ScheduleId"];
+            /** Format: date-time */
+            until: string;
+        };
+        /** @enum {string} */
+        "event.SlotEnd": "done" | "failed" | "skipped";
+        /** @enum {string} */
+        "event.Standing": "speaks" | "decides";
+        /** @enum {string} */
+        "event.Start": "at_once" | "hold";
+        "event.StepEnd": {
+            /** @constant */
+            kind: "done";
+        } | {
+            agent: string;
+            evidence?: string | null;
+            /** @constant */
+            kind: "reported";
+        } | {
+            /** @constant */
+            kind: "failed";
+            reason: string;
+        } | {
+            by: components["schemas"]["event.Person"];
+            /** @constant */
+            kind: "skipped";
+        } | {
+            from: components["schemas"]["event.PlanId"];
+            /** @constant */
+            kind: "carried";
+        };
+        "event.StepTitle": {
+            /** Format: uint32 */
+            number: number;
+            title: string;
+        };
+        "event.StepWork": {
+            arguments: string;
+            facts: components["schemas"]["event.ToolFacts"];
+            /** @constant */
+            kind: "call";
+            tool: string;
+        } | {
+            instructions: string;
+            /** @constant */
+            kind: "task";
+            profile: string;
+            title: string;
+        };
+        /** @enum {string} */
+        "event.Strategy": "document" | "collect" | "build";
+        /** @description The place at which a person stands: one terminal, one browser, one device. */
+        "event.Surface": string;
+        "event.TaskEnd": {
+            /** @constant */
+            kind: "done";
+            summary: string;
+        } | {
+            /** @constant */
+            kind: "failed";
+            summary: string;
+        } | {
+            /** @constant */
+            kind: "dropped";
+        };
+        /**
+         * Format: uuid
+         * @description Names one task, in all sessions together.
+         */
+        "event.TaskId": string;
+        /** @description A tool as it stood. */
+        "event.ToolFacts": {
+            effect: components["schemas"]["event.Effect"];
+            repeat: components["schemas"]["event.Repeat"];
+            schema: components["schemas"]["event.Digest"];
+        };
+        /** @description What a caller of a tool reads where no effect gave the result. */
+        "event.ToolReply": {
+            /** @constant */
+            kind: "text";
+            text: string;
+        } | {
+            /** @constant */
+            kind: "planned";
+        } | {
+            /** @constant */
+            kind: "plans";
+        } | {
+            digest: components["schemas"]["event.Digest"];
+            heading: string;
+            /** @constant */
+            kind: "revision";
+        } | {
+            code: string;
+            /** @constant */
+            kind: "refused";
+            text: string;
+        } | {
+            /** @constant */
+            kind: "left_running";
+        };
+        /** @description Something a call did to the world. */
+        "event.Touched": {
+            /** Format: uint64 */
+            bytes: number;
+            /** @constant */
+            kind: "wrote";
+            path: string;
+        } | {
+            host: string;
+            /** @constant */
+            kind: "reached";
+        };
+        "event.TurnEnd": {
+            /** @constant */
+            kind: "answered";
+        } | {
+            /** @constant */
+            kind: "planned";
+            plan: components["schemas"]["event.PlanId"];
+        } | {
+            failure: components["schemas"]["event.ModelFailure"];
+            /** @constant */
+            kind: "failed";
+        } | {
+            by: components["schemas"]["event.Person"];
+            /** @constant */
+            kind: "stopped";
+        } | {
+            /** @constant */
+            kind: "compacted";
+            /** Format: uint32 */
+            messageCount: number;
+        } | {
+            /** @constant */
+            kind: "yielded";
+        } | {
+            call: components["schemas"]["event.CallId"];
+            /** @constant */
+            kind: "in_doubt";
+        };
+        "event.TurnEvent": {
+            data: {
+                context?: components["schemas"]["event.AutoExecutionContext"] | null;
+                profile?: components["schemas"]["event.Profile"] | null;
+                /** @description The number of the event that queued it. */
+                queued: components["schemas"]["event.Seq"];
+                recalled: components["schemas"]["event.Ranked"][];
+                turn: components["schemas"]["event.TurnId"];
+            };
+            /** @constant */
+            type: "turn_started";
+        } | {
+            data: {
+                /** Format: uint32 */
+                attempt: number;
+                bracket: components["schemas"]["event.Bracket"];
+                /** @description The numbers of the queued messages that entered the turn here. */
+                messages: components["schemas"]["event.Seq"][];
+                /** Format: uint32 */
+                round: number;
+                turn: components["schemas"]["event.TurnId"];
+            };
+            /** @constant */
+            type: "model_call_started";
+        } | {
+            data: {
+                answer: components["schemas"]["event.Answer"];
+                arrival: components["schemas"]["event.Arrival"];
+                /** Format: uint32 */
+                round: number;
+                turn: components["schemas"]["event.TurnId"];
+            };
+            /** @constant */
+            type: "model_answered";
+        } | {
+            data: {
+                /** Format: uint32 */
+                attempt: number;
+                failure: components["schemas"]["event.ModelFailure"];
+                request?: components["schemas"]["event.ModelRequest"] | null;
+                retries: components["schemas"]["event.Retries"];
+                /**
+                 * Format: date-time
+                 * @description When it is tried again; never, if absent.
+                 */
+                retryAt?: string | null;
+                /** Format: uint32 */
+                round: number;
+                turn: components["schemas"]["event.TurnId"];
+            };
+            /** @constant */
+            type: "model_call_failed";
+        } | {
+            data: {
+                arrival: components["schemas"]["event.Arrival"];
+                /** Format: uint32 */
+                attempt: number;
+                /** Format: uint32 */
+                messageCount: number;
+                model: string;
+                /** Format: uint32 */
+                round: number;
+                summary: string;
+                turn: components["schemas"]["event.TurnId"];
+                upTo: components["schemas"]["event.Seq"];
+                usage: components["schemas"]["event.Usage"];
+            };
+            /** @constant */
+            type: "view_compacted";
+        } | {
+            data: {
+                /** Format: uint32 */
+                attempt: number;
+                reason: string;
+                /** Format: uint32 */
+                round: number;
+                turn: components["schemas"]["event.TurnId"];
+            };
+            /** @constant */
+            type: "model_call_abandoned";
+        } | {
+            data: {
+                /** Format: uint32 */
+                attempt: number;
+                /** Format: uint32 */
+                round: number;
+                turn: components["schemas"]["event.TurnId"];
+            };
+            /** @constant */
+            type: "model_call_orphaned";
+        } | {
+            data: {
+                /** Format: uint32 */
+                attempt: number;
+                bracket: components["schemas"]["event.Bracket"];
+                call: components["schemas"]["event.CallId"];
+                plan?: components["schemas"]["event.PlanId"] | null;
+                /** Format: uint32 */
+                step?: number | null;
+            };
+            /** @constant */
+            type: "call_started";
+        } | {
+            data: {
+                aim: components["schemas"]["event.Aim"];
+                call: components["schemas"]["event.CallId"];
+                digest: components["schemas"]["event.Digest"];
+                /** Format: date-time */
+                expiresAt: string;
+                plan?: components["schemas"]["event.PlanId"] | null;
+                reason: string;
+                tool: components["schemas"]["event.ToolFacts"];
+            };
+            /** @constant */
+            type: "permission_asked";
+        } | {
+            data: {
+                by?: components["schemas"]["event.Person"] | null;
+                call: components["schemas"]["event.CallId"];
+                digest: components["schemas"]["event.Digest"];
+                permit: components["schemas"]["event.Permit"];
+            };
+            /** @constant */
+            type: "permission_decided";
+        } | {
+            data: {
+                /** Format: uint32 */
+                attempt: number;
+                call: components["schemas"]["event.CallId"];
+                result: components["schemas"]["event.CallResult"];
+            };
+            /** @constant */
+            type: "call_finished";
+        } | {
+            data: {
+                call: components["schemas"]["event.CallId"];
+                reply: components["schemas"]["event.ToolReply"];
+            };
+            /** @constant */
+            type: "call_answered";
+        } | {
+            data: {
+                /** Format: uint32 */
+                attempt: number;
+                call: components["schemas"]["event.CallId"];
+                reason: string;
+            };
+            /** @constant */
+            type: "call_abandoned";
+        } | {
+            data: {
+                /** Format: uint32 */
+                attempt: number;
+                call: components["schemas"]["event.CallId"];
+            };
+            /** @constant */
+            type: "call_orphaned";
+        } | {
+            data: {
+                /** Format: uint32 */
+                attempt: number;
+                call: components["schemas"]["event.CallId"];
+            };
+            /** @constant */
+            type: "call_in_doubt";
+        } | {
+            data: {
+                by: components["schemas"]["event.Person"];
+                call: components["schemas"]["event.CallId"];
+                verdict: components["schemas"]["event.Verdict"];
+            };
+            /** @constant */
+            type: "doubt_settled";
+        } | {
+            data: {
+                end: components["schemas"]["event.TurnEnd"];
+                turn: components["schemas"]["event.TurnId"];
+            };
+            /** @constant */
+            type: "turn_finished";
+        };
+        /**
+         * Format: uuid
+         * @description Names one turn.
+         */
+        "event.TurnId": string;
+        "event.Usage": {
+            /** Format: uint64 */
+            cachedTokens: number;
+            /** Format: uint64 */
+            costMicros: number;
+            /** Format: uint64 */
+            inputTokens: number;
+            /** Format: uint64 */
+            outputTokens: number;
+        };
+        /** @enum {string} */
+        "event.Verdict": "happened" | "did_not_happen";
     };
     responses: never;
     parameters: never;

@@ -160,7 +160,7 @@ const Entry = memo(function Entry({ item, onReview }: { item: Item; onReview: ()
 
 /** The end of a plan: what was observed, apart from what anybody says of it. Only what was observed is ever ticked. */
 function EndedCard({ item }: { item: Extract<Item, { kind: "ended" }> }) {
-  const { calls_done: done = 0, calls_failed: failed = 0, steps_without_calls: gaps = [] } = item.observation;
+  const { callsDone: done, callsFailed: failed, stepsWithoutCalls: gaps } = item.observation;
   const heading = item.basis === "observed" ? t("Plan done: every recorded step ran") : item.basis === "declared" ? t("Plan declared done by {who}", { who: item.who ?? "" }) : t("Plan reported done");
   return (
     <section className="card space-y-2 px-4 py-3 text-sm" aria-label={heading} data-testid="plan-ended" data-basis={item.basis}>

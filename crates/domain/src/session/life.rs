@@ -119,50 +119,27 @@ pub(crate) fn opens_in(
     session: &Session,
     asked: &Asked<SessionCommand>,
 ) -> Result<Option<Root>, Refusal> {
-    match &asked.command {
-        SessionCommand::Person(person, command) => {
-            may_begin(session)?;
-            may_ask(session, person, command)?;
-            if asked.project.is_some() {
-                return Ok(asked.project.clone());
-            }
-            let wished = match command {
-                PersonCommand::Life(LifeCommand::Open { .. }) if is_foreign(session) => {
-                    let identity = session.identity.to_string();
-                    return Err(Refusal::AgentElsewhere { identity });
-                }
-                PersonCommand::Life(LifeCommand::Open { root }) => Some(root),
-                PersonCommand::Say { .. }
-                | PersonCommand::StartPlan { .. }
-                | PersonCommand::EndPlan(_)
-                | PersonCommand::Reset
-                | PersonCommand::Compact
-                | PersonCommand::Stop
-                | PersonCommand::PausePlan
-                | PersonCommand::EditPlan { .. }
-                | PersonCommand::RecordShown { .. }
-                | PersonCommand::MarkSeen { .. }
-                | PersonCommand::Decide(_)
-                | PersonCommand::Auto(_)
-                | PersonCommand::Memory(_)
-                | PersonCommand::Notebook { .. }
-                | PersonCommand::Life(_) => None,
-            };
-            asked.policy.root(wished)
+    if let SessionCommand::Person(person, command) = &asked.command {
+        may_begin(session)?;
+        may_ask(session, person, command)?;
+    }
+    match (&asked.project, wished_root(asked)) {
+        (Some(project), _) => Ok(Some(project.clone())),
+        (None, Some(_)) if is_foreign(session) => {
+            Err(Refusal::AgentElsewhere { identity: session.identity.to_string() })
         }
-        SessionCommand::Agent(_) if asked.project.is_some() => Ok(asked.project.clone()),
-        SessionCommand::Agent(_) | SessionCommand::Model(..) | SessionCommand::System(_) => {
-            asked.policy.root(None)
-        }
+        (None, wished) => asked.policy.root(wished),
     }
 }
 
-/// Whether a command asks for nothing but that the session begins.
-pub(crate) fn only_opens(asked: &Asked<SessionCommand>) -> bool {
-    matches!(
-        asked.command,
-        SessionCommand::Person(_, PersonCommand::Life(LifeCommand::Open { .. }))
-    )
+/// The root that a person names to open the session in, if that is all the command does.
+pub(crate) fn wished_root(asked: &Asked<SessionCommand>) -> Option<&Root> {
+    if let SessionCommand::Person(_, PersonCommand::Life(LifeCommand::Open { root })) =
+        &asked.command
+    {
+        return Some(root);
+    }
+    None
 }
 
 /// Whether this person may see the session: it is theirs, or they may decide in it.

@@ -2,7 +2,7 @@
 
 use planwright_domain::digest::Digest;
 
-use super::Text;
+use crate::mapping::Text;
 
 stored! {
     enum PlanRefusal = plan::refusal::PlanRefusal {

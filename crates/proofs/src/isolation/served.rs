@@ -285,16 +285,16 @@ fn check(session: &Session, events: &[Envelope]) -> anyhow::Result<()> {
         let text = data.to_string();
         let foreign = origins(&text).into_iter().find(|origin| *origin != session);
         anyhow::ensure!(foreign.is_none(), "label: something of {foreign:?} in {session}");
-        let run = |kind: &str| data["auto"][kind]["context"]["run_id"].as_str().map(str::to_owned);
+        let run = || data["context"]["run"].as_str().map(str::to_owned);
         match envelope.kind.as_str() {
-            "run_started" => runs.extend(run("run_started")),
+            "run_started" => runs.extend(run()),
             "run_ended" => {
-                run("run_ended").into_iter().for_each(|run| {
+                run().into_iter().for_each(|run| {
                     runs.remove(&run);
                 });
             }
             "turn_started" => {
-                let of = data["turn"]["turn_started"]["context"]["run_id"].as_str();
+                let of = data["context"]["run"].as_str();
                 let zombie = of.is_some_and(|run| !runs.contains(run));
                 anyhow::ensure!(!zombie, "lifecycle: a turn of a run that is over in {session}");
             }

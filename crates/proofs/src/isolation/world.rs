@@ -743,12 +743,12 @@ impl<'w> World<'w> {
     }
 }
 
-/// A text that says where it was said.
 /// Whether something is remembered of this session.
 fn is_of((owner, item): &(OwnerId, Item), key: &SessionKey) -> bool {
     *owner == key.owner && item.scope.session() == Some(&key.identity)
 }
 
+/// A text that names the session it was written in.
 fn label(identity: &SessionKey, salt: u64) -> String {
     format!("note [{identity}] {salt:x}")
 }

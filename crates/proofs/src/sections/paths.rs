@@ -1,6 +1,5 @@
 //! Spellings of the path to a page, through every file tool of a workspace beside it.
 
-use planwright_testkit::people::ada_key;
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use fastrand::Rng;
@@ -11,6 +10,7 @@ use planwright_runtime::ports::{
     notebook::Notebooks as _,
     toolbox::{Ran, Toolbox as _},
 };
+use planwright_testkit::people::ada_key;
 use planwright_testkit::scratch;
 use serde_json::json;
 

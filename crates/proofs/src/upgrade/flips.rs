@@ -4,7 +4,6 @@
 //! has just started reads what it belongs to, and the bit is put back. What is read must be refused as corrupt; a snapshot
 //! must be reported, and the session folded from its events instead.
 
-use planwright_testkit::people::ada_key;
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -23,6 +22,7 @@ use planwright_runtime::ports::{
     journal::{Archive, JournalError},
     memory::Memory,
 };
+use planwright_testkit::people::ada_key;
 use planwright_testkit::{
     scratch,
     servers::Postgres,

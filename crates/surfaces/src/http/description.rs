@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
-use planwright_domain::session::SessionEvent;
 use planwright_runtime::{
     engine::notebook::NotebookView, memories::MemoryView, queries::autonomy::WorkView,
     queries::model_request_log::RequestView,
@@ -15,10 +14,12 @@ use utoipa::openapi::{
     security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
 };
 
-use super::{guarded_routes, open_routes};
+use super::{guarded_routes, open_routes, session_event::SessionEventDto};
 
-/// What is recorded and shown has names of its own beside those of the API.
-const PREFIX: &str = "core.";
+/// What is shown has names of its own beside those of the API.
+const VIEWS: &str = "core.";
+/// And so has what is recorded.
+const EVENTS: &str = "event.";
 
 /// The description of the API, from the handlers themselves, as OpenAPI 3.1.
 #[must_use]
@@ -32,28 +33,49 @@ pub fn openapi() -> Value {
     let nothing: [&str; 0] = [];
     api.security = Some(vec![SecurityRequirement::new("bearer", nothing)]);
     let mut api = serde_json::to_value(api).unwrap_or_default();
-    add::<SessionEvent>(&mut api);
-    add::<WorkView>(&mut api);
-    add::<MemoryView>(&mut api);
-    add::<NotebookView>(&mut api);
-    add::<RequestView>(&mut api);
+    add::<SessionEventDto>(&mut api, EVENTS);
+    add::<WorkView>(&mut api, VIEWS);
+    add::<MemoryView>(&mut api, VIEWS);
+    add::<NotebookView>(&mut api, VIEWS);
+    add::<RequestView>(&mut api, VIEWS);
     let schemas = &mut api["components"]["schemas"];
     schemas["Preview"] = json!({
         "type": "object",
         "description": "A piece of an answer that is not committed yet.",
-        "required": ["turn", "round", "attempt", "offset", "text"],
+        "required": ["type", "data"],
         "properties": {
-            "turn": {"type": "string", "format": "uuid"},
-            "round": {"type": "integer"},
-            "attempt": {"type": "integer"},
-            "offset": {"type": "integer"},
-            "text": {"type": "string"},
+            "type": {"type": "string", "const": "preview"},
+            "data": {
+                "type": "object",
+                "required": ["turn", "round", "attempt", "offset", "text"],
+                "properties": {
+                    "turn": {"type": "string", "format": "uuid"},
+                    "round": {"type": "integer"},
+                    "attempt": {"type": "integer"},
+                    "offset": {"type": "integer"},
+                    "text": {"type": "string"},
+                },
+            },
         },
     });
-    schemas["Envelope"]["properties"]["data"] =
-        json!({"anyOf": [named("SessionEvent"), {"$ref": "#/components/schemas/Preview"}]});
+    let events = format!("#/components/schemas/{EVENTS}SessionEvent");
+    let event = json!({"anyOf": [{"$ref": events}, {"$ref": "#/components/schemas/Preview"}]});
+    let mut fields = schemas["Envelope"].take();
+    for name in ["type", "data"] {
+        if let Some(properties) = fields["properties"].as_object_mut() {
+            properties.remove(name);
+        }
+        if let Some(required) = fields["required"].as_array_mut() {
+            required.retain(|one| one != name);
+        }
+    }
+    schemas["EnvelopeFields"] = fields;
+    schemas["Envelope"] = json!({
+        "description": "Something that happened, or a preview of it.",
+        "allOf": [{"$ref": "#/components/schemas/EnvelopeFields"}, event],
+    });
     let counted = json!({"type": "integer", "minimum": 0, "description": "How many items the caller's other sessions remember: counted, never sent."});
-    schemas[format!("{PREFIX}MemoryView")]["properties"]["elsewhere"] = counted;
+    schemas[format!("{VIEWS}MemoryView")]["properties"]["elsewhere"] = counted;
     for (path, name) in
         [("work", "WorkView"), ("memory", "MemoryView"), ("notebook", "NotebookView")]
     {
@@ -95,24 +117,24 @@ fn make_valid(api: &mut Value) {
 }
 
 fn named(name: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{PREFIX}{name}")})
+    json!({"$ref": format!("#/components/schemas/{VIEWS}{name}")})
 }
 
 /// Adds the form of a type, and of every type in it.
-fn add<T: JsonSchema>(api: &mut Value) {
+fn add<T: JsonSchema>(api: &mut Value, prefix: &str) {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
     let text = serde_json::to_string(&schema).unwrap_or_default();
-    let moved = text.replace("#/$defs/", &format!("#/components/schemas/{PREFIX}"));
+    let moved = text.replace("#/$defs/", &format!("#/components/schemas/{prefix}"));
     let Ok(Value::Object(mut whole)) = serde_json::from_str(&moved) else { return };
     whole.remove("$schema");
     let parts = whole.remove("$defs");
     let schemas = &mut api["components"]["schemas"];
     if let Some(Value::Object(parts)) = parts {
         for (name, part) in parts {
-            schemas[format!("{PREFIX}{name}")] = part;
+            schemas[format!("{prefix}{name}")] = part;
         }
     }
-    schemas[format!("{PREFIX}{}", T::schema_name())] = Value::Object(whole);
+    schemas[format!("{prefix}{}", T::schema_name())] = Value::Object(whole);
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::dto::time;
+use super::{dto::time, session_event::SessionEventDto};
 
 /// Something that happened, or a preview of it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -16,14 +16,14 @@ pub struct Envelope {
     pub id: Option<String>,
     /// Where it comes from.
     pub source: String,
-    /// What kind of event it is.
+    /// The type of the event, or `preview`.
     #[serde(rename = "type")]
     pub kind: String,
     /// When it was recorded; a preview was not.
     pub time: Option<String>,
     /// The plan or turn it is about.
     pub subject: Option<String>,
-    /// The event itself.
+    /// What the event holds: its form depends on `type`.
     #[schema(value_type = Object)]
     pub data: Value,
     /// The session, as its reader names it.
@@ -38,17 +38,26 @@ impl Envelope {
     /// A recorded event.
     #[must_use]
     pub fn of(session_id: &str, recorded: &Recorded) -> Self {
+        let event = SessionEventDto::from(&recorded.event);
+        let mut event = serde_json::to_value(event).unwrap_or_default();
+        let kind = event["type"].as_str().unwrap_or_default().to_owned();
         Self {
             id: Some(format!("{session_id}/{}", recorded.seq)),
             source: "planwright".into(),
-            kind: recorded.event.kind().into(),
+            kind,
             time: Some(time(recorded.at)),
             subject: subject(&recorded.event),
-            data: serde_json::to_value(&recorded.event).unwrap_or_default(),
+            data: event["data"].take(),
             session_id: session_id.to_owned(),
             seq: Some(recorded.seq.0),
             schema: "session_event/1".into(),
         }
+    }
+
+    /// The event that it carries, if it is one that was recorded and is known here.
+    pub fn event(self) -> Result<SessionEvent, serde_json::Error> {
+        let event = json!({"type": self.kind, "data": self.data});
+        serde_json::from_value::<SessionEventDto>(event).map(SessionEvent::from)
     }
 
     /// A piece of an answer that is not committed yet.

@@ -1,11 +1,11 @@
 //! Log, journal and ledger, held against each other.
 
-use crate::people::{key_in, person};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
 };
 
+use crate::people::{key_in, person};
 use planwright_domain::{
     command::{PersonCommand, SessionCommand},
     effect::{Effect, Touched},

@@ -1,0 +1,186 @@
+//! What is published of a session's events: `session_event/1`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planwright_domain::{
+    actor::{Person, PersonId, Standing},
+    autonomy::{
+        Pinned, RunPause,
+        budget::{Budget, Meter},
+        event::AutoEvent,
+        schedule::SlotEnd,
+    },
+    digest::Digest,
+    id::Seq,
+    notebook::{AgentNotebookCall, NotebookEvent, Page},
+    plan::event::PlanEvent,
+    session::{SessionEvent, life::LifeEvent},
+    time::Time,
+    turn::{
+        Told,
+        event::{TurnEnd, TurnEvent},
+    },
+};
+use planwright_format::event::known_kinds;
+use planwright_runtime::ports::journal::Recorded;
+use planwright_surfaces::http::{description::openapi, envelope::Envelope};
+use planwright_testkit::{golden, people::person};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+fn id<T: From<Uuid>>(number: u128) -> T {
+    Uuid::from_u128(number).into()
+}
+
+fn ada() -> Person {
+    person("ada", "cli", Standing::Decides)
+}
+
+/// Events of the kinds that the golden journal does not hold.
+fn by_hand() -> Vec<SessionEvent> {
+    let (run, schedule, digest) = (id(1), id(2), Digest::of(b"a plan"));
+    let mut events: Vec<_> = [
+        AutoEvent::RunMoved { run, task: id(3) },
+        AutoEvent::RunPinned { run, plan: Pinned { plan: id(4), digest } },
+        AutoEvent::RunWarned { run, meter: Meter::ModelCalls },
+        AutoEvent::RunPaused { run, why: RunPause::Loop { tool: "read_file".into() } },
+        AutoEvent::RunPaused { run, why: RunPause::Stalled },
+        AutoEvent::RunResumed { run, budget: Budget::default(), by: Some(ada()) },
+        AutoEvent::SlotsMissed {
+            schedule,
+            first: Time(1),
+            last: Time(1_700_000_000_123_456),
+            count: 7,
+        },
+        AutoEvent::SlotClaimed { schedule, slot: Time(3), next: None },
+        AutoEvent::SlotEnded { schedule, slot: Time(3), end: SlotEnd::Skipped },
+    ]
+    .map(SessionEvent::Auto)
+    .into();
+    let made = AgentNotebookCall {
+        of: PersonId("ada".into()),
+        agent: "codex".into(),
+        tool: "notebook_write".into(),
+        arguments: "{}".into(),
+    };
+    events.extend(
+        [
+            NotebookEvent::NoteDue { call: id(5), page: Page::Progress },
+            NotebookEvent::AgentCallStarted { call: id(6), made },
+            NotebookEvent::PagesRemoved { pages: 3 },
+            NotebookEvent::RemovalFailed { why: "no space".into(), retry_at: Time(9) },
+        ]
+        .map(SessionEvent::Notebook),
+    );
+    let (title, by) = ("Back up the photographs".into(), "codex".into());
+    events.push(SessionEvent::Plan(PlanEvent::StepBegun { step: 1, title, by }));
+    events.push(SessionEvent::Plan(PlanEvent::StepQueued { plan: id(4), step: 2 }));
+    events.push(SessionEvent::Life(LifeEvent::Deleted { by: ada() }));
+    for told in [
+        Told::Text { text: "Grüße".into() },
+        Told::Planned,
+        Told::Plans,
+        Told::Revision { digest, heading: "Plan (rev 2)".into() },
+        Told::Refused { kind: "plan_stale".into(), words: "read it again".into() },
+        Told::LeftRunning,
+    ] {
+        events.push(SessionEvent::AgentCalled {
+            call: id(7),
+            of: PersonId("ada".into()),
+            agent: "codex".into(),
+            tool: "plan_get".into(),
+            arguments: "{}".into(),
+            told,
+        });
+    }
+    events
+}
+
+/// Events of every kind: those of the golden journal, and by hand those that it does not hold.
+async fn events() -> Result<Vec<SessionEvent>, Box<dyn std::error::Error>> {
+    let mut events = golden::events().await?;
+    events.extend(by_hand());
+    Ok(events)
+}
+
+#[tokio::test]
+async fn every_kind_of_event_is_published_under_its_name_and_read_again_as_it_was() {
+    let mut kinds = BTreeSet::new();
+    for (seq, event) in (1..).zip(events().await.unwrap()) {
+        let recorded = Recorded { seq: Seq(seq), at: Time(1), event };
+        let envelope = Envelope::of("cli:published", &recorded);
+        let text = serde_json::to_string(&envelope).expect("an envelope");
+        let again: Envelope = serde_json::from_str(&text).expect("an envelope");
+        // A turn that failed is published as one that finished so.
+        let kind = recorded.event.kind();
+        kinds.insert(kind);
+        assert_eq!(again.kind, if kind == "turn_failed" { "turn_finished" } else { kind });
+        assert_eq!(again.event().expect("a known event"), recorded.event, "{text}");
+    }
+    assert_eq!(kinds, known_kinds().collect());
+}
+
+#[test]
+fn fields_are_in_camel_case_and_choices_in_snake_case() {
+    let (told, at) = (Told::LeftRunning, Time(1_700_000_000_123_456));
+    let event = |event| {
+        let envelope = Envelope::of("cli:published", &Recorded { seq: Seq(4), at, event });
+        (envelope.kind, envelope.data)
+    };
+    let answered = SessionEvent::Turn(TurnEvent::CallAnswered { call: id(1), told });
+    let call = "00000000-0000-0000-0000-000000000001";
+    let data = json!({"call": call, "reply": {"kind": "left_running"}});
+    assert_eq!(event(answered), ("call_answered".into(), data));
+    let end = TurnEnd::Compacted { messages: 3 };
+    let finished = SessionEvent::Turn(TurnEvent::TurnFinished { turn: id(1), end });
+    let data = json!({"turn": call, "end": {"kind": "compacted", "messageCount": 3}});
+    assert_eq!(event(finished), ("turn_finished".into(), data));
+    let failed = NotebookEvent::RemovalFailed { why: "no space".into(), retry_at: at };
+    let data = json!({"reason": "no space", "retryAt": "2023-11-14T22:13:20.123456Z"});
+    assert_eq!(event(SessionEvent::Notebook(failed)), ("removal_failed".into(), data));
+}
+
+/// Names of all fields in a value.
+fn fields(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                names.insert(name.clone());
+                fields(value, names);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| fields(value, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[tokio::test]
+async fn the_description_names_every_type_of_event_and_no_field_in_another_case() {
+    let api = openapi();
+    let mut described = BTreeMap::new();
+    let mut subjects = vec![&api["components"]["schemas"]["event.SessionEvent"]];
+    while let Some(schema) = subjects.pop() {
+        for one in ["anyOf", "oneOf"].iter().filter_map(|one| schema[*one].as_array()).flatten() {
+            if let Some(name) = one["$ref"].as_str() {
+                let name = name.trim_start_matches("#/components/schemas/");
+                subjects.push(&api["components"]["schemas"][name]);
+            } else {
+                let kind = one["properties"]["type"]["const"].as_str().expect("a type");
+                described.insert(kind.to_owned(), &one["properties"]["data"]);
+            }
+        }
+    }
+    let described: BTreeSet<_> = described.into_keys().collect();
+    let published: BTreeSet<_> =
+        known_kinds().filter(|kind| *kind != "turn_failed").map(str::to_owned).collect();
+    assert_eq!(described, published);
+    let mut names = BTreeSet::new();
+    for (seq, event) in (1..).zip(events().await.unwrap()) {
+        let recorded = Recorded { seq: Seq(seq), at: Time(1), event };
+        fields(&Envelope::of("cli:published", &recorded).data, &mut names);
+    }
+    // The tools of an envelope are keys, too.
+    let tools = ["edit_file", "glob_files", "grep_files", "list_files", "read_file", "write_file"];
+    let snake = names.iter().filter(|name| name.contains('_'));
+    assert_eq!(snake.filter(|name| !tools.contains(&name.as_str())).count(), 0, "{names:?}");
+}
