@@ -5,6 +5,7 @@ use std::path::Path;
 use futures_util::future::try_join_all;
 use planwright_domain::{
     actor::Standing,
+    attempt::ModelAttempt,
     command::{Asked, Given, ModelCommand, PersonCommand, SessionCommand, SystemCommand},
     effect::Bracket,
     id::{Incarnation, Seq},
@@ -105,7 +106,10 @@ async fn begin_turn(journal: &SqliteJournal, round: usize, number: usize) -> any
     let (turn, recalled) = (Uuid::now_v7().into(), Default::default());
     let start = SystemCommand::StartTurn { turn, queued, profile: None, recalled };
     asks(SessionCommand::System(start)).await?;
-    let call = SystemCommand::StartModelCall { turn, round: 1, attempt: 1, bracket };
+    let call = SystemCommand::StartModelCall {
+        attempt: ModelAttempt { turn, round: 1, number: 1 },
+        bracket,
+    };
     asks(SessionCommand::System(call)).await
 }
 
@@ -143,15 +147,11 @@ fn ready(identity: &SessionKey, number: usize) -> anyhow::Result<(Session, Vec<S
             recalled: Default::default(),
         }),
         SessionCommand::System(SystemCommand::StartModelCall {
-            turn,
-            round: 1,
-            attempt: 1,
+            attempt: ModelAttempt { turn, round: 1, number: 1 },
             bracket,
         }),
         SessionCommand::System(SystemCommand::RecordAnswer {
-            turn,
-            round: 1,
-            attempt: 1,
+            attempt: ModelAttempt { turn, round: 1, number: 1 },
             answer,
             others: 0,
         }),
@@ -168,15 +168,11 @@ fn ready(identity: &SessionKey, number: usize) -> anyhow::Result<(Session, Vec<S
             },
         ),
         SessionCommand::System(SystemCommand::StartModelCall {
-            turn,
-            round: 2,
-            attempt: 1,
+            attempt: ModelAttempt { turn, round: 2, number: 1 },
             bracket,
         }),
         SessionCommand::System(SystemCommand::RecordAnswer {
-            turn,
-            round: 2,
-            attempt: 1,
+            attempt: ModelAttempt { turn, round: 2, number: 1 },
             answer: done,
             others: 0,
         }),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     actor::{Actor, Person},
     agent::AgentCall,
+    attempt::{CallAttempt, ModelAttempt},
     autonomy::{TaskEnd, budget::Budget, schedule::Rhythm},
     digest::Digest,
     effect::{Aim, Bracket, Declared, ToolFacts},
@@ -457,23 +458,15 @@ pub enum SystemCommand {
     ClaimSlot(Claim),
     /// The model is about to be asked.
     StartModelCall {
-        /// In this turn.
-        turn: TurnId,
-        /// The number of the request within its turn, from 1.
-        round: u32,
-        /// The number of the attempt, from 1.
-        attempt: u32,
+        /// The attempt.
+        attempt: ModelAttempt,
         /// The bracket of the effect.
         bracket: Bracket,
     },
     /// The model answered.
     RecordAnswer {
-        /// In this turn.
-        turn: TurnId,
-        /// In this round.
-        round: u32,
-        /// At this try.
-        attempt: u32,
+        /// The attempt.
+        attempt: ModelAttempt,
         /// What it said.
         answer: Answer,
         /// How many other models can be asked, should the answer be of no use.
@@ -481,12 +474,8 @@ pub enum SystemCommand {
     },
     /// The model did not answer.
     RecordModelFailure {
-        /// In this turn.
-        turn: TurnId,
-        /// In this round.
-        round: u32,
-        /// At this try.
-        attempt: u32,
+        /// The attempt.
+        attempt: ModelAttempt,
         /// Why not.
         failure: ModelFailure,
         /// How many other models can be asked.
@@ -496,34 +485,22 @@ pub enum SystemCommand {
     },
     /// What was said before was summed up, or there was nothing to sum up.
     RecordCompaction {
-        /// In this turn.
-        turn: TurnId,
-        /// In this round.
-        round: u32,
-        /// At this try.
-        attempt: u32,
+        /// The attempt.
+        attempt: ModelAttempt,
         /// The summary, if there is one.
         summed: Option<Summed>,
     },
     /// This model call did not begin.
     AbandonModelCall {
-        /// In this turn.
-        turn: TurnId,
-        /// In this round.
-        round: u32,
-        /// At this try.
-        attempt: u32,
+        /// The attempt.
+        attempt: ModelAttempt,
         /// What kept it from beginning.
         why: String,
     },
     /// Nobody works on this model call any more.
     OrphanModelCall {
-        /// In this turn.
-        turn: TurnId,
-        /// In this round.
-        round: u32,
-        /// At this try.
-        attempt: u32,
+        /// The attempt.
+        attempt: ModelAttempt,
     },
     /// Tools are about to be called: exactly those calls that are due.
     StartCalls {
@@ -543,10 +520,8 @@ pub enum SystemCommand {
     },
     /// A tool call ended.
     RecordResult {
-        /// The call.
-        call: CallId,
-        /// At this try.
-        attempt: u32,
+        /// The attempt.
+        attempt: CallAttempt,
         /// What it gave.
         result: CallResult,
         /// One in this many findings is noted, and every error; nothing, if zero.
@@ -554,10 +529,8 @@ pub enum SystemCommand {
     },
     /// This tool call did not begin.
     AbandonCall {
-        /// The call.
-        call: CallId,
-        /// At this try.
-        attempt: u32,
+        /// The attempt.
+        attempt: CallAttempt,
         /// What kept it from beginning.
         why: String,
     },
@@ -568,22 +541,36 @@ pub enum SystemCommand {
         /// What the agent reads.
         told: Told,
     },
+    /// The pages of a deleted session are about to be removed.
+    StartRemoval {
+        /// The number of the attempt, from 1.
+        attempt: u32,
+        /// The bracket of the effect.
+        bracket: Bracket,
+    },
     /// The pages of a deleted session are removed.
     RecordPagesRemoved {
+        /// The number of the attempt.
+        attempt: u32,
         /// How many there were.
         pages: u32,
     },
     /// The pages of a deleted session could not be removed.
     RecordRemovalFailure {
+        /// The number of the attempt.
+        attempt: u32,
         /// Why not.
         why: String,
     },
+    /// Nobody works on the removal of the pages any more.
+    OrphanRemoval {
+        /// The number of the attempt.
+        attempt: u32,
+    },
     /// Nobody works on this tool call any more.
     OrphanCall {
-        /// The call.
-        call: CallId,
-        /// At this try.
-        attempt: u32,
+        /// The attempt.
+        attempt: CallAttempt,
     },
 }
 
@@ -605,10 +592,8 @@ pub struct Summed {
 /// A call that is about to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartingCall {
-    /// The call.
-    pub call: CallId,
-    /// The number of the attempt, from 1.
-    pub attempt: u32,
+    /// The attempt.
+    pub attempt: CallAttempt,
     /// The tool as it stands now; none if it is gone.
     pub tool: Option<ToolFacts>,
     /// What the call is aimed at.

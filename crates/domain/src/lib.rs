@@ -20,6 +20,7 @@
 
 pub mod actor;
 pub mod agent;
+pub mod attempt;
 pub mod autonomy;
 pub mod chat;
 pub mod command;

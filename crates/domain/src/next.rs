@@ -5,9 +5,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    attempt::{CallAttempt, ModelAttempt},
     effect::{Bracket, Effect},
     id::{CallId, ScheduleId, Seq, TurnId},
-    notebook::tool::bound,
+    notebook::{Removal, tool::bound},
     plan::{Plan, PlanStatus, Progress, Reads, Strategy},
     session::{Session, life::Life},
     time::Time,
@@ -26,23 +27,15 @@ pub enum Next {
     StartTurn(Seq),
     /// Ask the model.
     CallModel {
-        /// In this turn.
-        turn: TurnId,
-        /// The number of the request within its turn, from 1.
-        round: u32,
-        /// The number of the attempt, from 1.
-        attempt: u32,
+        /// The attempt.
+        attempt: ModelAttempt,
         /// Not earlier than this.
         not_before: Option<Time>,
     },
     /// The model is being asked: wait, unless nobody works on it any more.
     AwaitModel {
-        /// In this turn.
-        turn: TurnId,
-        /// The number of the request within its turn, from 1.
-        round: u32,
-        /// The number of the attempt, from 1.
-        attempt: u32,
+        /// The attempt.
+        attempt: ModelAttempt,
         /// The bracket.
         bracket: Bracket,
     },
@@ -74,31 +67,29 @@ pub enum Next {
     },
     /// Remove the pages of the notebook: the session was deleted.
     RemovePages {
+        /// The number of the attempt, from 1.
+        attempt: u32,
         /// Not earlier than this.
         not_before: Option<Time>,
     },
+    /// The pages are being removed: wait, unless nobody works on it any more.
+    AwaitRemoval {
+        /// The number of the attempt, from 1.
+        attempt: u32,
+        /// The bracket.
+        bracket: Bracket,
+    },
     /// Make these calls: reads of one answer together, the rest one by one, in order.
-    RunCalls(Vec<DueCall>),
+    RunCalls(Vec<CallAttempt>),
     /// These calls are being made: wait, unless nobody works on them any more.
     AwaitCalls(Vec<StartedCall>),
-}
-
-/// A call that should be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DueCall {
-    /// The call.
-    pub call: CallId,
-    /// The number of the attempt, from 1.
-    pub attempt: u32,
 }
 
 /// A call that is being made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartedCall {
-    /// The call.
-    pub call: CallId,
-    /// The number of the attempt, from 1.
-    pub attempt: u32,
+    /// The attempt.
+    pub attempt: CallAttempt,
     /// The bracket.
     pub bracket: Bracket,
 }
@@ -168,19 +159,14 @@ fn by_turn(session: &Session) -> Next {
     let Some(turn) = &session.turn else { return between_turns(session) };
     match &turn.step {
         Step::ModelDue { attempt, not_before } => Next::CallModel {
-            turn: turn.id,
-            round: turn.round,
-            attempt: *attempt,
+            attempt: turn.attempt(*attempt),
             // Someone who speaks to a turn that waits for a model wakes it.
             not_before: not_before
                 .filter(|_| !(turn.asking.is_suspended() && is_spoken_to(session))),
         },
-        Step::ModelOpen { attempt, bracket } => Next::AwaitModel {
-            turn: turn.id,
-            round: turn.round,
-            attempt: *attempt,
-            bracket: *bracket,
-        },
+        Step::ModelOpen { attempt, bracket } => {
+            Next::AwaitModel { attempt: turn.attempt(*attempt), bracket: *bracket }
+        }
         Step::Calls(calls) if calls.iter().any(|call| matches!(call.state, CallState::Open(_))) => {
             started(session)
         }
@@ -212,6 +198,7 @@ impl Next {
             | Self::AwaitModel { .. }
             | Self::UsePlanTool { .. }
             | Self::RemovePages { .. }
+            | Self::AwaitRemoval { .. }
             | Self::RunCalls(_)
             | Self::AwaitCalls(_) => false,
         }
@@ -223,12 +210,14 @@ impl Next {
         match self {
             Self::Nothing | Self::WaitForPerson(_) => Due::Never,
             Self::StartTurn(_) | Self::UsePlanTool { .. } | Self::RunCalls(_) => Due::Now,
-            Self::CallModel { not_before, .. } | Self::RemovePages { not_before } => {
+            Self::CallModel { not_before, .. } | Self::RemovePages { not_before, .. } => {
                 not_before.map_or(Due::Now, Due::At)
             }
             Self::AwaitPermission { until, .. } => Due::At(*until),
             Self::AwaitDecision { at } | Self::AwaitSlot { at, .. } => Due::At(*at),
-            Self::AwaitModel { bracket, .. } => Due::At(bracket.deadline),
+            Self::AwaitModel { bracket, .. } | Self::AwaitRemoval { bracket, .. } => {
+                Due::At(bracket.deadline)
+            }
             Self::AwaitCalls(calls) => {
                 let first = calls.iter().map(|call| call.bracket.deadline).min();
                 first.map_or(Due::Now, Due::At)
@@ -263,7 +252,7 @@ fn between_turns(session: &Session) -> Next {
         _ if !session.open.is_empty() => started(session),
         Some(queued) => Next::StartTurn(queued.seq),
         None => match (session.notebook.removal, waiting(session), rings(session)) {
-            (Some(removal), _, _) => Next::RemovePages { not_before: removal.not_before },
+            (Some(removal), _, _) => by_removal(removal),
             (None, Some(Waiting::Decision), Some(at)) => Next::AwaitDecision { at },
             (None, waits, _) => waits.map_or(Next::Nothing, Next::WaitForPerson),
         },
@@ -281,10 +270,17 @@ fn first(queue: &[Queued]) -> Option<&Queued> {
     queue.iter().find(|queued| !ticks(queued)).or_else(|| queue.first())
 }
 
+fn by_removal(removal: Removal) -> Next {
+    let Removal { attempt, not_before, open, .. } = removal;
+    match open {
+        Some(bracket) => Next::AwaitRemoval { attempt, bracket },
+        None => Next::RemovePages { attempt: attempt + 1, not_before },
+    }
+}
+
 fn started(session: &Session) -> Next {
     let open = |(call, open): (&CallId, &crate::turn::OpenCall)| StartedCall {
-        call: *call,
-        attempt: open.attempt,
+        attempt: CallAttempt { call: *call, number: open.attempt },
         bracket: open.bracket,
     };
     Next::AwaitCalls(session.open.iter().map(open).collect())
@@ -305,7 +301,7 @@ pub fn is_recorded(plan: &Plan, call: &RequestedCall) -> bool {
 
 fn due_calls(session: &Session, turn: &Turn, calls: &[Call]) -> Next {
     let pending = |call: &Call| match call.state {
-        CallState::Pending(attempt) => Some(DueCall { call: call.requested.id, attempt }),
+        CallState::Pending(number) => Some(CallAttempt { call: call.requested.id, number }),
         CallState::Asking(_) | CallState::Open(_) | CallState::Answered => None,
     };
     let records =

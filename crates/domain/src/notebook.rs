@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     actor::{Person, PersonId},
-    effect::Effect,
+    effect::{Bracket, Effect},
     id::CallId,
     limits,
-    session::Session,
+    refusal::Refusal,
+    session::{Session, SessionEvent},
     time::Time,
     turn::{CallResult, CallStatus, OpenCall},
 };
@@ -131,13 +132,22 @@ pub struct AgentNotebookCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Removal {
+    /// The number of the last attempt; 0 before the first.
+    pub attempt: u32,
     /// How often it has failed.
     pub failures: u32,
     /// It is tried again at this time.
     pub not_before: Option<Time>,
+    /// The bracket of the last attempt, while it is under way.
+    pub open: Option<Bracket>,
 }
 
 impl Removal {
+    /// A removal that is due at once, whatever came of those before: what is under way may have missed a page.
+    pub(crate) fn due(before: Option<Self>) -> Self {
+        Self { attempt: before.map_or(0, |before| before.attempt), ..Self::default() }
+    }
+
     /// When it is tried again after one failure more: after seconds at first, and at last once an hour, for good.
     pub(crate) fn retry_at(self, at: Time) -> Time {
         at.plus_micros((1_000_000_i64 << self.failures.min(12)).min(3_600_000_000))
@@ -170,6 +180,13 @@ pub enum NotebookEvent {
         /// By whom, and what.
         made: AgentNotebookCall,
     },
+    /// The pages of a deleted session are about to be removed.
+    RemovalStarted {
+        /// The number of the attempt, from 1.
+        attempt: u32,
+        /// The bracket.
+        bracket: Bracket,
+    },
     /// The pages of a deleted session are removed.
     PagesRemoved {
         /// How many there were.
@@ -182,6 +199,11 @@ pub enum NotebookEvent {
         /// When it is tried again.
         retry_at: Time,
     },
+    /// Nobody works on the removal of the pages any more; it is made again.
+    RemovalOrphaned {
+        /// The number of the attempt.
+        attempt: u32,
+    },
 }
 
 impl NotebookEvent {
@@ -192,8 +214,10 @@ impl NotebookEvent {
             Self::Switched { .. } => "notebook_switched",
             Self::NoteDue { .. } => "note_due",
             Self::AgentCallStarted { .. } => "agent_call_started",
+            Self::RemovalStarted { .. } => "removal_started",
             Self::PagesRemoved { .. } => "pages_removed",
             Self::RemovalFailed { .. } => "removal_failed",
+            Self::RemovalOrphaned { .. } => "removal_orphaned",
         }
     }
 }
@@ -206,14 +230,49 @@ pub(crate) fn evolve(session: &mut Session, event: &NotebookEvent) {
         NotebookEvent::AgentCallStarted { call, made } => {
             session.notebook.agent_calls.push(OpenAgentCall { call: *call, made: made.clone() });
         }
+        NotebookEvent::RemovalStarted { attempt, bracket } => {
+            if let Some(removal) = &mut session.notebook.removal {
+                (removal.attempt, removal.open) = (*attempt, Some(*bracket));
+            }
+        }
         NotebookEvent::PagesRemoved { .. } => session.notebook.removal = None,
         NotebookEvent::RemovalFailed { retry_at, .. } => {
             if let Some(removal) = &mut session.notebook.removal {
                 removal.failures = removal.failures.saturating_add(1);
-                removal.not_before = Some(*retry_at);
+                (removal.not_before, removal.open) = (Some(*retry_at), None);
+            }
+        }
+        NotebookEvent::RemovalOrphaned { .. } => {
+            if let Some(removal) = &mut session.notebook.removal {
+                removal.open = None;
             }
         }
     }
+}
+
+/// Begins an attempt at the removal of the pages, if that one is due.
+pub(crate) fn start_removal(
+    session: &Session,
+    attempt: u32,
+    bracket: Bracket,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    match session.notebook.removal {
+        Some(Removal { attempt: last, open: None, .. }) if last + 1 == attempt => {
+            let started = NotebookEvent::RemovalStarted { attempt, bracket };
+            Ok(vec![SessionEvent::Notebook(started)])
+        }
+        Some(_) | None => {
+            Err(Refusal::MovedOn { what: "this removal of the pages is not due".into() })
+        }
+    }
+}
+
+/// The removal, if this attempt at it is under way.
+pub(crate) fn open_removal(session: &Session, attempt: u32) -> Result<Removal, Refusal> {
+    let open = session.notebook.removal.filter(|removal| removal.open.is_some());
+    open.filter(|removal| removal.attempt == attempt).ok_or_else(|| Refusal::MovedOn {
+        what: "this removal of the pages is not under way".into(),
+    })
 }
 
 /// Counts a call that read something.

@@ -50,7 +50,7 @@ pub mod life;
 use life::{Life, LifeEvent};
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 9;
+pub const FOLD_VERSION: u32 = 10;
 
 /// How many characters of a first message become the title.
 const TITLE_CHARS: usize = 60;
@@ -283,7 +283,7 @@ impl Session {
                 LifeEvent::Restored { .. } => self.life = Life::Open,
                 LifeEvent::Deleted { .. } => {
                     self.life = Life::Deleted;
-                    self.notebook.removal = Some(Removal::default());
+                    self.notebook.removal = Some(Removal::due(self.notebook.removal));
                 }
             },
             SessionEvent::MessageQueued { text, .. } => {
@@ -303,7 +303,7 @@ impl Session {
                 self.notebook.agent_calls.retain(|open| open.call != *call);
                 if acted && self.life == Life::Deleted {
                     // It may have written a page after the pages were removed.
-                    self.notebook.removal = Some(Removal::default());
+                    self.notebook.removal = Some(Removal::due(self.notebook.removal));
                 }
                 let looks = [PlanTool::Get.name(), PlanTool::Report.name(), agent::PLAN_ASK];
                 if looks.contains(&tool.as_str()) && !matches!(told, Told::Refused { .. }) {

@@ -12,6 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    attempt::ModelAttempt,
     digest::Digest,
     effect::{Bracket, Effect, ToolFacts, Touched},
     id::{CallId, PlanId, RunId, Seq, TurnId},
@@ -124,6 +125,21 @@ pub enum Work {
 }
 
 impl Turn {
+    /// The attempt of this number in the round that the turn is in.
+    #[must_use]
+    pub fn attempt(&self, number: u32) -> ModelAttempt {
+        ModelAttempt { turn: self.id, round: self.round, number }
+    }
+
+    /// The attempt at a model call that is under way.
+    #[must_use]
+    pub fn open_attempt(&self) -> Option<ModelAttempt> {
+        match self.step {
+            Step::ModelOpen { attempt, .. } => Some(self.attempt(attempt)),
+            Step::ModelDue { .. } | Step::Calls(_) => None,
+        }
+    }
+
     /// Whether its profile, if it has one, may use this tool.
     #[must_use]
     pub fn may_use(&self, tool: &str) -> bool {

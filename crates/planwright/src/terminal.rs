@@ -274,7 +274,9 @@ impl Terminal {
                 NotebookEvent::Switched { .. }
                 | NotebookEvent::AgentCallStarted { .. }
                 | NotebookEvent::PagesRemoved { .. }
-                | NotebookEvent::RemovalFailed { .. },
+                | NotebookEvent::RemovalStarted { .. }
+                | NotebookEvent::RemovalFailed { .. }
+                | NotebookEvent::RemovalOrphaned { .. },
             )
             | SessionEvent::Life(_)
             | SessionEvent::MessageQueued { .. }

@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::{
     commands::dispatch::{Decided, decided},
-    engine::attempt::Attempts,
+    engine::attempt::{Attempt, Attempts},
     engine::conversation::Histories,
     failpoint, metrics,
     ports::{
@@ -177,6 +177,12 @@ impl Runtime {
             attempts: Attempts::default(),
             owners: Mutex::default(),
         }
+    }
+
+    /// The attempts that were dropped open since this was last asked: there are none, unless a task was cut off.
+    #[must_use]
+    pub fn take_dropped_attempts(&self) -> Vec<Attempt> {
+        self.attempts.take_dropped()
     }
 
     /// Decides a command, then tells the lane and the watchers, whether or not the caller waits for it: what a

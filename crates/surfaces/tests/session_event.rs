@@ -67,8 +67,6 @@ fn by_hand() -> Vec<SessionEvent> {
         [
             NotebookEvent::NoteDue { call: id(5), page: Page::Progress },
             NotebookEvent::AgentCallStarted { call: id(6), made },
-            NotebookEvent::PagesRemoved { pages: 3 },
-            NotebookEvent::RemovalFailed { why: "no space".into(), retry_at: Time(9) },
         ]
         .map(SessionEvent::Notebook),
     );

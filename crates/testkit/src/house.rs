@@ -344,7 +344,12 @@ impl House {
 
 impl Drop for House {
     fn drop(&mut self) {
+        // Before the work of this life is cut off: what is under way now may be dropped.
+        let dropped = self.runtime.take_dropped_attempts();
         self.stopping.send_replace(true);
         self.working.abort();
+        if !std::thread::panicking() {
+            assert!(dropped.is_empty(), "attempts were dropped open: {dropped:?}");
+        }
     }
 }

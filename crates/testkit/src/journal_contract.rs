@@ -9,6 +9,7 @@ use crate::people::{introduce, owner_id, person};
 use async_trait::async_trait;
 use planwright_domain::{
     actor::{Person, PersonId, Standing},
+    attempt::ModelAttempt,
     command::{Asked, Given, LifeCommand, PersonCommand, SessionCommand, SystemCommand},
     digest::Digest,
     id::{MemoryId, OwnerId, Seq},
@@ -482,8 +483,7 @@ async fn ended_turn(journal: &dyn Journal, key: &str, id: u128) {
             SystemCommand::StartTurn { turn, queued, profile: None, recalled: Default::default() };
         ask(journal, key, id + 1, system(start)).await;
     }
-    let Next::CallModel { turn, round, attempt, .. } =
-        next(&journal.session(&identity(key)).await.expect("it"))
+    let Next::CallModel { attempt, .. } = next(&journal.session(&identity(key)).await.expect("it"))
     else {
         panic!("no model call is due")
     };
@@ -492,10 +492,10 @@ async fn ended_turn(journal: &dyn Journal, key: &str, id: u128) {
         start_by: Time(5),
         deadline: Time(6),
     };
-    let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
+    let start = SystemCommand::StartModelCall { attempt, bracket };
     ask(journal, key, id + 2, system(start)).await;
     let answer = ModelSaid { text: "there".into(), ..ModelSaid::default() };
-    let answered = SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 };
+    let answered = SystemCommand::RecordAnswer { attempt, answer, others: 0 };
     ask(journal, key, id + 3, system(answered)).await;
 }
 
@@ -735,7 +735,10 @@ async fn ready(journal: &dyn Journal, key: &str) {
         start_by: Time(5),
         deadline: Time(6),
     };
-    let start = SystemCommand::StartModelCall { turn, round: 1, attempt: 1, bracket };
+    let start = SystemCommand::StartModelCall {
+        attempt: ModelAttempt { turn, round: 1, number: 1 },
+        bracket,
+    };
     ask(journal, key, 13, SessionCommand::System(start)).await;
     let call = RequestedCall {
         id: Uuid::from_u128(53).into(),
@@ -750,9 +753,7 @@ async fn ready(journal: &dyn Journal, key: &str) {
         key,
         14,
         SessionCommand::System(SystemCommand::RecordAnswer {
-            turn,
-            round: 1,
-            attempt: 1,
+            attempt: ModelAttempt { turn, round: 1, number: 1 },
             answer,
             others: 0,
         }),

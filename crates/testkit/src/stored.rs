@@ -6,9 +6,13 @@ use crate::people::{ada_key, introduce, owner_id, person};
 use planwright_domain::{
     actor::Standing,
     autonomy::{TaskEnd, budget::Budget, schedule::Rhythm},
-    command::{Asked, AutoCommand, Decision, LifeCommand, PersonCommand, SessionCommand, Target},
+    command::{
+        Asked, AutoCommand, Claim, Decision, LifeCommand, Missed, PersonCommand, SessionCommand,
+        SystemCommand, Target,
+    },
     digest::Digest,
-    id::{GoalId, OwnerId, RunId, ScheduleId, TaskId},
+    effect::Bracket,
+    id::{GoalId, Incarnation, OwnerId, RunId, ScheduleId, TaskId},
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
     memory::{Chain, ItemKind, MemoryCommand},
     owner::{self, Moved, Owner, OwnerCommand},
@@ -48,8 +52,9 @@ fn identity(text: &str) -> SessionKey {
 
 /// Fills a journal, always with the same; the sessions that it then has.
 pub async fn fill(journal: &dyn Store) -> anyhow::Result<Vec<SessionKey>> {
-    let mut sessions = vec![talk()];
+    let mut sessions = vec![talk(), deleted()];
     one_of_everything(journal).await?;
+    scheduled_and_deleted(journal).await?;
     let mut kinds = BTreeSet::new();
     for seed in 0..GENERATED {
         let session = identity(&format!("cli:stored-{:04}", seed + 1));
@@ -64,6 +69,66 @@ pub async fn fill(journal: &dyn Store) -> anyhow::Result<Vec<SessionKey>> {
         sessions.push(session);
     }
     Ok(sessions)
+}
+
+/// The session with a schedule, which was deleted.
+fn deleted() -> SessionKey {
+    identity("cli:stored-gone")
+}
+
+/// Slots that were missed, claimed and ended; then the session is deleted, and the removal of its pages fails, is lost, and
+/// is done.
+async fn scheduled_and_deleted(journal: &dyn Store) -> anyhow::Result<()> {
+    const HOUR: i64 = 3_600_000_000;
+    let person = person("ada", "cli", Standing::Decides);
+    let (schedule, run) = (Uuid::from_u128(0x5ced).into(), Uuid::from_u128(0x4a7).into());
+    let add = PersonCommand::Auto(AutoCommand::AddSchedule {
+        schedule,
+        rhythm: Rhythm::Every { micros: HOUR, from: Time(1) },
+        title: "Look for new photographs".into(),
+        goal: None,
+        budget: Budget::default(),
+        next: Time(HOUR),
+    });
+    let claim = SystemCommand::ClaimSlot(Claim {
+        schedule,
+        missed: Some(Missed { first: Time(HOUR), last: Time(2 * HOUR), count: 2 }),
+        slot: Time(3 * HOUR),
+        next: Some(Time(4 * HOUR)),
+        until: Time(3 * HOUR + HOUR / 2),
+        task: Uuid::from_u128(0x7a5c).into(),
+        run,
+    });
+    let bracket = Bracket {
+        incarnation: Incarnation(Uuid::from_u128(0x11fe)),
+        start_by: Time(5 * HOUR),
+        deadline: Time(6 * HOUR),
+    };
+    let start = |attempt| SystemCommand::StartRemoval { attempt, bracket };
+    let why = "the disk is full".to_owned();
+    let commands = [
+        SessionCommand::Person(person.clone(), add),
+        SessionCommand::System(claim),
+        SessionCommand::Person(
+            person.clone(),
+            PersonCommand::Auto(AutoCommand::Off { run: Some(run) }),
+        ),
+        SessionCommand::Person(person, PersonCommand::Life(LifeCommand::Delete)),
+        SessionCommand::System(start(1)),
+        SessionCommand::System(SystemCommand::RecordRemovalFailure { attempt: 1, why }),
+        SessionCommand::System(start(2)),
+        SessionCommand::System(SystemCommand::OrphanRemoval { attempt: 2 }),
+        SessionCommand::System(start(3)),
+        SessionCommand::System(SystemCommand::RecordPagesRemoved { attempt: 3, pages: 2 }),
+    ];
+    for (number, command) in (1..).zip(commands) {
+        let at = Time(3 * HOUR + i64::from(number) * 1_000_000);
+        let at = if number == 1 { Time(1) } else { at };
+        let asked = Asked::new(Uuid::from_u128(0x1000 + u128::from(number as u32)), at, command);
+        let answer = dispatch(journal, &deleted(), asked).await?;
+        anyhow::ensure!(!answer.is_refused(), "{number}: {answer:?}");
+    }
+    Ok(())
 }
 
 async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {

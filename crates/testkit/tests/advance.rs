@@ -12,6 +12,7 @@ use std::{
 
 use planwright_domain::{
     actor::Standing,
+    attempt::ModelAttempt,
     command::{PersonCommand, SessionCommand, SystemCommand},
     effect::Bracket,
     id::{Incarnation, Seq},
@@ -27,6 +28,7 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
+    engine::attempt::Attempt,
     ports::{
         model::{Model, Price, default_profiles},
         notebook::{Kept, NotebookError, Notebooks, Put},
@@ -53,7 +55,7 @@ impl Lane for ByHand {
 }
 
 struct Bench {
-    runtime: Runtime,
+    runtime: Arc<Runtime>,
     clock: Arc<ManualClock>,
     model: ScriptedModel,
     _home: tempfile::TempDir,
@@ -61,6 +63,14 @@ struct Bench {
 
 fn talk() -> SessionKey {
     ada_key("cli:talk-0001").unwrap()
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.runtime.take_dropped_attempts(), [], "dropped open");
+        }
+    }
 }
 
 impl Bench {
@@ -96,7 +106,13 @@ impl Bench {
             ),
             roles: planwright_runtime::ports::model::Roles::default(),
         };
-        Self { runtime: Runtime::new(ports, Settings::default()), clock, model, _home: home }
+        let runtime = Arc::new(Runtime::new(ports, Settings::default()));
+        Self { runtime, clock, model, _home: home }
+    }
+
+    /// The runtime, to be changed while nobody else has it.
+    fn wiring(&mut self) -> &mut Runtime {
+        Arc::get_mut(&mut self.runtime).unwrap()
     }
 
     async fn says(&self, text: &str) {
@@ -145,12 +161,12 @@ async fn an_effect_of_this_process_is_awaited_until_its_deadline() {
     let bench = Bench::new(vec![Said::text("hi")]).await;
     bench.says("hello").await;
     bench.advance().await;
-    let Next::CallModel { turn, round, attempt, .. } = bench.next().await else {
+    let Next::CallModel { attempt, .. } = bench.next().await else {
         panic!("no model call is due")
     };
     let (deadline, life) = (Time(9_000_000), Incarnation(Uuid::from_u128(7)));
     let bracket = Bracket { incarnation: life, start_by: deadline, deadline };
-    let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
+    let start = SystemCommand::StartModelCall { attempt, bracket };
     bench.runtime.dispatch(&talk(), fresh_id(), SessionCommand::System(start)).await.unwrap();
     let advance = async || bench.runtime.advance_as(&talk(), life).await.unwrap().due;
     assert_eq!(advance().await, Due::At(deadline), "someone may still be at it");
@@ -166,12 +182,12 @@ async fn an_effect_of_this_process_that_nobody_works_on_is_orphaned_at_once() {
     let bench = Bench::new(vec![Said::text("hi")]).await;
     bench.says("hello").await;
     bench.advance().await;
-    let Next::CallModel { turn, round, attempt, .. } = bench.next().await else {
+    let Next::CallModel { attempt, .. } = bench.next().await else {
         panic!("no model call is due")
     };
     let (deadline, incarnation) = (Time(i64::MAX), bench.runtime.incarnation);
     let bracket = Bracket { incarnation, start_by: deadline, deadline };
-    let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
+    let start = SystemCommand::StartModelCall { attempt, bracket };
     bench.runtime.dispatch(&talk(), fresh_id(), SessionCommand::System(start)).await.unwrap();
     let advanced = bench.runtime.advance(&talk()).await.unwrap();
     assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true), "the lane backs off");
@@ -202,13 +218,13 @@ async fn a_write_that_could_not_begin_in_time_is_no_doubt_and_is_made_once() {
         line: format!("/allow {}", ask.digest.short()),
     };
     bench.runtime.hear(spoken).await.unwrap();
-    bench.runtime.settings.start_by_ms = 0;
+    bench.wiring().settings.start_by_ms = 0;
     let advanced = bench.runtime.advance(&talk()).await.unwrap();
     assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true));
     let session = bench.runtime.session(&talk()).await.unwrap();
     assert!(session.doubts.is_empty() && session.open.is_empty());
     assert_eq!(kinds(&bench).await.iter().filter(|kind| **kind == "call_abandoned").count(), 1);
-    bench.runtime.settings.start_by_ms = 30_000;
+    bench.wiring().settings.start_by_ms = 30_000;
     while !bench.next().await.is_rest() {
         bench.advance().await;
     }
@@ -239,16 +255,19 @@ async fn an_effect_of_another_process_is_orphaned_at_once() {
     let bench = Bench::new(vec![Said::text("hi")]).await;
     bench.says("hello").await;
     bench.advance().await;
-    let Next::CallModel { turn, round, attempt, .. } = bench.next().await else {
+    let Next::CallModel { attempt, .. } = bench.next().await else {
         panic!("no model call is due")
     };
     let deadline = Time(i64::MAX);
     let incarnation = Incarnation(Uuid::from_u128(1));
     let bracket = Bracket { incarnation, start_by: deadline, deadline };
-    let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
+    let start = SystemCommand::StartModelCall { attempt, bracket };
     bench.runtime.dispatch(&talk(), fresh_id(), SessionCommand::System(start)).await.unwrap();
     assert_eq!(bench.advance().await, Due::Now);
-    assert!(matches!(bench.next().await, Next::CallModel { attempt: 2, .. }));
+    assert!(matches!(
+        bench.next().await,
+        Next::CallModel { attempt: ModelAttempt { number: 2, .. }, .. }
+    ));
 }
 
 /// Whoever may stand in may cost: without a price of theirs, no amount can be leased.
@@ -264,12 +283,12 @@ async fn an_amount_can_be_leased_only_if_every_model_that_may_be_asked_has_a_pri
     };
     let price = Price { input_micros: 1, output_micros: 1, cached_micros: 1 };
     let priced = model(Some(price));
-    bench.runtime.ports.profiles = default_profiles(&priced);
-    bench.runtime.ports.model = priced.clone();
+    bench.wiring().ports.profiles = default_profiles(&priced);
+    bench.wiring().ports.model = priced.clone();
     assert!(bench.runtime.terms().priced);
-    bench.runtime.ports.roles.fallbacks = vec![priced];
+    bench.wiring().ports.roles.fallbacks = vec![priced];
     assert!(bench.runtime.terms().priced);
-    bench.runtime.ports.roles.execute = Some(model(None));
+    bench.wiring().ports.roles.execute = Some(model(None));
     assert!(!bench.runtime.terms().priced);
 }
 
@@ -307,8 +326,8 @@ async fn one_model_talks_another_plans_and_a_third_executes() {
     let planner = ScriptedModel::saying(vec![plan, Said::text("written")]).await.unwrap();
     let worker = ScriptedModel::saying(vec![report, Said::text("done")]).await.unwrap();
     let mut bench = Bench::new(vec![Said::text("hello"), Said::text("and again")]).await;
-    bench.runtime.ports.roles.plan = Some(at(&planner));
-    bench.runtime.ports.roles.execute = Some(at(&worker));
+    bench.wiring().ports.roles.plan = Some(at(&planner));
+    bench.wiring().ports.roles.execute = Some(at(&worker));
     for line in ["hi", "/plan on", "plan it", "/plan show", "/plan approve", "thanks"] {
         bench.does(line).await;
     }
@@ -321,7 +340,7 @@ async fn another_model_stands_in_for_one_that_stays_busy_and_the_next_turn_begin
     let busy = || Said::text("").shaped(Shape::ServerError);
     let other = ScriptedModel::saying(vec![Said::text("I stand in")]).await.unwrap();
     let mut bench = Bench::new(vec![busy(), busy(), Said::text("I am back")]).await;
-    bench.runtime.ports.roles.fallbacks = vec![at(&other)];
+    bench.wiring().ports.roles.fallbacks = vec![at(&other)];
     bench.does("hello").await;
     assert_eq!((bench.model.requests().len(), other.requests().len()), (2, 1));
     bench.does("hello again").await;
@@ -368,7 +387,7 @@ impl Notebooks for Failing {
 async fn the_pages_of_a_deleted_session_are_removed_however_often_that_fails_first() {
     let mut bench = Bench::new(vec![]).await;
     let store = bench.runtime.ports.notebook.clone();
-    bench.runtime.ports.notebook = Arc::new(Failing(store.clone(), 20.into()));
+    bench.wiring().ports.notebook = Arc::new(Failing(store.clone(), 20.into()));
     bench.does("/notebook on").await;
     store.write(&talk(), "findings.md", "secret", None).await.unwrap();
     bench.does("/delete yes").await;
@@ -377,6 +396,25 @@ async fn the_pages_of_a_deleted_session_are_removed_however_often_that_fails_fir
     assert_eq!(kinds.iter().filter(|kind| **kind == "removal_failed").count(), 20);
     assert_eq!(kinds.last(), Some(&"pages_removed"));
     assert_eq!(bench.next().await, Next::Nothing);
+}
+
+/// Invariant: `effects-bracketed`.
+#[tokio::test]
+async fn an_attempt_that_is_cut_off_is_noticed_and_then_called_an_orphan() {
+    let bench = Bench::new(vec![Said::text("hi")]).await;
+    bench.says("hello").await;
+    assert_eq!(bench.advance().await, Due::Now, "the turn has started");
+    let (key, is_open) = (talk(), async || matches!(bench.next().await, Next::AwaitModel { .. }));
+    tokio::select! {
+        biased;
+        () = async { while !is_open().await { tokio::task::yield_now().await } } => {}
+        advanced = bench.runtime.advance(&key) => panic!("it was not cut off: {advanced:?}"),
+    }
+    let Next::AwaitModel { attempt, .. } = bench.next().await else { panic!("it is open") };
+    assert_eq!(bench.runtime.take_dropped_attempts(), [Attempt::Model(attempt)]);
+    let advanced = bench.runtime.advance(&talk()).await.unwrap();
+    assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true), "the lane backs off");
+    assert_eq!(bench.advance().await, Due::Never, "it was made again");
 }
 
 /// A toolbox in which another delivery starts the same calls, just before they are started here.
@@ -429,12 +467,12 @@ async fn calls_that_another_delivery_started_are_not_made_here() {
         may_end: Notify::new(),
         ran: AtomicU32::new(0),
     });
-    bench.runtime.ports.toolbox = toolbox.clone();
+    bench.wiring().ports.toolbox = toolbox.clone();
     bench.says("list").await;
     while !matches!(bench.next().await, Next::RunCalls(_)) {
         bench.advance().await;
     }
-    let runtime = Arc::new(bench.runtime);
+    let runtime = bench.runtime.clone();
     toolbox.runtime.set(Arc::downgrade(&runtime)).unwrap();
     toolbox.is_armed.store(true, Ordering::SeqCst);
     let identity = talk();

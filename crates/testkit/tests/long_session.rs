@@ -61,15 +61,13 @@ fn following(session: &Session) -> Option<SystemCommand> {
             profile: None,
             recalled: Default::default(),
         }),
-        Next::CallModel { turn, round, attempt, .. } => {
+        Next::CallModel { attempt, .. } => {
             let incarnation = Incarnation::from(Uuid::nil());
             let bracket =
                 Bracket { incarnation, start_by: Time(2_000_000), deadline: Time(2_000_000) };
-            Some(SystemCommand::StartModelCall { turn, round, attempt, bracket })
+            Some(SystemCommand::StartModelCall { attempt, bracket })
         }
-        Next::AwaitModel { turn, round, attempt, .. } => Some(SystemCommand::RecordAnswer {
-            turn,
-            round,
+        Next::AwaitModel { attempt, .. } => Some(SystemCommand::RecordAnswer {
             attempt,
             answer: Answer {
                 text: ANSWER.into(),
@@ -85,6 +83,7 @@ fn following(session: &Session) -> Option<SystemCommand> {
         | Next::AwaitSlot { .. }
         | Next::AwaitPermission { .. }
         | Next::RemovePages { .. }
+        | Next::AwaitRemoval { .. }
         | Next::RunCalls(_)
         | Next::AwaitCalls(_) => None,
     }

@@ -2787,6 +2787,14 @@ export interface components {
         } | {
             data: {
                 /** Format: uint32 */
+                attempt: number;
+                bracket: components["schemas"]["event.Bracket"];
+            };
+            /** @constant */
+            type: "removal_started";
+        } | {
+            data: {
+                /** Format: uint32 */
                 pages: number;
             };
             /** @constant */
@@ -2799,6 +2807,13 @@ export interface components {
             };
             /** @constant */
             type: "removal_failed";
+        } | {
+            data: {
+                /** Format: uint32 */
+                attempt: number;
+            };
+            /** @constant */
+            type: "removal_orphaned";
         };
         /** @description What was observed of a plan's work, whatever anybody says. */
         "event.Observation": {

@@ -3,14 +3,15 @@
 use crate::{
     actor::Person,
     agent,
+    attempt::{CallAttempt, ModelAttempt},
     autonomy::{self, RunPause, TaskEnd, budget::Doing, decide::Allowance, event::AutoEvent},
     command::{Given, ModelCommand, StartingCall, Summed, SystemCommand},
     effect::{Bracket, Repeat},
     id::{CallId, Seq, TurnId},
     limits,
     memory::{self, Chain, select::Recalled},
-    next::{DueCall, Next, next},
-    notebook::{self, NotebookEvent, Removal},
+    next::{Next, next},
+    notebook::{self, NotebookEvent},
     plan::{self, PauseReason, Plan, PlanStatus, Progress, event::PlanEvent, step::HeadWork},
     refusal::Refusal,
     session::{Session, SessionEvent, withdrawn},
@@ -39,48 +40,47 @@ pub(crate) fn decide_system(
             start_turn(session, *turn, *queued, profile.as_ref(), recalled)
         }
         SystemCommand::ClaimSlot(claim) => autonomy::claim::claim(session, at, claim),
-        SystemCommand::StartModelCall { turn, round, attempt, bracket } => {
-            start_model_call(session, at, *turn, *round, *attempt, *bracket)
+        SystemCommand::StartModelCall { attempt, bracket } => {
+            start_model_call(session, at, *attempt, *bracket)
         }
-        SystemCommand::RecordAnswer { turn, round, attempt, answer, others } => {
-            match open_model_call(session, *turn, *round, *attempt) {
+        SystemCommand::RecordAnswer { attempt, answer, others } => {
+            match open_model_call(session, *attempt) {
                 Ok(open) if open.work == Work::Compacts => {
                     Err(moved_on("this turn sums up, and answers nobody"))
                 }
                 Ok(open) => Ok(answered(session, open, at, *attempt, answer, *others)),
                 Err(_) => Ok(vec![event(TurnEvent::ModelAnswered {
-                    turn: *turn,
-                    round: *round,
+                    turn: attempt.turn,
+                    round: attempt.round,
                     answer: answer.clone(),
                     arrival: Arrival::Late,
                 })]),
             }
         }
-        SystemCommand::RecordModelFailure { turn, round, attempt, failure, others, sent } => {
-            let turn = open_model_call(session, *turn, *round, *attempt)?;
+        SystemCommand::RecordModelFailure { attempt, failure, others, sent } => {
+            let turn = open_model_call(session, *attempt)?;
             Ok(model_failed(session, turn, at, *attempt, failure.clone(), *others, sent.clone()))
         }
-        SystemCommand::RecordCompaction { turn, round, attempt, summed } => {
-            match (open_model_call(session, *turn, *round, *attempt), summed) {
+        SystemCommand::RecordCompaction { attempt, summed } => {
+            match (open_model_call(session, *attempt), summed) {
                 (Ok(open), None) if open.work != Work::Compacts => {
                     Err(moved_on("nothing was summed up"))
                 }
                 (Ok(open), summed) => Ok(compacted(session, open, *attempt, summed.as_ref())),
                 // The summary is of no use any more, but it was paid for.
-                (Err(_), Some(summed)) => {
-                    Ok(vec![summed_up(*turn, *round, *attempt, summed, Arrival::Late)])
-                }
+                (Err(_), Some(summed)) => Ok(vec![summed_up(*attempt, summed, Arrival::Late)]),
                 (Err(refusal), None) => Err(refusal),
             }
         }
-        SystemCommand::AbandonModelCall { turn, round, attempt, why } => {
-            open_model_call(session, *turn, *round, *attempt)?;
-            let (turn, round, attempt, why) = (*turn, *round, *attempt, why.clone());
+        SystemCommand::AbandonModelCall { attempt, why } => {
+            open_model_call(session, *attempt)?;
+            let ModelAttempt { turn, round, number: attempt } = *attempt;
+            let why = why.clone();
             Ok(vec![event(TurnEvent::ModelCallAbandoned { turn, round, attempt, why })])
         }
-        SystemCommand::OrphanModelCall { turn, round, attempt } => {
-            open_model_call(session, *turn, *round, *attempt)?;
-            let (turn, round, attempt) = (*turn, *round, *attempt);
+        SystemCommand::OrphanModelCall { attempt } => {
+            open_model_call(session, *attempt)?;
+            let ModelAttempt { turn, round, number: attempt } = *attempt;
             Ok(vec![event(TurnEvent::ModelCallOrphaned { turn, round, attempt })])
         }
         SystemCommand::StartCalls { calls, bracket, ask_until } => {
@@ -90,24 +90,34 @@ pub(crate) fn decide_system(
             .map(|rung| vec![SessionEvent::Plan(rung)])
             .ok_or_else(|| moved_on("no revision has waited so long")),
         SystemCommand::ExpireAsk { call } => permission::expire(session, at, *call),
-        SystemCommand::RecordResult { call, attempt, result, note_every } => {
-            record_result(session, *call, *attempt, result, *note_every)
+        SystemCommand::RecordResult { attempt, result, note_every } => {
+            record_result(session, *attempt, result, *note_every)
         }
-        SystemCommand::AbandonCall { call, attempt, why } => {
-            open_call(session, *call, *attempt)?;
-            let (call, attempt, why) = (*call, *attempt, why.clone());
+        SystemCommand::AbandonCall { attempt, why } => {
+            open_call(session, *attempt)?;
+            let CallAttempt { call, number: attempt } = *attempt;
+            let why = why.clone();
             Ok(vec![event(TurnEvent::CallAbandoned { call, attempt, why })])
         }
         SystemCommand::RecordAgentCall { call, told } => agent::record(session, *call, told),
-        SystemCommand::RecordPagesRemoved { pages } => {
-            removal(session)?;
+        SystemCommand::StartRemoval { attempt, bracket } => {
+            notebook::start_removal(session, *attempt, *bracket)
+        }
+        SystemCommand::RecordPagesRemoved { attempt, pages } => {
+            notebook::open_removal(session, *attempt)?;
             Ok(vec![SessionEvent::Notebook(NotebookEvent::PagesRemoved { pages: *pages })])
         }
-        SystemCommand::RecordRemovalFailure { why } => {
-            let (retry_at, why) = (removal(session)?.retry_at(at), why.clone());
+        SystemCommand::RecordRemovalFailure { attempt, why } => {
+            let retry_at = notebook::open_removal(session, *attempt)?.retry_at(at);
+            let why = why.clone();
             Ok(vec![SessionEvent::Notebook(NotebookEvent::RemovalFailed { why, retry_at })])
         }
-        SystemCommand::OrphanCall { call, attempt } => orphan_call(session, *call, *attempt),
+        SystemCommand::OrphanRemoval { attempt } => {
+            notebook::open_removal(session, *attempt)?;
+            let orphaned = NotebookEvent::RemovalOrphaned { attempt: *attempt };
+            Ok(vec![SessionEvent::Notebook(orphaned)])
+        }
+        SystemCommand::OrphanCall { attempt } => orphan_call(session, *attempt),
     }
 }
 
@@ -297,14 +307,13 @@ fn start_turn(
 fn start_model_call(
     session: &Session,
     at: Time,
-    turn: TurnId,
-    round: u32,
-    attempt: u32,
+    attempt: ModelAttempt,
     bracket: Bracket,
 ) -> Result<Vec<SessionEvent>, Refusal> {
+    let ModelAttempt { turn, round, number } = attempt;
     let open = open_turn(session, turn)?;
     match open.step {
-        Step::ModelDue { attempt: due, .. } if due == attempt && open.round == round => {}
+        Step::ModelDue { attempt: due, .. } if open.attempt(due) == attempt => {}
         Step::ModelDue { .. } | Step::ModelOpen { .. } | Step::Calls(_) => {
             return Err(moved_on("this model call is not due"));
         }
@@ -340,7 +349,7 @@ fn start_model_call(
             events.push(event(TurnEvent::ModelCallStarted {
                 turn,
                 round,
-                attempt,
+                attempt: number,
                 bracket,
                 entered,
             }));
@@ -360,7 +369,7 @@ fn answered(
     session: &Session,
     turn: &Turn,
     at: Time,
-    attempt: u32,
+    attempt: ModelAttempt,
     answer: &Answer,
     others: u32,
 ) -> Vec<SessionEvent> {
@@ -403,7 +412,7 @@ fn model_failed(
     session: &Session,
     turn: &Turn,
     at: Time,
-    attempt: u32,
+    attempt: ModelAttempt,
     failure: ModelFailure,
     others: u32,
     sent: Option<Box<Sent>>,
@@ -413,9 +422,9 @@ fn model_failed(
         Again::At(time, asking) => (Some(time), asking),
     };
     let mut events = vec![event(TurnEvent::ModelCallFailed {
-        turn: turn.id,
-        round: turn.round,
-        attempt,
+        turn: attempt.turn,
+        round: attempt.round,
+        attempt: attempt.number,
         failure: failure.clone(),
         retry_at,
         asking,
@@ -431,12 +440,12 @@ fn model_failed(
 fn compacted(
     session: &Session,
     turn: &Turn,
-    attempt: u32,
+    attempt: ModelAttempt,
     summed: Option<&Summed>,
 ) -> Vec<SessionEvent> {
     let mut events = Vec::new();
     if let Some(summed) = summed {
-        events.push(summed_up(turn.id, turn.round, attempt, summed, Arrival::InTime));
+        events.push(summed_up(attempt, summed, Arrival::InTime));
     }
     let messages = summed.map_or(0, |summed| summed.messages);
     if turn.work == Work::Compacts {
@@ -445,13 +454,8 @@ fn compacted(
     events
 }
 
-fn summed_up(
-    turn: TurnId,
-    round: u32,
-    attempt: u32,
-    summed: &Summed,
-    arrival: Arrival,
-) -> SessionEvent {
+fn summed_up(attempt: ModelAttempt, summed: &Summed, arrival: Arrival) -> SessionEvent {
+    let ModelAttempt { turn, round, number: attempt } = attempt;
     let Summed { upto, messages, summary, usage, by } = summed.clone();
     event(TurnEvent::ViewCompacted {
         turn,
@@ -474,8 +478,8 @@ fn start_calls(
     ask_until: Time,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let turn = session.turn.as_ref().ok_or_else(|| moved_on("the turn is over"))?;
-    let due = |starting: &StartingCall| DueCall { call: starting.call, attempt: starting.attempt };
-    if next(session) != Next::RunCalls(calls.iter().map(due).collect()) {
+    let due = calls.iter().map(|starting| starting.attempt).collect();
+    if next(session) != Next::RunCalls(due) {
         return Err(moved_on("these calls are not due"));
     }
     let warnings = match autonomy::decide::allowance(session, turn, at, Doing::Calling) {
@@ -483,7 +487,8 @@ fn start_calls(
         Allowance::Go(warnings) => warnings,
     };
     let started = calls.iter().map(|starting| {
-        let Some(asked) = turn.calls().iter().find(|asked| asked.requested.id == starting.call)
+        let Some(asked) =
+            turn.calls().iter().find(|asked| asked.requested.id == starting.attempt.call)
         else {
             return Vec::new();
         };
@@ -509,8 +514,7 @@ fn start_call(
     bracket: Bracket,
     ask_until: Time,
 ) -> Vec<SessionEvent> {
-    let StartingCall { call, attempt, .. } = starting;
-    let (call, attempt, step) = (*call, *attempt, asked.step);
+    let (CallAttempt { call, number: attempt }, step) = (starting.attempt, asked.step);
     match verdict {
         Gate::Open(plan) => {
             vec![event(TurnEvent::CallStarted { call, attempt, bracket, plan, step })]
@@ -537,11 +541,11 @@ fn start_call(
 
 fn record_result(
     session: &Session,
-    call: CallId,
-    attempt: u32,
+    of: CallAttempt,
     result: &CallResult,
     note_every: u64,
 ) -> Result<Vec<SessionEvent>, Refusal> {
+    let CallAttempt { call, number: attempt } = of;
     let open = session.open.get(&call).filter(|open| open.attempt == attempt);
     let doubt = session.doubts.get(&call).filter(|doubt| doubt.attempt == attempt);
     if open.is_none() && doubt.is_none() {
@@ -573,12 +577,8 @@ fn record_result(
     Ok(events)
 }
 
-fn orphan_call(
-    session: &Session,
-    call: CallId,
-    attempt: u32,
-) -> Result<Vec<SessionEvent>, Refusal> {
-    let open = open_call(session, call, attempt)?;
+fn orphan_call(session: &Session, of: CallAttempt) -> Result<Vec<SessionEvent>, Refusal> {
+    let (open, CallAttempt { call, number: attempt }) = (open_call(session, of)?, of);
     if open.facts.repeat == Repeat::Harmless {
         return Ok(vec![event(TurnEvent::CallOrphaned { call, attempt })]);
     }
@@ -599,12 +599,8 @@ fn orphan_call(
     Ok(events)
 }
 
-fn removal(session: &Session) -> Result<Removal, Refusal> {
-    session.notebook.removal.ok_or_else(|| moved_on("there are no pages to remove"))
-}
-
-fn open_call(session: &Session, call: CallId, attempt: u32) -> Result<&OpenCall, Refusal> {
-    let open = session.open.get(&call).filter(|open| open.attempt == attempt);
+fn open_call(session: &Session, of: CallAttempt) -> Result<&OpenCall, Refusal> {
+    let open = session.open.get(&of.call).filter(|open| open.attempt == of.number);
     open.ok_or_else(|| moved_on("this try of the call is not open"))
 }
 
@@ -652,21 +648,10 @@ fn open_turn(session: &Session, id: TurnId) -> Result<&Turn, Refusal> {
     session.turn.as_ref().filter(|turn| turn.id == id).ok_or_else(|| moved_on("the turn is over"))
 }
 
-fn open_model_call(
-    session: &Session,
-    turn: TurnId,
-    round: u32,
-    attempt: u32,
-) -> Result<&Turn, Refusal> {
-    open_turn(session, turn)?;
-    session
-        .turn
-        .as_ref()
-        .filter(|turn| turn.round == round)
-        .filter(
-            |turn| matches!(turn.step, Step::ModelOpen { attempt: open, .. } if open == attempt),
-        )
-        .ok_or_else(|| moved_on("this model call is not open"))
+fn open_model_call(session: &Session, attempt: ModelAttempt) -> Result<&Turn, Refusal> {
+    let turn = open_turn(session, attempt.turn)?;
+    let is_open = turn.open_attempt() == Some(attempt);
+    is_open.then_some(turn).ok_or_else(|| moved_on("this model call is not open"))
 }
 
 pub(crate) fn event(event: TurnEvent) -> SessionEvent {

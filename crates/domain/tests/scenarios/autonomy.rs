@@ -315,13 +315,11 @@ fn every_meter_pauses_a_run_when_it_is_full() {
         (Budget { cost_micros: Some(7), ..Budget::default() }, Meter::Money),
     ] {
         let mut world = a_task_run(budget).turn_starts().model_is_asked();
-        let (turn, round, attempt) = world.open_model_call();
+        let attempt = world.open_model_call();
         let mut answer = world.answer("", vec![read("a.txt")]);
         answer.usage.input = 100;
         answer.usage.cost_micros = 7;
-        world
-            .system(SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 })
-            .unwrap();
+        world.system(SystemCommand::RecordAnswer { attempt, answer, others: 0 }).unwrap();
         let world = world.calls_start();
         assert_eq!(the_pause(&world), &RunPause::OutOfBudget { meter });
     }
@@ -422,7 +420,7 @@ fn a_reset_and_a_deletion_end_every_run() {
     let mut world =
         every_hour(a_task_run(Budget::default())).does(PersonCommand::Life(LifeCommand::Delete));
     assert!(world.session.auto.runs.is_empty() && world.session.auto.schedules.is_empty());
-    assert_eq!(next(&world.session), Next::RemovePages { not_before: None });
+    assert_eq!(next(&world.session), Next::RemovePages { attempt: 1, not_before: None });
     let refused = world.person(PersonCommand::Say { text: "hello?".into() }).unwrap_err();
     assert_eq!(refused.kind(), "session_deleted");
 }

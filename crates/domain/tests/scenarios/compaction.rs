@@ -1,6 +1,7 @@
 //! What was said before is summed up: a view over facts that stay.
 
 use planwright_domain::{
+    attempt::ModelAttempt,
     command::{PersonCommand, Summed, SystemCommand},
     id::Seq,
     next::{Next, next},
@@ -22,8 +23,8 @@ fn summed(upto: Seq) -> Summed {
 }
 
 fn sums_up(mut world: World, summed: Option<Summed>) -> World {
-    let (turn, round, attempt) = world.open_model_call();
-    world.system(SystemCommand::RecordCompaction { turn, round, attempt, summed }).unwrap();
+    let attempt = world.open_model_call();
+    world.system(SystemCommand::RecordCompaction { attempt, summed }).unwrap();
     world
 }
 
@@ -39,7 +40,10 @@ fn a_turn_that_must_make_room_first_is_then_asked_again() {
     let world = a_session().says("one").turn_starts().model_is_asked();
     let upto = world.session.version;
     let world = sums_up(world, Some(summed(upto)));
-    assert!(matches!(next(&world.session), Next::CallModel { attempt: 2, not_before: None, .. }));
+    assert!(matches!(
+        next(&world.session),
+        Next::CallModel { attempt: ModelAttempt { number: 2, .. }, not_before: None }
+    ));
     assert_eq!((world.session.usage.input, world.session.usage.cost_micros), (30, 7));
     let world = world.answers("done", vec![]);
     assert_eq!(last_end(&world), Some(TurnEnd::Answered));
@@ -75,10 +79,9 @@ fn a_person_asks_for_it_and_it_answers_nobody_else() {
     assert_eq!((turn.work, Role::of(&world.session, &turn)), (Work::Compacts, Role::SumUp));
     let mut world = world.model_is_asked();
     assert_eq!(world.session.queue.len(), 1, "what was said waits for a turn of its own");
-    let (turn, round, attempt) = world.open_model_call();
+    let attempt = world.open_model_call();
     let answer = world.answer("hello", vec![]);
-    let refused =
-        world.system(SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 });
+    let refused = world.system(SystemCommand::RecordAnswer { attempt, answer, others: 0 });
     assert!(refused.is_err());
     let upto = world.session.version;
     let world = sums_up(world, Some(summed(upto)));
@@ -94,8 +97,8 @@ fn nothing_to_sum_up_is_said_and_drops_nothing() {
     let world = sums_up(world.turn_starts().model_is_asked(), None);
     assert_eq!(last_end(&world), Some(TurnEnd::Compacted { messages: 0 }));
     let mut talking = a_session().says("one").turn_starts().model_is_asked();
-    let (turn, round, attempt) = talking.open_model_call();
-    let nothing = SystemCommand::RecordCompaction { turn, round, attempt, summed: None };
+    let attempt = talking.open_model_call();
+    let nothing = SystemCommand::RecordCompaction { attempt, summed: None };
     assert!(talking.system(nothing).is_err(), "a turn that answers does not end with nothing");
 }
 
@@ -115,11 +118,11 @@ fn a_summary_that_fails_is_tried_again_like_any_answer() {
 #[test]
 fn a_summary_that_comes_late_costs_and_changes_nothing() {
     let mut world = a_session().says("one").turn_starts().model_is_asked();
-    let (turn, round, attempt) = world.open_model_call();
+    let attempt = world.open_model_call();
     world.person(PersonCommand::Stop).unwrap();
     let before = world.session.clone();
     let summed = Some(summed(Seq(1)));
-    world.system(SystemCommand::RecordCompaction { turn, round, attempt, summed }).unwrap();
+    world.system(SystemCommand::RecordCompaction { attempt, summed }).unwrap();
     assert_eq!(world.session.usage.cost_micros, before.usage.cost_micros + 7);
     let paid = Session { usage: world.session.usage, version: world.session.version, ..before };
     assert_eq!(world.session, paid);

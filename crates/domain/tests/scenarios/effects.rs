@@ -1,10 +1,11 @@
 //! Effects: the gate, brackets, doubt and late results.
 
 use planwright_domain::{
+    attempt::{CallAttempt, ModelAttempt},
     command::{Approving, Decision, PersonCommand, SystemCommand, Terms, Verdict},
     digest::Digest,
     effect::{Aim, Touched},
-    next::{DueCall, Next, Waiting, next},
+    next::{Next, Waiting, next},
     plan::{PauseReason, PlanStatus, Progress, observation::observe},
     session::SessionEvent,
     turn::{
@@ -85,8 +86,7 @@ fn a_tool_that_is_gone_is_refused() {
     let mut world = a_session().says("x").turn_starts().answers("", vec![read("a")]);
     let due = world.due_calls()[0];
     let calls = vec![planwright_domain::command::StartingCall {
-        call: due.call,
-        attempt: due.attempt,
+        attempt: due,
         tool: None,
         aim: Aim::default(),
     }];
@@ -98,7 +98,10 @@ fn a_tool_that_is_gone_is_refused() {
 fn a_call_that_names_no_tool_is_answered_at_once() {
     let world = a_session().says("x").turn_starts().answers("", vec![unusable()]);
     assert_eq!(refusals(&world), ["unusable_call"]);
-    assert!(matches!(next(&world.session), Next::CallModel { round: 2, .. }));
+    assert!(matches!(
+        next(&world.session),
+        Next::CallModel { attempt: ModelAttempt { round: 2, .. }, .. }
+    ));
 }
 
 #[test]
@@ -115,7 +118,10 @@ fn reads_of_one_answer_run_together_and_the_rest_one_by_one_in_order() {
     );
     let world = world.calls_give(&wrote("c")).calls_start().calls_give(&wrote("d"));
     let world = world.calls_start().calls_give(&done("e"));
-    assert!(matches!(next(&world.session), Next::CallModel { round: 2, .. }));
+    assert!(matches!(
+        next(&world.session),
+        Next::CallModel { attempt: ModelAttempt { round: 2, .. }, .. }
+    ));
 }
 
 /// Invariant: `effects-bracketed`.
@@ -124,8 +130,7 @@ fn nothing_but_the_calls_that_are_due_can_start() {
     let mut world = running().answers("", vec![write("a"), write("b")]);
     let second = world.session.turn.as_ref().unwrap().calls()[1].requested.id;
     let calls = vec![planwright_domain::command::StartingCall {
-        call: second,
-        attempt: 1,
+        attempt: CallAttempt { call: second, number: 1 },
         tool: None,
         aim: Aim::default(),
     }];
@@ -144,7 +149,7 @@ fn a_model_call_whose_process_died_is_made_again() {
     let world = a_session().says("x").turn_starts().model_is_asked().the_process_dies();
     assert!(matches!(
         next(&world.session),
-        Next::CallModel { round: 1, attempt: 2, not_before: None, .. }
+        Next::CallModel { attempt: ModelAttempt { round: 1, number: 2, .. }, not_before: None }
     ));
 }
 
@@ -214,15 +219,10 @@ fn that_it_did_not_happen_can_be_said_only_after_the_deadline() {
 #[test]
 fn a_late_result_settles_a_doubt_and_moves_nothing() {
     let mut world = in_doubt();
-    let (call, attempt) =
-        world.session.doubts.iter().map(|(call, doubt)| (*call, doubt.attempt)).next().unwrap();
+    let (call, doubt) = world.session.doubts.iter().next().unwrap();
+    let attempt = CallAttempt { call: *call, number: doubt.attempt };
     world
-        .system(SystemCommand::RecordResult {
-            call,
-            attempt,
-            result: wrote("a.txt"),
-            note_every: 0,
-        })
+        .system(SystemCommand::RecordResult { attempt, result: wrote("a.txt"), note_every: 0 })
         .unwrap();
     assert_eq!((world.session.doubts.len(), world.status().as_str()), (0, "executing_paused"));
     assert_eq!(world.plan().touched.len(), 1);
@@ -233,12 +233,12 @@ fn a_late_result_settles_a_doubt_and_moves_nothing() {
 #[test]
 fn a_call_that_runs_when_the_turn_is_stopped_is_left_to_end_and_recorded() {
     let world = running().answers("", vec![write("a"), write("b")]).calls_start();
-    let (call, attempt) = world.open_calls()[0];
+    let attempt = world.open_calls()[0];
     let mut world = world.does(PersonCommand::Stop);
     assert!(world.session.turn.is_none());
     assert!(matches!(next(&world.session), Next::AwaitCalls(_)), "nobody forgets it");
     world
-        .system(SystemCommand::RecordResult { call, attempt, result: wrote("a"), note_every: 0 })
+        .system(SystemCommand::RecordResult { attempt, result: wrote("a"), note_every: 0 })
         .unwrap();
     assert_eq!(
         (world.plan().touched.len(), next(&world.session)),
@@ -266,13 +266,11 @@ fn no_effect_starts_after_the_acknowledgement_of_a_stop() {
         let world = running().answers("", vec![write("a")]);
         let due = world.due_calls();
         let mut world = world.does(command);
-        let starting =
-            |due: planwright_domain::next::DueCall| planwright_domain::command::StartingCall {
-                call: due.call,
-                attempt: due.attempt,
-                tool: None,
-                aim: Aim::default(),
-            };
+        let starting = |due: CallAttempt| planwright_domain::command::StartingCall {
+            attempt: due,
+            tool: None,
+            aim: Aim::default(),
+        };
         let calls = due.into_iter().map(starting).collect();
         assert_eq!(world.system(world.start_calls(calls)).unwrap_err().kind(), "moved_on");
     }
@@ -281,27 +279,21 @@ fn no_effect_starts_after_the_acknowledgement_of_a_stop() {
 #[test]
 fn a_result_that_nobody_waits_for_is_refused() {
     let mut world = running().answers("", vec![write("a")]).calls_start();
-    let (call, attempt) = world.open_calls()[0];
+    let attempt = world.open_calls()[0];
     let result = wrote("a");
     world
-        .system(SystemCommand::RecordResult {
-            call,
-            attempt,
-            result: result.clone(),
-            note_every: 0,
-        })
+        .system(SystemCommand::RecordResult { attempt, result: result.clone(), note_every: 0 })
         .unwrap();
     let refusal = world
-        .system(SystemCommand::RecordResult {
-            call,
-            attempt,
-            result: result.clone(),
-            note_every: 0,
-        })
+        .system(SystemCommand::RecordResult { attempt, result: result.clone(), note_every: 0 })
         .unwrap_err();
     assert_eq!(refusal.kind(), "moved_on");
     let refusal = world
-        .system(SystemCommand::RecordResult { call, attempt: 9, result, note_every: 0 })
+        .system(SystemCommand::RecordResult {
+            attempt: CallAttempt { number: 9, ..attempt },
+            result,
+            note_every: 0,
+        })
         .unwrap_err();
     assert_eq!(refusal.kind(), "moved_on");
 }
@@ -311,13 +303,13 @@ fn a_result_that_nobody_waits_for_is_refused() {
 fn a_call_that_did_not_begin_is_due_again_and_uses_up_no_lease() {
     let mut world = running().answers("", vec![write("a.txt")]).calls_start();
     assert_eq!(world.plan().calls_made, 1);
-    let (call, attempt) = world.open_calls()[0];
+    let attempt = world.open_calls()[0];
     let why = "too late".to_owned();
-    world.system(SystemCommand::AbandonCall { call, attempt, why: why.clone() }).unwrap();
+    world.system(SystemCommand::AbandonCall { attempt, why: why.clone() }).unwrap();
     assert!(world.session.doubts.is_empty() && world.session.open.is_empty());
-    let due = DueCall { call, attempt: attempt + 1 };
+    let due = CallAttempt { number: attempt.number + 1, ..attempt };
     assert_eq!((next(&world.session), world.plan().calls_made), (Next::RunCalls(vec![due]), 0));
-    let again = world.system(SystemCommand::AbandonCall { call, attempt, why });
+    let again = world.system(SystemCommand::AbandonCall { attempt, why });
     assert_eq!(again.unwrap_err().kind(), "moved_on");
     let world = world.calls_start().calls_give(&wrote("a.txt"));
     assert_eq!(world.plan().touched, [Touched::Wrote { path: "a.txt".into(), bytes: 1 }]);
@@ -326,9 +318,12 @@ fn a_call_that_did_not_begin_is_due_again_and_uses_up_no_lease() {
 #[test]
 fn a_model_call_that_did_not_begin_is_made_again() {
     let mut world = a_session().says("hi").turn_starts().model_is_asked();
-    let (turn, round, attempt) = world.open_model_call();
+    let attempt = world.open_model_call();
     let why = "too late".to_owned();
-    world.system(SystemCommand::AbandonModelCall { turn, round, attempt, why }).unwrap();
-    let due = Next::CallModel { turn, round, attempt: attempt + 1, not_before: None };
+    world.system(SystemCommand::AbandonModelCall { attempt, why }).unwrap();
+    let due = Next::CallModel {
+        attempt: ModelAttempt { number: attempt.number + 1, ..attempt },
+        not_before: None,
+    };
     assert_eq!(next(&world.session), due);
 }

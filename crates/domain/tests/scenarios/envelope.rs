@@ -146,16 +146,11 @@ fn an_execution_that_has_spent_what_was_leased_pauses_and_resuming_leases_as_muc
     let world = written("---\nspend: 0.50\ntools: write_file\npaths: ./\n---\n# x\n")
         .answers("there", vec![]);
     let mut world = world.approved().turn_starts().model_is_asked();
-    let (turn, round, attempt) = world.open_model_call();
+    let attempt = world.open_model_call();
     let mut answer = world.answer("", vec![read("a")]);
     answer.usage = Usage { cost_micros: 500_000, ..Usage::tokens(1, 1) };
-    let record = planwright_domain::command::SystemCommand::RecordAnswer {
-        turn,
-        round,
-        attempt,
-        answer,
-        others: 0,
-    };
+    let record =
+        planwright_domain::command::SystemCommand::RecordAnswer { attempt, answer, others: 0 };
     world.system(record).unwrap();
     let world = world.calls_start().calls_give(&done("text")).model_is_asked();
     let reason = PauseReason::OutOfBudget { micros: 500_000 };

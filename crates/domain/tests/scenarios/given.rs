@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use planwright_domain::{
     actor::{Person, Standing},
+    attempt::{CallAttempt, ModelAttempt},
     command::{
         Approving, Asked, Decision, Ending, Given, ModelCommand, Permit, PersonCommand,
         SessionCommand, Start, StartingCall, SystemCommand, Terms, Verdict,
     },
     digest::Digest,
     effect::{Aim, Bracket, Effect, Repeat, ToolFacts, Touched},
-    id::{CallId, Incarnation, OwnerId, PlanId, TurnId},
+    id::{CallId, Incarnation, OwnerId, PlanId},
     identity::SessionKey,
-    next::{DueCall, Next, next},
+    next::{Next, next},
     plan::{
         Plan, Reads, Strategy,
         event::PlanEvent,
@@ -280,19 +281,19 @@ impl World {
 
     /// The model is being asked.
     pub(crate) fn model_is_asked(mut self) -> Self {
-        let Next::CallModel { turn, round, attempt, .. } = next(&self.session) else {
+        let Next::CallModel { attempt, .. } = next(&self.session) else {
             panic!("no model call is due: {:?}", next(&self.session))
         };
         let bracket = self.bracket();
-        self.system(SystemCommand::StartModelCall { turn, round, attempt, bracket }).unwrap();
+        self.system(SystemCommand::StartModelCall { attempt, bracket }).unwrap();
         self
     }
 
-    pub(crate) fn open_model_call(&self) -> (TurnId, u32, u32) {
-        let Next::AwaitModel { turn, round, attempt, .. } = next(&self.session) else {
+    pub(crate) fn open_model_call(&self) -> ModelAttempt {
+        let Next::AwaitModel { attempt, .. } = next(&self.session) else {
             panic!("no model call is open: {:?}", next(&self.session))
         };
-        (turn, round, attempt)
+        attempt
     }
 
     pub(crate) fn answer(&mut self, text: &str, calls: Vec<Asks>) -> Answer {
@@ -309,10 +310,9 @@ impl World {
         if !matches!(next(&self.session), Next::AwaitModel { .. }) {
             self = self.model_is_asked();
         }
-        let (turn, round, attempt) = self.open_model_call();
+        let attempt = self.open_model_call();
         let answer = self.answer(text, calls);
-        self.system(SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 })
-            .unwrap();
+        self.system(SystemCommand::RecordAnswer { attempt, answer, others: 0 }).unwrap();
         self
     }
 
@@ -321,10 +321,9 @@ impl World {
         if !matches!(next(&self.session), Next::AwaitModel { .. }) {
             self = self.model_is_asked();
         }
-        let (turn, round, attempt) = self.open_model_call();
+        let attempt = self.open_model_call();
         let sent = None;
-        let failed =
-            SystemCommand::RecordModelFailure { turn, round, attempt, failure, others, sent };
+        let failed = SystemCommand::RecordModelFailure { attempt, failure, others, sent };
         self.system(failed).unwrap();
         self
     }
@@ -344,7 +343,7 @@ impl World {
         self
     }
 
-    pub(crate) fn due_calls(&self) -> Vec<DueCall> {
+    pub(crate) fn due_calls(&self) -> Vec<CallAttempt> {
         match next(&self.session) {
             Next::RunCalls(calls) => calls,
             other => panic!("no calls are due: {other:?}"),
@@ -357,7 +356,7 @@ impl World {
     }
 
     pub(crate) fn calls_start_with(mut self, schema: Digest) -> Self {
-        let starting = |due: DueCall| {
+        let starting = |due: CallAttempt| {
             let asked = self.session.turn.as_ref().unwrap().calls();
             let kind =
                 &asked.iter().find(|call| call.requested.id == due.call).unwrap().requested.kind;
@@ -366,7 +365,7 @@ impl World {
             let arguments =
                 &asked.iter().find(|call| call.requested.id == due.call).unwrap().requested;
             let aim = aim_of(&arguments.tool, &arguments.arguments);
-            StartingCall { call: due.call, attempt: due.attempt, tool, aim }
+            StartingCall { attempt: due, tool, aim }
         };
         let calls = self.due_calls().into_iter().map(starting).collect();
         self.system(self.start_calls(calls)).unwrap();
@@ -394,15 +393,18 @@ impl World {
     }
 
     /// The calls that are open, with their tries.
-    pub(crate) fn open_calls(&self) -> Vec<(CallId, u32)> {
-        self.session.open.iter().map(|(call, open)| (*call, open.attempt)).collect()
+    pub(crate) fn open_calls(&self) -> Vec<CallAttempt> {
+        self.session
+            .open
+            .iter()
+            .map(|(call, open)| CallAttempt { call: *call, number: open.attempt })
+            .collect()
     }
 
     /// Every open call gives this.
     pub(crate) fn calls_give(mut self, result: &CallResult) -> Self {
-        for (call, attempt) in self.open_calls() {
+        for attempt in self.open_calls() {
             self.system(SystemCommand::RecordResult {
-                call,
                 attempt,
                 result: result.clone(),
                 note_every: 0,
@@ -414,11 +416,11 @@ impl World {
 
     /// The process dies: what was open is reported as orphaned.
     pub(crate) fn the_process_dies(mut self) -> Self {
-        if let Next::AwaitModel { turn, round, attempt, .. } = next(&self.session) {
-            self.system(SystemCommand::OrphanModelCall { turn, round, attempt }).unwrap();
+        if let Next::AwaitModel { attempt, .. } = next(&self.session) {
+            self.system(SystemCommand::OrphanModelCall { attempt }).unwrap();
         }
-        for (call, attempt) in self.open_calls() {
-            self.system(SystemCommand::OrphanCall { call, attempt }).unwrap();
+        for attempt in self.open_calls() {
+            self.system(SystemCommand::OrphanCall { attempt }).unwrap();
         }
         self
     }

@@ -1,6 +1,7 @@
 //! Permission: what is not leased asks, is decided once, and denied when nobody decides.
 
 use planwright_domain::{
+    attempt::ModelAttempt,
     command::{Approving, Decision, Permit, PersonCommand, SystemCommand},
     digest::Digest,
     effect::Declared,
@@ -65,7 +66,10 @@ fn allowed_once_it_runs_once_and_the_same_call_asks_again() {
 fn denied_it_is_told_so_and_the_turn_goes_on() {
     let world = asking().permitted(Permit::Deny);
     assert_eq!(world.last_refusal(), "a person denied this call");
-    assert!(matches!(next(&world.session), Next::CallModel { round: 2, .. }));
+    assert!(matches!(
+        next(&world.session),
+        Next::CallModel { attempt: ModelAttempt { round: 2, .. }, .. }
+    ));
 }
 
 /// Invariant: `one-decision`.
@@ -121,7 +125,10 @@ fn without_a_plan_an_expired_call_is_denied_and_the_turn_goes_on() {
     let call = world.session.ask.as_ref().unwrap().call;
     world.now = world.now.plus_micros(ASK_MICROS);
     world.system(SystemCommand::ExpireAsk { call }).unwrap();
-    assert!(matches!(next(&world.session), Next::CallModel { round: 2, .. }));
+    assert!(matches!(
+        next(&world.session),
+        Next::CallModel { attempt: ModelAttempt { round: 2, .. }, .. }
+    ));
 }
 
 #[test]

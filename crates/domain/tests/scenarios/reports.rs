@@ -1,6 +1,7 @@
 //! What the runtime reports: in time, late, or about something else.
 
 use planwright_domain::{
+    attempt::{CallAttempt, ModelAttempt},
     command::{Decision, Ending, PersonCommand, Start, SystemCommand, Verdict},
     id::CallId,
     next::{Next, next},
@@ -71,11 +72,12 @@ fn a_profile_of_the_same_name_that_says_something_else_pauses_the_execution() {
 fn only_the_model_call_that_is_due_starts() {
     let world = || a_session().says("x").turn_starts();
     let turn = world().session.turn.unwrap().id;
-    for (round, attempt, starts) in [(1, 1, true), (2, 1, false), (1, 2, false), (2, 2, false)] {
+    for (round, number, starts) in [(1, 1, true), (2, 1, false), (1, 2, false), (2, 2, false)] {
         let mut world = world();
         let bracket = world.bracket();
-        let started = world.system(SystemCommand::StartModelCall { turn, round, attempt, bracket });
-        assert_eq!(started.is_ok(), starts, "round {round}, attempt {attempt}");
+        let attempt = ModelAttempt { turn, round, number };
+        let started = world.system(SystemCommand::StartModelCall { attempt, bracket });
+        assert_eq!(started.is_ok(), starts, "{attempt:?}");
     }
 }
 
@@ -87,10 +89,11 @@ fn the_last_doubt_that_a_late_result_settles_says_so() {
     };
     let mut world = in_doubt();
     let (call, doubt) = world.session.doubts.iter().next().unwrap();
-    let (call, attempt, before) = (*call, doubt.attempt, reason(&world));
+    let attempt = CallAttempt { call: *call, number: doubt.attempt };
+    let before = reason(&world);
     assert_ne!(before, PauseReason::DoubtSettled);
     let result = wrote("a.txt");
-    world.system(SystemCommand::RecordResult { call, attempt, result, note_every: 0 }).unwrap();
+    world.system(SystemCommand::RecordResult { attempt, result, note_every: 0 }).unwrap();
     assert_eq!((world.session.doubts.len(), reason(&world)), (0, PauseReason::DoubtSettled));
 }
 
@@ -104,13 +107,11 @@ fn an_answer_in_time_does_not_say_so_and_a_late_one_does() {
             .or(text.contains("arrival").then_some("?"))
     };
     let world = a_session().says("x").turn_starts().model_is_asked();
-    let (turn, round, attempt) = world.open_model_call();
+    let attempt = world.open_model_call();
     assert_eq!(arrival(&world.clone().answers("hi", vec![])), None);
     let mut stopped = world.does(PersonCommand::Stop);
     let answer = stopped.answer("hi", vec![]);
-    stopped
-        .system(SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 })
-        .unwrap();
+    stopped.system(SystemCommand::RecordAnswer { attempt, answer, others: 0 }).unwrap();
     assert_eq!(arrival(&stopped), Some("late"));
 }
 
@@ -130,10 +131,10 @@ fn unrun(events: &[SessionEvent]) -> Vec<CallId> {
 #[test]
 fn what_a_call_of_an_ended_plan_did_is_not_what_the_next_plan_did() {
     let world = running().answers("", vec![write("a.txt")]).calls_start();
-    let (call, attempt) = world.open_calls()[0];
+    let attempt = world.open_calls()[0];
     let mut world = world.ends(Ending::Off).plan_on();
     let result = wrote("a.txt");
-    world.system(SystemCommand::RecordResult { call, attempt, result, note_every: 0 }).unwrap();
+    world.system(SystemCommand::RecordResult { attempt, result, note_every: 0 }).unwrap();
     assert_eq!(world.plan().touched.len(), 0);
 }
 
@@ -195,7 +196,7 @@ fn the_words_beside_a_finalize_are_the_summary_and_are_cut_at_a_letter() {
 #[test]
 fn a_late_result_of_a_stopped_turn_does_not_end_the_one_that_replays_now() {
     let world = collected_of(vec![write("a")]).approved().turn_starts().calls_start();
-    let (call, attempt) = world.open_calls()[0];
+    let attempt = world.open_calls()[0];
     let mut world = world.does(PersonCommand::Stop);
     let result = failing("too late");
     let resumed = world.person(world.resume_command());
@@ -206,6 +207,6 @@ fn a_late_result_of_a_stopped_turn_does_not_end_the_one_that_replays_now() {
         world
     };
     let before = world.session.turn.as_ref().map(|turn| turn.id);
-    world.system(SystemCommand::RecordResult { call, attempt, result, note_every: 0 }).unwrap();
+    world.system(SystemCommand::RecordResult { attempt, result, note_every: 0 }).unwrap();
     assert_eq!(world.session.turn.as_ref().map(|turn| turn.id), before);
 }

@@ -114,8 +114,13 @@ fn a_deleted_session_ends_everything_and_is_never_made_again() {
     let mut world = ready().says("one more").does(life(LifeCommand::Delete));
     assert_eq!((world.session.life, world.status().as_str()), (Life::Deleted, "cancelled"));
     assert!(world.session.queue.is_empty());
-    assert_eq!(next(&world.session), Next::RemovePages { not_before: None });
-    world.system(SystemCommand::RecordPagesRemoved { pages: 3 }).unwrap();
+    assert_eq!(next(&world.session), Next::RemovePages { attempt: 1, not_before: None });
+    let (attempt, bracket) = (1, world.bracket());
+    let unstarted = world.system(SystemCommand::RecordPagesRemoved { attempt, pages: 3 });
+    assert_eq!(unstarted.unwrap_err().kind(), "moved_on");
+    world.system(SystemCommand::StartRemoval { attempt, bracket }).unwrap();
+    assert_eq!(next(&world.session), Next::AwaitRemoval { attempt, bracket });
+    world.system(SystemCommand::RecordPagesRemoved { attempt, pages: 3 }).unwrap();
     assert_eq!(next(&world.session), Next::Nothing);
     for command in [
         PersonCommand::Say { text: "again".into() },
@@ -124,6 +129,26 @@ fn a_deleted_session_ends_everything_and_is_never_made_again() {
     ] {
         assert_eq!(world.person(command).unwrap_err().kind(), "session_deleted");
     }
+}
+
+/// Invariant: `effects-bracketed`.
+#[test]
+fn a_removal_of_pages_that_nobody_finished_is_made_again_under_the_next_number() {
+    let mut world = a_session().says("hi").does(life(LifeCommand::Delete));
+    let (attempt, bracket) = (1, world.bracket());
+    world.system(SystemCommand::StartRemoval { attempt, bracket }).unwrap();
+    let twice = world.system(SystemCommand::StartRemoval { attempt: 2, bracket });
+    assert_eq!(twice.unwrap_err().kind(), "moved_on", "one is under way");
+    world.system(SystemCommand::OrphanRemoval { attempt }).unwrap();
+    assert_eq!(next(&world.session), Next::RemovePages { attempt: 2, not_before: None });
+    let late = world.system(SystemCommand::RecordPagesRemoved { attempt, pages: 3 });
+    assert_eq!(late.unwrap_err().kind(), "moved_on");
+    let attempt = 2;
+    world.system(SystemCommand::StartRemoval { attempt, bracket }).unwrap();
+    let why = "the disk is gone".to_owned();
+    world.system(SystemCommand::RecordRemovalFailure { attempt, why }).unwrap();
+    let retry = Some(world.now.plus_micros(1_000_000));
+    assert_eq!(next(&world.session), Next::RemovePages { attempt: 3, not_before: retry });
 }
 
 #[test]
@@ -136,7 +161,7 @@ fn a_late_result_of_a_deleted_session_is_recorded_and_moves_nothing() {
         .does(life(LifeCommand::Delete));
     let world = world.calls_give(&crate::given::done("late"));
     assert_eq!(world.events.last().map(SessionEvent::kind), Some("call_finished"));
-    assert_eq!(next(&world.session), Next::RemovePages { not_before: None });
+    assert_eq!(next(&world.session), Next::RemovePages { attempt: 1, not_before: None });
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Turns: causes, queue, steering, stop, and models that fail.
 
 use planwright_domain::{
+    attempt::ModelAttempt,
     command::{PersonCommand, SystemCommand},
     limits,
     next::{Due, Next, Waiting, next},
@@ -147,16 +148,14 @@ fn reset_ends_turn_queue_and_plan_and_starts_a_new_view() {
 #[test]
 fn an_answer_after_the_stop_is_recorded_and_moves_nothing() {
     let mut world = a_session().says("one").turn_starts().model_is_asked();
-    let (turn, round, attempt) = world.open_model_call();
+    let attempt = world.open_model_call();
     let mut world = {
         world.person(PersonCommand::Stop).unwrap();
         world
     };
     let mut answer = world.answer("late", vec![write("a.txt")]);
     answer.usage.output = 5;
-    let events = world
-        .system(SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 })
-        .unwrap();
+    let events = world.system(SystemCommand::RecordAnswer { attempt, answer, others: 0 }).unwrap();
     assert!(matches!(
         &events[..],
         [SessionEvent::Turn(TurnEvent::ModelAnswered { arrival: Arrival::Late, .. })]
@@ -167,24 +166,27 @@ fn an_answer_after_the_stop_is_recorded_and_moves_nothing() {
 #[test]
 fn an_answer_of_an_earlier_try_is_late() {
     let world = a_session().says("one").turn_starts().model_is_asked();
-    let (turn, round, attempt) = world.open_model_call();
+    let attempt = world.open_model_call();
     let mut world = world.the_process_dies().model_is_asked();
     let answer = world.answer("from the grave", vec![]);
-    world.system(SystemCommand::RecordAnswer { turn, round, attempt, answer, others: 0 }).unwrap();
-    assert!(matches!(next(&world.session), Next::AwaitModel { attempt: 2, .. }));
+    world.system(SystemCommand::RecordAnswer { attempt, answer, others: 0 }).unwrap();
+    assert!(matches!(
+        next(&world.session),
+        Next::AwaitModel { attempt: ModelAttempt { number: 2, .. }, .. }
+    ));
 }
 
 #[test]
 fn a_passing_failure_is_tried_again_after_the_wait_that_the_server_asks_for() {
     let mut world = a_session().says("one").turn_starts().model_is_asked();
-    let (turn, round, _) = world.open_model_call();
+    let attempt = world.open_model_call();
     let failure =
         ModelFailure { retry_after_micros: Some(7_000_000), ..a_failure(FailureKind::Transient) };
     world = world.fails(failure, 0);
     let at = world.now.plus_micros(7_000_000);
     assert_eq!(
         next(&world.session),
-        Next::CallModel { turn, round, attempt: 2, not_before: Some(at) }
+        Next::CallModel { attempt: ModelAttempt { number: 2, ..attempt }, not_before: Some(at) }
     );
     assert_eq!(next(&world.session).due(), Due::At(at));
 }
@@ -194,7 +196,7 @@ fn an_empty_answer_is_no_answer() {
     let world = a_session().says("one").turn_starts().answers("", vec![]);
     assert!(matches!(
         next(&world.session),
-        Next::CallModel { attempt: 2, not_before: Some(_), .. }
+        Next::CallModel { attempt: ModelAttempt { number: 2, .. }, not_before: Some(_) }
     ));
 }
 
@@ -213,7 +215,10 @@ fn silence_after_a_plan_was_written_is_an_end() {
 fn an_answer_with_too_many_calls_is_refused() {
     let calls = (0..=limits::CALLS_PER_ANSWER_MAX).map(|_| read("a")).collect();
     let world = a_session().says("one").turn_starts().answers("", calls);
-    assert!(matches!(next(&world.session), Next::CallModel { attempt: 2, .. }));
+    assert!(matches!(
+        next(&world.session),
+        Next::CallModel { attempt: ModelAttempt { number: 2, .. }, .. }
+    ));
 }
 
 #[test]

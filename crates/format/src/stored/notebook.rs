@@ -2,7 +2,7 @@
 
 use planwright_domain::{actor::PersonId, id::CallId, time::Time};
 
-use super::shared::Person;
+use super::shared::{Bracket, Person};
 
 stored! {
     struct AgentNotebookCall = notebook::AgentNotebookCall {
@@ -15,7 +15,9 @@ stored! {
         Switched { on: bool, by: Person },
         NoteDue { call: CallId, page: Page },
         AgentCallStarted { call: CallId, made: AgentNotebookCall },
+        RemovalStarted { attempt: u32, bracket: Bracket },
         PagesRemoved { pages: u32 },
         RemovalFailed { why: String, retry_at: Time },
+        RemovalOrphaned { attempt: u32 },
     }
 }

@@ -8,6 +8,7 @@ use std::{
 
 use planwright_domain::{
     actor::Person,
+    attempt::ModelAttempt,
     autonomy::{AutoExecutionContext, budget::Budget, event::AutoEvent},
     command::{
         Approving, Asked, AutoCommand, Decision, Ending, Given, LifeCommand, ModelCommand,
@@ -530,21 +531,17 @@ impl<'w> World<'w> {
                         recalled,
                     })
                 }
-                Next::CallModel { turn, round, attempt, .. } => {
+                Next::CallModel { attempt, .. } => {
                     let bracket = self.bracket();
-                    SessionCommand::System(SystemCommand::StartModelCall {
-                        turn,
-                        round,
-                        attempt,
-                        bracket,
-                    })
+                    SessionCommand::System(SystemCommand::StartModelCall { attempt, bracket })
                 }
-                Next::AwaitModel { turn: id, round, attempt, .. } => {
+                Next::AwaitModel {
+                    attempt: ModelAttempt { turn: id, round, number: attempt },
+                    ..
+                } => {
                     let answer = self.answer(identity, &session, turn, salt);
                     SessionCommand::System(SystemCommand::RecordAnswer {
-                        turn: id,
-                        round,
-                        attempt,
+                        attempt: ModelAttempt { turn: id, round, number: attempt },
                         answer,
                         others: 0,
                     })
@@ -560,8 +557,7 @@ impl<'w> World<'w> {
                 }
                 Next::RunCalls(due) => {
                     let calls = due.iter().map(|due| StartingCall {
-                        call: due.call,
-                        attempt: due.attempt,
+                        attempt: *due,
                         tool: Some(facts()),
                         aim: Aim::default(),
                     });
@@ -574,16 +570,20 @@ impl<'w> World<'w> {
                     let output = label(identity, salt);
                     let result =
                         CallResult { status: CallStatus::Done, output, touched: Vec::new() };
-                    let (call, attempt) = (call.call, call.attempt);
+                    let attempt = call.attempt;
                     SessionCommand::System(SystemCommand::RecordResult {
-                        call,
                         attempt,
                         result,
                         note_every: 0,
                     })
                 }
-                Next::RemovePages { .. } => {
-                    SessionCommand::System(SystemCommand::RecordPagesRemoved { pages: 0 })
+                Next::RemovePages { attempt, .. } => {
+                    let bracket = self.bracket();
+                    SessionCommand::System(SystemCommand::StartRemoval { attempt, bracket })
+                }
+                Next::AwaitRemoval { attempt, .. } => {
+                    let removed = SystemCommand::RecordPagesRemoved { attempt, pages: 0 };
+                    SessionCommand::System(removed)
                 }
                 Next::Nothing
                 | Next::WaitForPerson(_)

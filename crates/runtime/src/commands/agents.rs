@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
 use crate::{
-    engine::attempt::Attempt,
+    engine::attempt::{Attempt, Outcome},
     failpoint,
     ports::{
         access::AgentGrant,
@@ -229,25 +229,31 @@ impl Runtime {
         identity: &SessionKey,
         call: &RequestedCall,
     ) -> Result<Answer, JournalError> {
-        let attempt = Attempt::Call { call: call.id, number: 1 };
         let open = loop {
-            match self.attempts.claim(attempt) {
+            match self.attempts.claim(Attempt::AgentCall(call.id)) {
                 Some(open) => break open,
                 None => sleep(LOOK_AGAIN).await,
             }
         };
-        let is_open = self.session(identity).await?.notebook.open_agent_call(call.id).is_some();
-        let told = if is_open {
-            self.notebook_answers(identity, call).await
-        } else {
-            Told::Refused { kind: "notebook".into(), words: "this call is not open".into() }
+        let (told, outcome) = match self.session(identity).await {
+            Ok(session) if session.notebook.open_agent_call(call.id).is_some() => {
+                (self.notebook_answers(identity, call).await, Outcome::Finished)
+            }
+            Ok(_) => {
+                let words = "this call is not open".into();
+                (Told::Refused { kind: "notebook".into(), words }, Outcome::NotStarted)
+            }
+            Err(error) => {
+                open.close(Outcome::NotRecorded);
+                return Err(error);
+            }
         };
         failpoint::hit("agent.before_record");
         // Recorded before, it has the answer that it was given then.
         let id = report_id(call.id.0, "agent-result", 0, 1);
         let command = SystemCommand::RecordAgentCall { call: call.id, told };
         let answer = self.dispatch(identity, id, SessionCommand::System(command)).await;
-        drop(open);
+        open.close(if answer.is_ok() { outcome } else { Outcome::NotRecorded });
         answer
     }
 

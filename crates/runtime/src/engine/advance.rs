@@ -5,38 +5,34 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use planwright_domain::{
     autonomy::AutoExecutionContext,
-    command::{Claim, Given, ModelCommand, SessionCommand, StartingCall, SystemCommand},
-    effect::{Bracket, Repeat},
-    id::{CallId, CommandId, Incarnation, ScheduleId, Seq},
+    command::{Claim, Given, ModelCommand, SessionCommand, SystemCommand},
+    effect::Bracket,
+    id::{CommandId, Incarnation, ScheduleId, Seq},
     identity::SessionKey,
     memory::{
         Chain, Item,
         apply::{Wants, wants},
     },
-    next::{Due, DueCall, Next, StartedCall, next},
+    next::{Due, Next, StartedCall, next},
     notebook::tool::{Bound, bound},
     policy::Policy,
     session::Session,
     time::Time,
-    turn::{CallResult, CallState, OpenCall, RequestedCall, Turn, decide::profile_of},
+    turn::{RequestedCall, Turn, decide::profile_of},
 };
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use crate::{
-    engine::attempt::Attempt,
+    engine::attempt::{Attempt, OpenAttempt, Outcome},
     engine::calendar,
-    engine::replay,
     failpoint,
     ports::{
         journal::{Answer, JournalError},
-        toolbox::{Ran, ToolRun, root_not_configured},
+        notebook::NotebookError,
+        toolbox::root_not_configured,
     },
     runtime::{Origin, Ports, Runtime, fresh_id, report_id},
 };
@@ -126,9 +122,9 @@ impl Runtime {
             Next::CallModel { not_before: Some(time), .. } if time > self.ports.clock.now() => {
                 return Ok(Advanced::at(Due::At(time), version));
             }
-            Next::CallModel { turn, round, attempt, .. } => {
+            Next::CallModel { attempt, .. } => {
                 acted = true;
-                lost = self.call_model(identity, life, turn, round, attempt).await?;
+                lost = self.call_model(identity, life, attempt).await?;
             }
             Next::AwaitDecision { at } if at > self.ports.clock.now() => {
                 return Ok(Advanced::at(Due::At(at), version));
@@ -150,30 +146,30 @@ impl Runtime {
                 let id = report_id(call.0, "expire-ask", 0, 0);
                 self.ports.report(identity, id, SystemCommand::ExpireAsk { call }).await?;
             }
-            Next::AwaitModel { turn, round, attempt, bracket } => {
-                let of = Attempt::Model { turn, round, number: attempt };
-                if !self.is_orphan(life, of, &bracket) {
+            Next::AwaitModel { attempt, bracket } => {
+                if !self.is_orphan(life, &Attempt::Model(attempt), &bracket) {
                     return Ok(Advanced::at(Due::At(bracket.deadline), version));
                 }
-                let id = report_id(turn.0, "orphan-model", round, attempt);
-                let command = SystemCommand::OrphanModelCall { turn, round, attempt };
+                let id = report_id(attempt.turn.0, "orphan-model", attempt.round, attempt.number);
+                let command = SystemCommand::OrphanModelCall { attempt };
                 self.ports.report(identity, id, command).await?;
                 lost = Some("nobody recorded what came of a call of the model".into());
             }
-            Next::RemovePages { not_before: Some(time) } if time > self.ports.clock.now() => {
+            Next::RemovePages { not_before: Some(time), .. } if time > self.ports.clock.now() => {
                 return Ok(Advanced::at(Due::At(time), version));
             }
-            Next::RemovePages { .. } => {
+            Next::RemovePages { attempt, .. } => {
                 acted = true;
-                let command = match self.ports.remove_pages(identity).await {
-                    Ok(pages) => SystemCommand::RecordPagesRemoved { pages },
-                    Err(error) => {
-                        let why = error.to_string();
-                        tracing::warn!(session_identity = %identity, why, event = "pages_not_removed");
-                        SystemCommand::RecordRemovalFailure { why }
-                    }
-                };
+                self.remove_pages(identity, life, attempt).await?;
+            }
+            Next::AwaitRemoval { attempt, bracket } => {
+                let of = Attempt::Removal(identity.clone(), attempt);
+                if !self.is_orphan(life, &of, &bracket) {
+                    return Ok(Advanced::at(Due::At(bracket.deadline), version));
+                }
+                let command = SystemCommand::OrphanRemoval { attempt };
                 self.ports.report(identity, fresh_id(), command).await?;
+                lost = Some("nobody recorded what came of removing the pages".into());
             }
             Next::RunCalls(_) if is_elsewhere(&session, &self.ports.policy) => {
                 // Nothing began. Whoever has the directory goes on; here the session is parked with this reason in the end.
@@ -252,7 +248,7 @@ impl Runtime {
     }
 
     /// An effect is orphaned when its process is gone, its deadline has passed, or nobody in this process works on it.
-    fn is_orphan(&self, life: Incarnation, attempt: Attempt, bracket: &Bracket) -> bool {
+    fn is_orphan(&self, life: Incarnation, attempt: &Attempt, bracket: &Bracket) -> bool {
         bracket.incarnation != life
             || bracket.deadline <= self.ports.clock.now()
             || (life == self.incarnation && !self.attempts.is_open(attempt))
@@ -266,209 +262,90 @@ impl Runtime {
         calls: &[StartedCall],
     ) -> Result<Option<Time>, JournalError> {
         let (orphans, rest): (Vec<_>, Vec<_>) =
-            calls.iter().partition(|StartedCall { call, attempt, bracket }| {
-                self.is_orphan(life, Attempt::Call { call: *call, number: *attempt }, bracket)
+            calls.iter().partition(|StartedCall { attempt, bracket }| {
+                self.is_orphan(life, &Attempt::Call(*attempt), bracket)
             });
-        for StartedCall { call, attempt, .. } in &orphans {
-            self.orphan(identity, *call, *attempt).await?;
+        for StartedCall { attempt, .. } in &orphans {
+            self.orphan_call(identity, *attempt).await?;
         }
         let first = rest.iter().map(|call| call.bracket.deadline).min();
         Ok(first.filter(|_| orphans.is_empty()))
     }
 
-    async fn orphan(
-        &self,
-        identity: &SessionKey,
-        call: CallId,
-        attempt: u32,
-    ) -> Result<(), JournalError> {
-        let id = report_id(call.0, "orphan-call", 0, attempt);
-        self.ports.report(identity, id, SystemCommand::OrphanCall { call, attempt }).await.map(drop)
-    }
-
-    /// Makes the calls that are due. Gives why some of them did not begin, if that is so.
-    async fn run_calls(
+    /// Removes the pages of a deleted session: one attempt, with its start and its outcome recorded.
+    async fn remove_pages(
         &self,
         identity: &SessionKey,
         life: Incarnation,
-        session: &Session,
-        due: &[DueCall],
-    ) -> Result<Option<String>, JournalError> {
-        failpoint::hit("tool.before_start");
-        let Some(turn) = &session.turn else { return Ok(None) };
-        self.ports.toolbox.refresh().await;
-        let recorded = replay::arguments(&*self.ports.journal, identity, session).await?;
-        let requested = |call: CallId| {
-            turn.calls().iter().map(|call| &call.requested).find(|asked| asked.id == call)
-        };
-        let calls = due.iter().map(|DueCall { call, attempt }| {
-            let name = requested(*call).map_or("", |asked| &asked.tool);
-            let tool = self.tool(name).map(|tool| tool.facts);
-            let arguments = requested(*call).map_or("", |asked| &asked.arguments);
-            let aim = self.aim(name, arguments);
-            StartingCall { call: *call, attempt: *attempt, tool, aim }
-        });
-        let attempt = |due: &DueCall| Attempt::Call { call: due.call, number: due.attempt };
-        let _open = self.attempts.open(due.iter().map(attempt).collect());
-        let bracket = self.bracket(life, self.settings.tool_deadline_ms);
-        let begun = Instant::now();
-        let ask_until = self.in_ms(self.settings.permission_ms);
-        let start = SystemCommand::StartCalls { calls: calls.collect(), bracket, ask_until };
-        // Refused, the calls are somebody else's: another delivery started them meanwhile.
-        if self.ports.report(identity, fresh_id(), start).await?.is_refused() {
-            return Ok(None);
-        }
-        failpoint::hit("tool.after_start");
-        let after = match self.ports.journal.session(identity).await {
-            Ok(after) => after,
-            Err(error) => {
-                for DueCall { call, attempt } in due {
-                    self.abandon(identity, *call, *attempt, &error.to_string()).await;
-                }
-                return Err(error);
-            }
-        };
-        let context = after.turn.as_ref().and_then(|turn| after.auto.context(turn)).cloned();
-        let note_every = self.note_every(&after);
-        let runs = due.iter().filter_map(|DueCall { call, attempt }| {
-            let open = after.open.get(call).filter(|open| open.attempt == *attempt)?;
-            let is_wanted = after.turn.as_ref()?.calls().iter().any(|asked| {
-                asked.requested.id == *call && asked.state == CallState::Open(*attempt)
-            });
-            let arguments = match open.step {
-                Some(step) => recorded.get(&step).cloned(),
-                None => requested(*call).map(|asked| asked.arguments.clone()),
-            };
-            let run = arguments.filter(|_| is_wanted).map(|arguments| ToolRun {
-                identity: identity.clone(),
-                call: *call,
-                attempt: *attempt,
-                tool: open.tool.clone(),
-                arguments,
-                plan: open.plan,
-                context: context.clone(),
-                root: after.root.clone(),
-            });
-            Some((DueCall { call: *call, attempt: *attempt }, run, open.clone()))
-        });
-        let runs = runs.map(async |(due, run, open)| match run {
-            Some(run) => self.run_call(identity, run, open, note_every, begun).await,
-            None => {
-                let why = "the turn ended first, or its recorded arguments are not there";
-                Ok(self.abandon(identity, due.call, due.attempt, why).await)
-            }
-        });
-        let outcomes: Result<Vec<_>, _> = join_all(runs).await.into_iter().collect();
-        Ok(outcomes?.into_iter().flatten().next())
-    }
-
-    /// Makes one call, and records what came of it. Gives why it did not begin, if that is so.
-    async fn run_call(
-        &self,
-        identity: &SessionKey,
-        run: ToolRun,
-        open: OpenCall,
-        note_every: u64,
-        begun: Instant,
-    ) -> Result<Option<String>, JournalError> {
-        let (call, attempt, repeat) = (run.call, run.attempt, open.facts.repeat);
-        let kit = self.kit();
-        let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
-        let start_by = Duration::from_millis(self.settings.start_by_ms.cast_unsigned());
-        let mut acting = tokio::spawn(async move {
-            // The last look at the clock stands immediately before the act.
-            tracing::trace!(name: LAST_CHECK, event = LAST_CHECK);
-            if begun.elapsed() > start_by {
-                return None;
-            }
-            Some(kit.run(run).await)
-        });
-        let acted = timeout(limit, &mut acting).await;
-        failpoint::hit("tool.before_record");
-        let result = match (acted, repeat) {
-            (Ok(Ok(None)), _) => {
-                return Ok(self.abandon(identity, call, attempt, NOT_IN_TIME).await);
-            }
-            (Ok(Ok(Some(Ran::Ended(result)))), _) => result,
-            (Ok(Ok(Some(Ran::Unknown { why }))), Repeat::Harmless) => failed(why),
-            (Ok(Ok(Some(Ran::Unknown { why }))), Repeat::AskFirst) => {
-                tracing::warn!(session_identity = %identity, why, event = "outcome_unknown");
-                return self.orphan(identity, call, attempt).await.map(|()| None);
-            }
-            (Ok(Err(_)), Repeat::Harmless) => {
-                failed("the tool broke down; nothing was changed".into())
-            }
-            (Err(_), Repeat::Harmless) => {
-                acting.abort();
-                failed(format!("no result within {} s", limit.as_secs()))
-            }
-            // The outcome is unknown, and only a person may say whether it is repeated.
-            (Ok(Err(_)), Repeat::AskFirst) => {
-                return self.orphan(identity, call, attempt).await.map(|()| None);
-            }
-            (Err(_), Repeat::AskFirst) => {
-                self.record_late(identity, call, attempt, acting);
-                return self.orphan(identity, call, attempt).await.map(|()| None);
-            }
-        };
-        let id = report_id(call.0, "result", 0, attempt);
-        let result = self.ports.shortened(identity, result).await;
-        let told = result.clone();
-        let command = SystemCommand::RecordResult { call, attempt, result, note_every };
-        let recorded = self.ports.record(identity, id, command).await?;
-        failpoint::hit("tool.after_record");
-        if note_every > 0 {
-            self.kit().note(identity, &recorded, &open, call, &told).await;
-        }
-        Ok(None)
-    }
-
-    /// Records that a call did not begin, and gives why. If even that cannot be stored, the attempt is an orphan.
-    async fn abandon(
-        &self,
-        identity: &SessionKey,
-        call: CallId,
         attempt: u32,
-        why: &str,
-    ) -> Option<String> {
-        let id = report_id(call.0, "abandon-call", 0, attempt);
-        let why: String = why.chars().take(WHY_CHARS_MAX).collect();
-        let command = SystemCommand::AbandonCall { call, attempt, why: why.clone() };
-        self.abandoned(identity, id, command, why).await
+    ) -> Result<(), JournalError> {
+        let open = self.attempts.open(Attempt::Removal(identity.clone(), attempt));
+        let bracket = self.bracket(life, self.settings.tool_deadline_ms);
+        let start = SystemCommand::StartRemoval { attempt, bracket };
+        let Some(open) = self.start(identity, vec![open], start).await?.pop() else {
+            return Ok(());
+        };
+        let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
+        let removed = timeout(limit, self.ports.remove_pages(identity)).await;
+        let late = || NotebookError(format!("it was not done within {} s", limit.as_secs()));
+        let (command, outcome) = match removed.unwrap_or_else(|_| Err(late())) {
+            Ok(pages) => (SystemCommand::RecordPagesRemoved { attempt, pages }, Outcome::Finished),
+            Err(error) => {
+                let why = error.to_string();
+                tracing::warn!(session_identity = %identity, why, event = "pages_not_removed");
+                (SystemCommand::RecordRemovalFailure { attempt, why }, Outcome::Failed)
+            }
+        };
+        self.end(identity, open, fresh_id(), command, outcome).await.map(drop)
     }
 
-    pub(crate) async fn abandoned(
+    /// Commits the start of attempts. Gives those that are under way then: none, if the start was refused.
+    pub(crate) async fn start(
         &self,
         identity: &SessionKey,
+        attempts: Vec<OpenAttempt>,
+        start: SystemCommand,
+    ) -> Result<Vec<OpenAttempt>, JournalError> {
+        let outcome = match self.ports.report(identity, fresh_id(), start).await {
+            Ok(answer) if !answer.is_refused() => return Ok(attempts),
+            // Somebody else started them meanwhile, or they are no longer due.
+            Ok(_) => Ok(Outcome::NotStarted),
+            Err(error) => Err(error),
+        };
+        for attempt in attempts {
+            attempt.close(*outcome.as_ref().unwrap_or(&Outcome::NotRecorded));
+        }
+        outcome.map(|_| Vec::new())
+    }
+
+    /// Records the outcome of an attempt, and closes it.
+    pub(crate) async fn end(
+        &self,
+        identity: &SessionKey,
+        attempt: OpenAttempt,
+        id: CommandId,
+        command: SystemCommand,
+        outcome: Outcome,
+    ) -> Result<Answer, JournalError> {
+        let recorded = self.ports.record(identity, id, command).await;
+        attempt.close(if recorded.is_ok() { outcome } else { Outcome::NotRecorded });
+        recorded
+    }
+
+    /// Records that an attempt did not begin, and gives why. If even that cannot be stored, it is an orphan.
+    pub(crate) async fn abandon(
+        &self,
+        identity: &SessionKey,
+        attempt: OpenAttempt,
         id: CommandId,
         command: SystemCommand,
         why: String,
     ) -> Option<String> {
         tracing::warn!(session_identity = %identity, why, event = "attempt_abandoned");
-        if let Err(error) = self.ports.record(identity, id, command).await {
+        if let Err(error) = self.end(identity, attempt, id, command, Outcome::Abandoned).await {
             tracing::error!(session_identity = %identity, %error, event = "abandoned_not_stored");
         }
         Some(why)
-    }
-
-    /// Nobody waits for a result any more; when it comes, it is recorded all the same.
-    fn record_late(
-        &self,
-        identity: &SessionKey,
-        call: CallId,
-        attempt: u32,
-        acting: JoinHandle<Option<Ran>>,
-    ) {
-        let (ports, identity) = (self.ports.clone(), identity.clone());
-        tokio::spawn(async move {
-            let Ok(Some(Ran::Ended(result))) = acting.await else { return };
-            let result = ports.shortened(&identity, result).await;
-            let command = SystemCommand::RecordResult { call, attempt, result, note_every: 0 };
-            let id = report_id(call.0, "result", 0, attempt);
-            if let Err(error) = ports.record(&identity, id, command).await {
-                tracing::error!(session_identity = %identity, %error, event = "late_result_lost");
-            }
-        });
     }
 
     pub(crate) fn bracket(&self, life: Incarnation, deadline_ms: i64) -> Bracket {
@@ -523,8 +400,4 @@ impl Answer {
     pub fn is_refused(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
-}
-
-fn failed(output: String) -> CallResult {
-    CallResult { status: planwright_domain::turn::CallStatus::Failed, output, touched: Vec::new() }
 }

@@ -12,8 +12,9 @@ use std::{
 };
 
 use planwright_domain::{
+    attempt::ModelAttempt,
     command::{Summed, SystemCommand},
-    id::{Incarnation, TurnId},
+    id::Incarnation,
     identity::SessionKey,
     limits,
     notebook::tool::NotebookTool,
@@ -21,7 +22,7 @@ use planwright_domain::{
     session::Session,
     tools::own::{self, OwnTool},
     turn::{
-        Answer as TurnAnswer, CallKind, FailureKind, ModelFailure, RequestedCall, Sent, Step, Turn,
+        Answer as TurnAnswer, CallKind, FailureKind, ModelFailure, RequestedCall, Sent, Turn,
         Usage, Work, asking::Asking, role::Role,
     },
 };
@@ -30,7 +31,7 @@ use uuid::Uuid;
 
 use crate::{
     engine::advance::{NOT_IN_TIME, WHY_CHARS_MAX},
-    engine::attempt::Attempt,
+    engine::attempt::{Attempt, OpenAttempt, Outcome},
     engine::context_window::{self, Bytes, Cut, Room, Shortened},
     engine::conversation::{self, View},
     engine::tool_call::read_result,
@@ -40,7 +41,7 @@ use crate::{
         model::{AgentProfile, Message, Model, ModelAnswer, ModelRequest, Price},
         signal::{Preview, Signal},
     },
-    runtime::{Runtime, fresh_id, report_id},
+    runtime::{Runtime, report_id},
 };
 
 /// How much of the room what is not summed up may take, in hundredths.
@@ -50,24 +51,6 @@ const KEPT_WHEN_ASKED: u64 = 5;
 
 /// How long a subscription that ended is left alone before there is another.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-
-/// One try of one model call.
-#[derive(Clone, Copy)]
-struct Try {
-    turn: TurnId,
-    round: u32,
-    attempt: u32,
-}
-
-impl Try {
-    fn is_open(self, session: &Session) -> bool {
-        session.turn.as_ref().is_some_and(|open| {
-            open.id == self.turn
-                && open.round == self.round
-                && matches!(open.step, Step::ModelOpen { attempt, .. } if attempt == self.attempt)
-        })
-    }
-}
 
 /// A request that fits, or what must be done before one does.
 enum Fitted {
@@ -90,51 +73,56 @@ impl Runtime {
         &self,
         identity: &SessionKey,
         life: Incarnation,
-        turn: TurnId,
-        round: u32,
-        attempt: u32,
+        attempt: ModelAttempt,
     ) -> Result<Option<String>, JournalError> {
         failpoint::hit("model.before_start");
         // Before the bracket: a server that is slow to list its tools must not use up the time to begin.
         self.ports.toolbox.refresh().await;
         let bracket = self.bracket(life, self.settings.model_deadline_ms);
         let begun = Instant::now();
-        let now = Try { turn, round, attempt };
-        let _open = self.attempts.open(vec![Attempt::Model { turn, round, number: attempt }]);
-        let start = SystemCommand::StartModelCall { turn, round, attempt, bracket };
-        if self.ports.report(identity, fresh_id(), start).await?.is_refused() {
+        let open = self.attempts.open(Attempt::Model(attempt));
+        let start = SystemCommand::StartModelCall { attempt, bracket };
+        let Some(open) = self.start(identity, vec![open], start).await?.pop() else {
             return Ok(None);
-        }
+        };
         failpoint::hit("model.after_start");
-        let (session, prepared) = match self.prepared_request(identity, now).await {
+        let (session, prepared) = match self.prepared_request(identity, attempt).await {
             Ok(Some(prepared)) => prepared,
-            Ok(None) => return Ok(None),
+            Ok(None) => {
+                open.close(Outcome::Overtaken);
+                return Ok(None);
+            }
             Err(error) => {
-                self.abandon_model_call(identity, now, &error.to_string()).await;
+                self.abandon_model_call(identity, attempt, open, &error.to_string()).await;
                 return Err(error);
             }
         };
         if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
-            return Ok(self.abandon_model_call(identity, now, NOT_IN_TIME).await);
+            return Ok(self.abandon_model_call(identity, attempt, open, NOT_IN_TIME).await);
         }
         let command = tokio::select! {
-            command = self.come_of(&session, now, prepared) => command,
-            () = self.closed(identity, now) => return Ok(None),
+            command = self.perform(&session, attempt, prepared) => command,
+            () = self.overtaken(identity, attempt) => {
+                open.close(Outcome::Overtaken);
+                return Ok(None);
+            }
         };
         failpoint::hit("model.before_record");
-        let id = report_id(turn.0, "model", round, attempt);
-        self.ports.record(identity, id, command).await?;
-        Ok(None)
+        let has_failed = matches!(command, SystemCommand::RecordModelFailure { .. });
+        let outcome = if has_failed { Outcome::Failed } else { Outcome::Finished };
+        let id = report_id(attempt.turn.0, "model", attempt.round, attempt.number);
+        self.end(identity, open, id, command, outcome).await.map(|_| None)
     }
 
     /// The session and the request of an open model call; nothing if it is no longer open.
     async fn prepared_request(
         &self,
         identity: &SessionKey,
-        now: Try,
+        attempt: ModelAttempt,
     ) -> Result<Option<(Arc<Session>, Prepared)>, JournalError> {
         let session = self.ports.journal.session(identity).await?;
-        let Some(open) = session.turn.as_ref().filter(|_| now.is_open(&session)) else {
+        let Some(open) = session.turn.as_ref().filter(|turn| turn.open_attempt() == Some(attempt))
+        else {
             return Ok(None);
         };
         let profile = self.profile(&session);
@@ -147,38 +135,36 @@ impl Runtime {
     async fn abandon_model_call(
         &self,
         identity: &SessionKey,
-        now: Try,
+        attempt: ModelAttempt,
+        open: OpenAttempt,
         why: &str,
     ) -> Option<String> {
-        let Try { turn, round, attempt } = now;
-        let id = report_id(turn.0, "abandon-model", round, attempt);
+        let id = report_id(attempt.turn.0, "abandon-model", attempt.round, attempt.number);
         let why: String = why.chars().take(WHY_CHARS_MAX).collect();
-        let command = SystemCommand::AbandonModelCall { turn, round, attempt, why: why.clone() };
-        self.abandoned(identity, id, command, why).await
+        let command = SystemCommand::AbandonModelCall { attempt, why: why.clone() };
+        self.abandon(identity, open, id, command, why).await
     }
 
-    /// Sends what fits, or sums up what was said before, and says what is to be recorded.
-    async fn come_of(&self, session: &Session, now: Try, prepared: Prepared) -> SystemCommand {
-        let Try { turn, round, attempt } = now;
+    /// Sends the request, or a request for a summary; gives the command that records the outcome.
+    async fn perform(
+        &self,
+        session: &Session,
+        attempt: ModelAttempt,
+        prepared: Prepared,
+    ) -> SystemCommand {
         let Prepared { model, others, fitted } = prepared;
-        let failed = |failure, sent| SystemCommand::RecordModelFailure {
-            turn,
-            round,
-            attempt,
-            failure,
-            others,
-            sent,
-        };
+        let failed =
+            |failure, sent| SystemCommand::RecordModelFailure { attempt, failure, others, sent };
         let (request, sent) = match fitted {
             Fitted::Not(failure) => return failed(failure, None),
             Fitted::Nothing => {
-                return SystemCommand::RecordCompaction { turn, round, attempt, summed: None };
+                return SystemCommand::RecordCompaction { attempt, summed: None };
             }
             Fitted::Send(request, sent) => (request, sent),
             Fitted::Sum(cut, view, fits) => match (self.sum_up(&model, &cut, &view).await, fits) {
                 (Ok(summed), _) => {
                     let summed = Some(summed);
-                    return SystemCommand::RecordCompaction { turn, round, attempt, summed };
+                    return SystemCommand::RecordCompaction { attempt, summed };
                 }
                 (Err(failure), Some(fits)) => {
                     let why = failure.message;
@@ -194,10 +180,10 @@ impl Runtime {
                 }
             },
         };
-        match self.ask(&session.key(), now, &*model, &request).await {
+        match self.ask(&session.key(), attempt, &*model, &request).await {
             Ok(answer) => {
                 let answer = self.known_calls(session, answer, &request, model.price(), sent);
-                SystemCommand::RecordAnswer { turn, round, attempt, answer, others }
+                SystemCommand::RecordAnswer { attempt, answer, others }
             }
             Err(failure) => failed(failure, Some(sent)),
         }
@@ -326,11 +312,11 @@ impl Runtime {
     async fn ask(
         &self,
         identity: &SessionKey,
-        now: Try,
+        attempt: ModelAttempt,
         model: &dyn Model,
         request: &ModelRequest,
     ) -> Result<ModelAnswer, ModelFailure> {
-        let Try { turn, round, attempt } = now;
+        let ModelAttempt { turn, round, number: attempt } = attempt;
         let offset = AtomicUsize::new(0);
         let preview = |text: &str| {
             failpoint::hit("model.mid_stream");
@@ -344,12 +330,14 @@ impl Runtime {
     }
 
     /// Ends when the model call is no longer wanted: the turn was stopped, or is over.
-    async fn closed(&self, identity: &SessionKey, now: Try) {
+    async fn overtaken(&self, identity: &SessionKey, attempt: ModelAttempt) {
         let mut ear = self.ports.broadcast.subscribe(identity);
         loop {
-            match self.ports.journal.session(identity).await {
-                Ok(session) if !now.is_open(&session) => return,
-                Ok(_) | Err(_) => {}
+            if let Ok(session) = self.ports.journal.session(identity).await {
+                let open = session.turn.as_ref().and_then(Turn::open_attempt);
+                if open != Some(attempt) {
+                    return;
+                }
             }
             loop {
                 match ear.next().await {

@@ -153,7 +153,9 @@ fn subject(event: &SessionEvent) -> Option<String> {
         SessionEvent::Notebook(
             NotebookEvent::Switched { .. }
             | NotebookEvent::PagesRemoved { .. }
-            | NotebookEvent::RemovalFailed { .. },
+            | NotebookEvent::RemovalStarted { .. }
+            | NotebookEvent::RemovalFailed { .. }
+            | NotebookEvent::RemovalOrphaned { .. },
         )
         | SessionEvent::Life(_)
         | SessionEvent::MessageQueued { .. }

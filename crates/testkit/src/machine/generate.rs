@@ -6,14 +6,15 @@ use crate::people::person;
 use fastrand::Rng;
 use planwright_domain::{
     actor::Standing,
+    attempt::{CallAttempt, ModelAttempt},
     command::{
         Approving, Decision, Ending, Given, ModelCommand, Permit, PersonCommand, SessionCommand,
         Start, StartingCall, Summed, SystemCommand, Terms, Verdict,
     },
     digest::Digest,
     effect::{Aim, Bracket, Declared, Effect, Repeat, ToolFacts, Touched},
-    id::{CallId, Incarnation, TurnId},
-    next::{DueCall, Next, next},
+    id::Incarnation,
+    next::{Next, next},
     plan::{
         PlanStatus, Progress, Reads, Review, Strategy, block::BlockSet, review::Comment,
         step::OnFailure,
@@ -82,8 +83,8 @@ pub(super) fn status(session: &Session) -> &'static str {
 /// Makes commands, and remembers what could be reported too late.
 pub(super) struct Generator {
     seen: Vec<Digest>,
-    asked: Vec<(TurnId, u32, u32)>,
-    started: Vec<(CallId, u32)>,
+    asked: Vec<ModelAttempt>,
+    started: Vec<CallAttempt>,
     schema: Digest,
     strategy: Strategy,
 }
@@ -226,16 +227,11 @@ impl Generator {
                     recalled: Default::default(),
                 })
             }
-            Next::CallModel { turn, round, attempt, .. } => {
-                self.asked.push((turn, round, attempt));
-                system(SystemCommand::StartModelCall {
-                    turn,
-                    round,
-                    attempt,
-                    bracket: bracket(rng),
-                })
+            Next::CallModel { attempt, .. } => {
+                self.asked.push(attempt);
+                system(SystemCommand::StartModelCall { attempt, bracket: bracket(rng) })
             }
-            Next::AwaitModel { turn, round, attempt, .. } => system(match rng.u8(0..100) {
+            Next::AwaitModel { attempt, .. } => system(match rng.u8(0..100) {
                 0..=84 if sums_up(session) || rng.u8(0..40) == 0 => {
                     let summed = rng.bool().then(|| Summed {
                         upto: session.version,
@@ -244,23 +240,19 @@ impl Generator {
                         usage: Usage { cost_micros: 1_000, ..Usage::tokens(1, 1) },
                         by: "m".into(),
                     });
-                    SystemCommand::RecordCompaction { turn, round, attempt, summed }
+                    SystemCommand::RecordCompaction { attempt, summed }
                 }
                 0..=84 => SystemCommand::RecordAnswer {
-                    turn,
-                    round,
                     attempt,
                     answer: self.answer(rng, session),
                     others: 0,
                 },
-                85..=88 => SystemCommand::OrphanModelCall { turn, round, attempt },
+                85..=88 => SystemCommand::OrphanModelCall { attempt },
                 89..=91 => {
                     let why = "too late".into();
-                    SystemCommand::AbandonModelCall { turn, round, attempt, why }
+                    SystemCommand::AbandonModelCall { attempt, why }
                 }
                 _ => SystemCommand::RecordModelFailure {
-                    turn,
-                    round,
                     attempt,
                     failure: failure(rng),
                     others: rng.u32(0..3),
@@ -288,16 +280,21 @@ impl Generator {
             }
             Next::RunCalls(due) => {
                 let calls = due.iter().map(|due| self.starting(rng, session, *due)).collect();
-                self.started.extend(due.iter().map(|due| (due.call, due.attempt)));
+                self.started.extend(&due);
                 let ask_until = Time(1_000_000 * rng.i64(1..100));
                 system(SystemCommand::StartCalls { calls, bracket: bracket(rng), ask_until })
             }
-            Next::RemovePages { .. } if rng.bool() => {
-                system(SystemCommand::RecordPagesRemoved { pages: rng.u32(0..4) })
+            Next::RemovePages { attempt, .. } => {
+                system(SystemCommand::StartRemoval { attempt, bracket: bracket(rng) })
             }
-            Next::RemovePages { .. } => {
-                system(SystemCommand::RecordRemovalFailure { why: "the disk is gone".into() })
-            }
+            Next::AwaitRemoval { attempt, .. } => system(match rng.u8(0..3) {
+                0 => SystemCommand::RecordPagesRemoved { attempt, pages: rng.u32(0..4) },
+                1 => {
+                    let why = "the disk is gone".into();
+                    SystemCommand::RecordRemovalFailure { attempt, why }
+                }
+                _ => SystemCommand::OrphanRemoval { attempt },
+            }),
             Next::AwaitDecision { .. } if rng.u8(..) < 60 => system(SystemCommand::RingDecision),
             Next::AwaitDecision { .. } => self.person(rng, session),
             Next::AwaitPermission { call, .. } if rng.u8(..) < 60 => {
@@ -309,18 +306,13 @@ impl Generator {
             }
             Next::AwaitCalls(open) => {
                 let open = open[rng.usize(0..open.len())];
-                let (call, attempt) = (open.call, open.attempt);
+                let attempt = open.attempt;
                 system(match rng.u8(..) {
-                    0..190 => SystemCommand::RecordResult {
-                        call,
-                        attempt,
-                        result: result(rng),
-                        note_every: 0,
-                    },
-                    190..220 => {
-                        SystemCommand::AbandonCall { call, attempt, why: "too late".into() }
+                    0..190 => {
+                        SystemCommand::RecordResult { attempt, result: result(rng), note_every: 0 }
                     }
-                    220.. => SystemCommand::OrphanCall { call, attempt },
+                    190..220 => SystemCommand::AbandonCall { attempt, why: "too late".into() },
+                    220.. => SystemCommand::OrphanCall { attempt },
                 })
             }
         }
@@ -329,34 +321,29 @@ impl Generator {
     /// A report about something that may no longer be the case.
     fn late(&mut self, rng: &mut Rng) -> (&'static str, SessionCommand) {
         let command = match (self.asked.last(), self.started.last()) {
-            (Some((turn, round, attempt)), _) if rng.bool() => SystemCommand::RecordAnswer {
-                others: 0,
-                turn: *turn,
-                round: *round,
+            (Some(attempt), _) if rng.bool() => SystemCommand::RecordAnswer {
                 attempt: *attempt,
+                others: 0,
                 answer: Answer { text: "late".into(), ..Answer::default() },
             },
             (_, Some(_)) => {
-                let (call, attempt) = self.started[rng.usize(0..self.started.len())];
+                let attempt = self.started[rng.usize(0..self.started.len())];
                 match rng.u8(..) {
-                    0..128 => SystemCommand::RecordResult {
-                        call,
-                        attempt,
-                        result: result(rng),
-                        note_every: 0,
-                    },
-                    128..160 => {
-                        SystemCommand::AbandonCall { call, attempt, why: "too late".into() }
+                    0..128 => {
+                        SystemCommand::RecordResult { attempt, result: result(rng), note_every: 0 }
                     }
-                    160.. => SystemCommand::OrphanCall { call, attempt },
+                    128..160 => SystemCommand::AbandonCall { attempt, why: "too late".into() },
+                    160.. => SystemCommand::OrphanCall { attempt },
                 }
             }
-            (_, None) => SystemCommand::OrphanCall { call: fresh(rng).into(), attempt: 1 },
+            (_, None) => SystemCommand::OrphanCall {
+                attempt: CallAttempt { call: fresh(rng).into(), number: 1 },
+            },
         };
         ("late", SessionCommand::System(command))
     }
 
-    fn starting(&self, rng: &mut Rng, session: &Session, due: DueCall) -> StartingCall {
+    fn starting(&self, rng: &mut Rng, session: &Session, due: CallAttempt) -> StartingCall {
         let calls = session.turn.as_ref().map(|turn| turn.calls()).unwrap_or_default();
         let facts =
             calls.iter().find(|asked| asked.requested.id == due.call).and_then(
@@ -373,7 +360,7 @@ impl Generator {
         let paths = ["a.txt", "src/a.txt", "../a.txt"].map(str::to_owned);
         let paths = paths.into_iter().filter(|_| rng.u8(0..3) == 0).collect();
         let aim = Aim { paths, ..Aim::default() };
-        StartingCall { call: due.call, attempt: due.attempt, tool, aim }
+        StartingCall { attempt: due, tool, aim }
     }
 
     fn answer(&self, rng: &mut Rng, session: &Session) -> Answer {

@@ -2,7 +2,10 @@
 
 use planwright_domain::{actor::PersonId, id::CallId};
 
-use super::{Timestamp, shared::Person};
+use super::{
+    Timestamp,
+    shared::{Bracket, Person},
+};
 
 published! {
     struct AgentNotebookCall = notebook::AgentNotebookCall {
@@ -22,9 +25,13 @@ published! {
         NoteDue { call: CallId, page: Page },
         /// A foreign agent's notebook call is about to take effect.
         AgentCallStarted { call: CallId, made "request": AgentNotebookCall },
+        /// The pages of the deleted session are about to be removed.
+        RemovalStarted { attempt: u32, bracket: Bracket },
         /// The pages of the deleted session are removed.
         PagesRemoved { pages: u32 },
         /// The pages could not be removed; it is tried again.
         RemovalFailed { why "reason": String, retry_at: Timestamp },
+        /// Nobody works on the removal any more; it is made again.
+        RemovalOrphaned { attempt: u32 },
     }
 }
