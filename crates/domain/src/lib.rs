@@ -18,29 +18,72 @@
 //! assert_eq!(session.plan().unwrap().status.word(), "Drafting");
 //! ```
 
-pub mod actor;
-pub mod agent;
-pub mod attempt;
-pub mod autonomy;
-pub mod chat;
-pub mod command;
-pub mod diff;
-pub mod digest;
-pub mod effect;
-pub mod id;
-pub mod identity;
-pub mod limits;
-pub mod log;
-pub mod memory;
+pub mod language;
+pub mod model;
 pub mod next;
-pub mod notebook;
-pub mod outcome;
 pub mod owner;
-pub mod plan;
-pub mod policy;
-pub mod prompt;
-pub mod refusal;
+pub mod rules;
 pub mod session;
-pub mod time;
-pub mod tools;
-pub mod turn;
+
+pub use language::{chat, diff, outcome, prompt};
+pub use model::{
+    actor, attempt, command, digest, effect, id, identity, limits, policy, refusal, time,
+};
+pub use rules::{log, openings};
+
+/// Foreign agents: what they call, and what is decided about it.
+pub mod agent {
+    pub use crate::{
+        language::agent_tools::{all_specs, specs},
+        model::{
+            agent_call::{AgentCall, Answered},
+            session::is_foreign,
+            tools::PLAN_ASK,
+        },
+        rules::agent::*,
+    };
+}
+
+/// Goals, tasks, runs and schedules.
+pub mod autonomy {
+    pub use crate::{model::autonomy::*, rules::autonomy::*};
+}
+
+/// What is remembered.
+pub mod memory {
+    pub use crate::{model::memory::*, rules::memory::*};
+
+    /// How well an item fits a question.
+    pub mod rank {
+        pub use crate::{model::memory::rank::*, rules::memory::ranking::*};
+    }
+}
+
+/// The notebook.
+pub mod notebook {
+    pub use crate::{
+        model::notebook::*,
+        rules::notebook::{tool::NotebookTool, *},
+    };
+}
+
+/// Plans.
+pub mod plan {
+    pub use crate::{model::plan::*, rules::plan::*};
+}
+
+/// Tools that are answered here.
+pub mod tools {
+    pub use crate::{
+        model::{
+            effect::{FILE_TOOLS, document_envelope},
+            tools::*,
+        },
+        rules::tools::*,
+    };
+}
+
+/// Turns.
+pub mod turn {
+    pub use crate::{model::turn::*, rules::turn::*};
+}

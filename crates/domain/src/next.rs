@@ -5,15 +5,18 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    attempt::{CallAttempt, ModelAttempt},
-    effect::{Bracket, Effect},
-    id::{CallId, ScheduleId, Seq, TurnId},
-    notebook::{Removal, tool::bound},
-    plan::{Plan, PlanStatus, Progress, Reads, Strategy},
-    session::{Session, life::Life},
-    time::Time,
-    tools::PlanTool,
-    turn::{Call, CallKind, CallState, Cause, Queued, RequestedCall, Step, Turn, Work},
+    model::{
+        attempt::{CallAttempt, ModelAttempt},
+        effect::{Bracket, Effect},
+        id::{CallId, ScheduleId, Seq, TurnId},
+        notebook::Removal,
+        plan::{PlanStatus, Progress},
+        session::{Session, life::Life},
+        time::Time,
+        tools::PlanTool,
+        turn::{Call, CallKind, CallState, Cause, Queued, Step, Turn, Work},
+    },
+    rules::{notebook::tool::bound, tools::is_recorded},
 };
 
 /// What should happen now.
@@ -279,24 +282,11 @@ fn by_removal(removal: Removal) -> Next {
 }
 
 fn started(session: &Session) -> Next {
-    let open = |(call, open): (&CallId, &crate::turn::OpenCall)| StartedCall {
+    let open = |(call, open): (&CallId, &crate::model::turn::OpenCall)| StartedCall {
         attempt: CallAttempt { call: *call, number: open.attempt },
         bracket: open.bracket,
     };
     Next::AwaitCalls(session.open.iter().map(open).collect())
-}
-
-/// Whether `collect` records this call instead of making it.
-#[must_use]
-pub fn is_recorded(plan: &Plan, call: &RequestedCall) -> bool {
-    let CallKind::Tool(facts) = &call.kind else { return false };
-    let collects = plan.strategy == Strategy::Collect
-        && matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready);
-    match facts.effect {
-        Effect::Internal => false,
-        Effect::Read => collects && plan.reads == Reads::Record,
-        Effect::Write | Effect::External => collects,
-    }
 }
 
 fn due_calls(session: &Session, turn: &Turn, calls: &[Call]) -> Next {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
+use crate::model::{
     actor::PersonId,
     id::{MemoryId, OwnerId, Seq},
     identity::{ConversationKey, SessionIdentity, Transport},
@@ -254,7 +254,7 @@ mod rows {
 
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    use crate::identity::{ConversationKey, Transport};
+    use crate::model::identity::{ConversationKey, Transport};
 
     pub(super) fn serialize<S: Serializer>(
         map: &BTreeMap<Transport, ConversationKey>,

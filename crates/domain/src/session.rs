@@ -9,45 +9,59 @@
 //! - `facts-only-grow`: an event is never changed or taken back; late results are added.
 //! - `session-isolation`: a command on one session reads and writes that session alone.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 use crate::{
-    actor::{Person, PersonId},
-    agent,
-    autonomy::{self, Autonomy, event::AutoEvent},
-    command::{Asked, Decision, Given, PersonCommand, SessionCommand, Verdict},
-    digest::Digest,
-    effect::Touched,
-    id::{CallId, OwnerId, PlanId, Seq},
-    identity::{Root, SessionIdentity, SessionKey},
-    limits,
-    log::{self, Entry},
-    memory::{self, MemoryEvent},
-    notebook::{self, Notebook, NotebookEvent, Removal},
-    plan::decide::Deciding,
-    plan::{
-        self, Ended, PauseReason, Plan, PlanStatus, PlanWork, Progress,
-        authoring::Authoring,
-        event::{PlanEvent, Word},
-        observation::Observation,
-        refusal::PlanRefusal,
-        step::StepEnd,
+    model::{
+        actor::Person,
+        autonomy::event::AutoEvent,
+        command::{
+            Asked, Decision, LifeCommand, ModelCommand, PersonCommand, SessionCommand,
+            SystemCommand, Verdict,
+        },
+        digest::Digest,
+        given::Given,
+        id::{CallId, PlanId, Seq, TurnId},
+        limits,
+        notebook::{NotebookEvent, Removal},
+        plan::{
+            Ended, PauseReason, Plan, PlanStatus, Progress,
+            event::{PlanEvent, Word},
+            refusal::PlanRefusal,
+            step::StepEnd,
+        },
+        refusal::Refusal,
+        session::{
+            is_foreign,
+            life::{Life, LifeEvent},
+        },
+        time::Time,
+        tools::{PLAN_ASK, PlanTool},
+        turn::{
+            Cause, Queued, Told, Turn, Work,
+            ending::{moved_on, stopped, withdrawn},
+            event::TurnEvent,
+        },
     },
-    refusal::Refusal,
-    tools::PlanTool,
-    turn::{
-        self, Cause, Doubt, Measure, OpenCall, Queued, Told, Turn, Usage, Work,
-        decide::moved_on,
-        event::{TurnEnd, TurnEvent},
-        permission::Ask,
+    next::{Next, next},
+    rules::{
+        agent, autonomy, life as life_rules,
+        log::{self, Entry},
+        memory, notebook,
+        plan::{self, authoring::Authoring, decide::Deciding},
+        turn,
     },
 };
 
-pub mod life;
+pub use crate::model::session::{CorruptJournal, EndedPlan, Session, SessionEvent};
 
-use life::{Life, LifeEvent};
+/// Whether a session is there, and who may see it.
+pub mod life {
+    pub use crate::{
+        model::session::life::{Life, LifeEvent},
+        rules::life::{may_promote, may_see},
+    };
+}
 
 /// The version of the fold. A snapshot of another version is discarded.
 pub const FOLD_VERSION: u32 = 10;
@@ -55,206 +69,7 @@ pub const FOLD_VERSION: u32 = 10;
 /// How many characters of a first message become the title.
 const TITLE_CHARS: usize = 60;
 
-/// One session, folded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Session {
-    /// Whose it is.
-    pub owner: OwnerId,
-    /// Which of theirs.
-    pub identity: SessionIdentity,
-    /// How many events it has.
-    pub version: Seq,
-    /// The directory that its file tools and its envelope's paths are relative to; none where the operator names no roots.
-    pub root: Option<Root>,
-    /// What people call it.
-    pub title: String,
-    /// Whether it is there.
-    pub life: Life,
-    /// Its goals, tasks, runs and schedules.
-    pub auto: Autonomy,
-    /// Its plan work.
-    pub work: PlanWork,
-    /// The plan that ended last, for those who come late.
-    pub last_ended: Option<EndedPlan>,
-    /// The open turn.
-    pub turn: Option<Turn>,
-    /// The causes that wait, in commit order.
-    pub queue: Vec<Queued>,
-    /// The effects that have started and not ended.
-    pub open: BTreeMap<CallId, OpenCall>,
-    /// The calls whose outcome nobody knows.
-    pub doubts: BTreeMap<CallId, Doubt>,
-    /// The call that waits for a person's permission.
-    pub ask: Option<Ask>,
-    /// What it knows of its notebook.
-    pub notebook: Notebook,
-    /// How the models that answered here count.
-    pub measures: BTreeMap<String, Measure>,
-    /// What the model cost, all in all.
-    pub usage: Usage,
-    /// Where a foreign agent last looked at the plan.
-    pub agent_looked: Seq,
-    /// Where the view that the model is given begins.
-    pub view_from: Seq,
-    /// The head of the decision log.
-    pub log: Digest,
-}
-
-/// A plan that ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EndedPlan {
-    /// Which plan.
-    pub plan: PlanId,
-    /// Its last title.
-    pub title: String,
-    /// How it ended.
-    pub ended: Ended,
-    /// Whose word that is.
-    pub word: Word,
-    /// What its executions did to the world.
-    pub touched: Vec<Touched>,
-    /// How many more touched things there were than are listed.
-    pub touched_more: u64,
-    /// What was observed of its work, whatever anybody says.
-    #[serde(default)]
-    pub observation: Observation,
-    /// Where in the stream its last revision stands.
-    pub revision: Option<Seq>,
-}
-
-/// Everything that can happen in a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum SessionEvent {
-    /// To its plan.
-    Plan(PlanEvent),
-    /// In its turns.
-    Turn(TurnEvent),
-    /// To its goals, tasks, runs and schedules.
-    Auto(AutoEvent),
-    /// To what is remembered in it.
-    Memory(MemoryEvent),
-    /// To its notebook.
-    Notebook(NotebookEvent),
-    /// To the session itself.
-    Life(LifeEvent),
-    /// A person said something; it waits for a turn.
-    MessageQueued {
-        /// The words.
-        text: String,
-        /// Who.
-        by: Person,
-    },
-    /// A cause left the queue without a turn.
-    CauseWithdrawn {
-        /// The cause.
-        queued: Seq,
-        /// Why, in words that the person reads.
-        why: String,
-    },
-    /// A person asked that what was said before be summed up; it waits for a turn.
-    CompactionAsked {
-        /// Who.
-        by: Person,
-    },
-    /// A foreign agent called a tool, and was answered.
-    AgentCalled {
-        /// The call.
-        call: CallId,
-        /// Whose agent it is.
-        of: PersonId,
-        /// Who called, as it names itself.
-        agent: String,
-        /// The tool.
-        tool: String,
-        /// The arguments, cut for display.
-        arguments: String,
-        /// What it was told.
-        told: Told,
-    },
-    /// A new view begins: the model is given nothing older.
-    ViewReset {
-        /// Who asked.
-        by: Person,
-    },
-    /// The decision log stands so; what was decided before cannot be another.
-    Logged {
-        /// The head of its chain.
-        head: Digest,
-    },
-}
-
-/// The journal holds what cannot have happened. Only a developer can mend this.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the journal is corrupt at event {seq}: {what}")]
-pub struct CorruptJournal {
-    /// Where.
-    pub seq: Seq,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl CorruptJournal {
-    /// At this event, this is wrong.
-    pub fn new(seq: Seq, what: impl Into<String>) -> Self {
-        Self { seq, what: what.into() }
-    }
-}
-
 impl Session {
-    /// A session in which nothing has happened.
-    #[must_use]
-    pub fn new(key: SessionKey) -> Self {
-        let log = log::beginning(&key);
-        let SessionKey { owner, identity } = key;
-        Self {
-            owner,
-            identity,
-            log,
-            version: Seq(0),
-            root: None,
-            title: String::new(),
-            life: Life::Open,
-            auto: Autonomy::default(),
-            work: PlanWork::Inactive,
-            last_ended: None,
-            turn: None,
-            queue: Vec::new(),
-            open: BTreeMap::new(),
-            doubts: BTreeMap::new(),
-            ask: None,
-            notebook: Notebook::default(),
-            measures: BTreeMap::new(),
-            usage: Usage::default(),
-            agent_looked: Seq(0),
-            view_from: Seq(0),
-        }
-    }
-
-    /// The session in the store.
-    #[must_use]
-    pub fn key(&self) -> SessionKey {
-        SessionKey::new(self.owner, self.identity.clone())
-    }
-
-    /// Whether nothing has happened in it but that it began.
-    #[must_use]
-    pub(crate) fn is_new(&self) -> bool {
-        self.version.0 == u64::from(self.root.is_some())
-    }
-
-    /// The plan it is working on.
-    #[must_use]
-    pub fn plan(&self) -> Option<&Plan> {
-        match &self.work {
-            PlanWork::Active(plan) => Some(plan),
-            PlanWork::Inactive => None,
-        }
-    }
-
     /// The state after these events.
     pub fn fold(&self, events: &[SessionEvent]) -> Result<Self, CorruptJournal> {
         events.iter().try_fold(self.clone(), Self::evolve)
@@ -305,7 +120,7 @@ impl Session {
                     // It may have written a page after the pages were removed.
                     self.notebook.removal = Some(Removal::due(self.notebook.removal));
                 }
-                let looks = [PlanTool::Get.name(), PlanTool::Report.name(), agent::PLAN_ASK];
+                let looks = [PlanTool::Get.name(), PlanTool::Report.name(), PLAN_ASK];
                 if looks.contains(&tool.as_str()) && !matches!(told, Told::Refused { .. }) {
                     self.agent_looked = seq;
                 }
@@ -337,7 +152,7 @@ impl Session {
                 | PlanEvent::ExecutionStarted { .. }
                 | PlanEvent::StepQueued { .. },
                 _,
-            ) if agent::is_foreign(self) => {}
+            ) if is_foreign(self) => {}
             (PlanEvent::ChangesRequested { .. }, Some(plan)) => {
                 self.queue.push(Queued { seq, cause: Cause::ChangesRequested { plan } });
             }
@@ -345,7 +160,7 @@ impl Session {
                 self.queue.push(Queued { seq, cause: Cause::Execution { plan: *plan } });
             }
             (PlanEvent::RevisionAdded { revision, .. }, _) => {
-                if agent::is_foreign(self) && self.title.is_empty() {
+                if is_foreign(self) && self.title.is_empty() {
                     self.title = first_words(&revision.title);
                 }
                 self.planned(revision.plan);
@@ -403,9 +218,11 @@ pub fn decide(
     if session.version != Seq(0) {
         return decide_in(session, asked);
     }
-    let Some(root) = life::opens_in(session, asked)? else { return decide_in(session, asked) };
+    let Some(root) = life_rules::opens_in(session, asked)? else {
+        return decide_in(session, asked);
+    };
     let mut events = vec![SessionEvent::Life(LifeEvent::Opened { root: root.clone() })];
-    if life::wished_root(asked).is_some() {
+    if life_rules::wished_root(asked).is_some() {
         return Ok(events);
     }
     let opened =
@@ -426,21 +243,175 @@ fn decide_in(
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let mut events = match &asked.command {
         SessionCommand::Person(person, command) => decide_person(session, asked, person, command),
-        SessionCommand::Model(turn, command) => {
-            turn::decide::decide_model(session, asked.at, *turn, command)
-        }
+        SessionCommand::Model(turn, command) => decide_model(session, asked.at, *turn, command),
         SessionCommand::Agent(call) => agent::decide(session, asked.at, call),
-        SessionCommand::System(command) => turn::decide::decide_system(session, asked.at, command),
+        SessionCommand::System(command) => decide_system(session, asked.at, command),
     }?;
     for event in &mut events {
         if let SessionEvent::Plan(PlanEvent::RevisionAdded { waits, .. }) = event {
             *waits = asked.policy.waits(asked.at);
         }
     }
-    let followed = autonomy::react::follow(session, asked.at, &events)?;
-    events.extend(followed);
+    let mut decided = Decided { before: session, events, after: None };
+    if settles(asked) {
+        decided.resume_plan()?;
+    }
+    if !session.auto.runs.is_empty() {
+        decided.follow_runs(asked)?;
+    }
+    let mut events = decided.events;
     events.extend(log::anchor(session, &events).map(|head| SessionEvent::Logged { head }));
     Ok(events)
+}
+
+/// What was decided so far, and the session after it: folded once, when somebody needs it.
+struct Decided<'a> {
+    before: &'a Session,
+    events: Vec<SessionEvent>,
+    after: Option<Session>,
+}
+
+impl Decided<'_> {
+    fn after(&mut self) -> Result<&Session, Refusal> {
+        if self.after.is_none() {
+            self.after = Some(folded(self.before.clone(), &self.events)?);
+        }
+        Ok(self.after.as_ref().unwrap_or(self.before))
+    }
+
+    fn add(&mut self, more: Vec<SessionEvent>) -> Result<(), Refusal> {
+        if let Some(after) = self.after.take() {
+            self.after = Some(folded(after, &more)?);
+        }
+        self.events.extend(more);
+        Ok(())
+    }
+
+    /// A plan that waited for nothing but its doubts goes on when the last of them is settled.
+    fn resume_plan(&mut self) -> Result<(), Refusal> {
+        let after = self.after()?;
+        let Some(plan) = after.plan().filter(|plan| waits_for_doubts(plan)) else { return Ok(()) };
+        if !after.doubts.is_empty() {
+            return Ok(());
+        }
+        let goes_on = SessionEvent::Plan(plan::decide::going_on(plan));
+        self.add(vec![goes_on])
+    }
+
+    /// What becomes of the runs because of what was decided: a call of theirs ended, a turn of theirs, or their plan moved.
+    fn follow_runs(&mut self, asked: &Asked<SessionCommand>) -> Result<(), Refusal> {
+        let before = self.before;
+        if let SessionCommand::System(SystemCommand::RecordResult { attempt, .. }) = &asked.command
+            && let Some(open) = before.open.get(&attempt.call)
+            && open.attempt == attempt.number
+        {
+            let guarded = autonomy::decide::guard(before, self.after()?, &open.tool);
+            self.add(guarded.into_iter().flatten().collect())?;
+        }
+        self.after()?;
+        let after = self.after.as_ref().unwrap_or(before);
+        let followed = autonomy::react::follow(before, after, asked.at, &self.events);
+        self.add(followed)
+    }
+}
+
+fn folded(session: Session, events: &[SessionEvent]) -> Result<Session, Refusal> {
+    let folded = events.iter().try_fold(session, Session::evolve);
+    folded.map_err(|corrupt| moved_on(&corrupt.to_string()))
+}
+
+/// Whether this is a person's word on a call whose outcome was unknown.
+fn settles(asked: &Asked<SessionCommand>) -> bool {
+    matches!(
+        asked.command,
+        SessionCommand::Person(_, PersonCommand::Decide(Decision::SettleDoubt { .. }))
+    )
+}
+
+/// What the model asks of a tool that is answered here: only the call that is due is answered.
+fn decide_model(
+    session: &Session,
+    at: Time,
+    turn: TurnId,
+    command: &ModelCommand,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    let ModelCommand::UsePlanTool { call, .. } = command;
+    if session.turn.as_ref().is_some_and(|open| open.id == turn)
+        && next(session) != (Next::UsePlanTool { turn, call: *call })
+    {
+        return Err(moved_on("this call is not the next one"));
+    }
+    turn::decide::use_plan_tool(session, at, turn, command)
+}
+
+/// What the runtime reports: it moves the session, is recorded as late, or is refused as moved on.
+fn decide_system(
+    session: &Session,
+    at: Time,
+    command: &SystemCommand,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    use crate::rules::turn::decide as turns;
+    match command {
+        SystemCommand::StartTurn { queued, .. } if next(session) != Next::StartTurn(*queued) => {
+            Err(moved_on("this cause is not the next one"))
+        }
+        SystemCommand::StartTurn { turn, queued, profile, recalled } => {
+            turns::start_turn(session, *turn, *queued, profile.as_ref(), recalled)
+        }
+        SystemCommand::ClaimSlot(claim) => autonomy::claim::claim(session, at, claim),
+        SystemCommand::StartModelCall { attempt, bracket } => {
+            turns::start_model_call(session, at, *attempt, *bracket)
+        }
+        SystemCommand::RecordAnswer { attempt, answer, others } => {
+            turns::record_answer(session, at, *attempt, answer, *others)
+        }
+        SystemCommand::RecordModelFailure { attempt, failure, others, sent } => {
+            let sent = sent.as_deref();
+            turns::record_model_failure(session, at, *attempt, failure, *others, sent)
+        }
+        SystemCommand::RecordCompaction { attempt, summed } => {
+            turns::record_compaction(session, *attempt, summed.as_ref())
+        }
+        SystemCommand::AbandonModelCall { attempt, why } => {
+            turns::abandon_model_call(session, *attempt, why)
+        }
+        SystemCommand::OrphanModelCall { attempt } => turns::orphan_model_call(session, *attempt),
+        SystemCommand::StartCalls { calls, bracket, ask_until } => {
+            let due = calls.iter().map(|starting| starting.attempt).collect();
+            if session.turn.is_some() && next(session) != Next::RunCalls(due) {
+                return Err(moved_on("these calls are not due"));
+            }
+            turns::start_calls(session, at, calls, *bracket, *ask_until)
+        }
+        SystemCommand::RingDecision => plan::decide::ring(&session.work, at)
+            .map(|rung| vec![SessionEvent::Plan(rung)])
+            .ok_or_else(|| moved_on("no revision has waited so long")),
+        SystemCommand::ExpireAsk { call } => turn::permission::expire(session, at, *call),
+        SystemCommand::RecordResult { attempt, result, note_every } => {
+            turns::record_result(session, *attempt, result, *note_every)
+        }
+        SystemCommand::AbandonCall { attempt, why } => turns::abandon_call(session, *attempt, why),
+        SystemCommand::OrphanCall { attempt } => turns::orphan_call(session, *attempt),
+        SystemCommand::RecordAgentCall { call, told } => agent::record(session, *call, told),
+        SystemCommand::StartRemoval { attempt, bracket } => {
+            notebook::start_removal(session, *attempt, *bracket)
+        }
+        SystemCommand::RecordPagesRemoved { attempt, pages } => {
+            notebook::end_removal(session, *attempt, |_| NotebookEvent::PagesRemoved {
+                pages: *pages,
+            })
+        }
+        SystemCommand::RecordRemovalFailure { attempt, why } => {
+            notebook::end_removal(session, *attempt, |removal| NotebookEvent::RemovalFailed {
+                why: why.clone(),
+                retry_at: removal.retry_at(at),
+            })
+        }
+        SystemCommand::OrphanRemoval { attempt } => {
+            let orphaned = NotebookEvent::RemovalOrphaned { attempt: *attempt };
+            notebook::end_removal(session, *attempt, |_| orphaned)
+        }
+    }
 }
 
 fn decide_person(
@@ -450,10 +421,10 @@ fn decide_person(
     command: &PersonCommand,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     if session.version == Seq(0) {
-        life::may_begin(session)?;
+        life_rules::may_begin(session)?;
     }
-    life::may_ask(session, person, command)?;
-    if agent::is_foreign(session) {
+    life_rules::may_ask(session, person, command)?;
+    if is_foreign(session) {
         agent::may_be_told(session, command)?;
     }
     match command {
@@ -472,7 +443,7 @@ fn decide_person(
             let switched = NotebookEvent::Switched { on: *on, by: person.clone() };
             Ok(vec![SessionEvent::Notebook(switched)])
         }
-        PersonCommand::Life(command) => life::lives(session, person, command),
+        PersonCommand::Life(command) => lives(session, person, command),
         PersonCommand::StartPlan { plan, strategy, reads } => {
             Ok(of_plan(plan::decide::start(&session.work, *plan, *strategy, *reads, person)?))
         }
@@ -607,25 +578,16 @@ fn ending_plan(
     let plan = session.plan().map(|plan| plan.id);
     let stops =
         session.turn.as_ref().is_some_and(|turn| open == OpenTurn::Stop || turn.executes() == plan);
-    let mut events = if stops { turn::decide::stopped(session, person) } else { Vec::new() };
+    let mut events = if stops { stopped(session, person) } else { Vec::new() };
     events.extend(plan.into_iter().flat_map(|plan| withdrawn(session, plan)));
     events.extend(of_plan(decided));
     events
 }
 
-/// What waits for a plan that has ended or paused leaves the queue.
-pub(crate) fn withdrawn(session: &Session, plan: PlanId) -> impl Iterator<Item = SessionEvent> {
-    let about = move |waiting: &&Queued| waiting.cause.plan() == Some(plan);
-    session.queue.iter().filter(about).map(|waiting| SessionEvent::CauseWithdrawn {
-        queued: waiting.seq,
-        why: "the plan was ended, paused or replaced before its turn came".into(),
-    })
-}
-
 fn stop(session: &Session, person: &Person) -> Result<Vec<SessionEvent>, Refusal> {
     match plan::decide::pause(&session.work) {
         Ok(paused) => Ok(ending_plan(session, person, paused, OpenTurn::Stop)),
-        Err(_) if session.turn.is_some() => Ok(turn::decide::stopped(session, person)),
+        Err(_) if session.turn.is_some() => Ok(stopped(session, person)),
         Err(PlanRefusal::NothingToStop { .. } | PlanRefusal::WorkInactive) | Err(_) => {
             Err(Refusal::NothingRunning)
         }
@@ -639,8 +601,8 @@ fn reset(session: &Session, person: &Person) -> Vec<SessionEvent> {
 }
 
 /// Turn, queue, plan work and runs end.
-pub(crate) fn everything_ends(session: &Session, person: &Person) -> Vec<SessionEvent> {
-    let mut events = turn::decide::stopped(session, person);
+fn everything_ends(session: &Session, person: &Person) -> Vec<SessionEvent> {
+    let mut events = stopped(session, person);
     events.extend(session.queue.iter().map(|waiting| SessionEvent::CauseWithdrawn {
         queued: waiting.seq,
         why: "not answered: the session was reset before its turn came".into(),
@@ -674,13 +636,6 @@ fn settle(
     {
         events.push(SessionEvent::Plan(plan::decide::step_ended(step, StepEnd::Done)));
     }
-    let after = session.fold(&events).map_err(|corrupt| moved_on(&corrupt.to_string()))?;
-    if let Some(plan) = after.plan()
-        && waits_for_doubts(plan)
-        && after.doubts.is_empty()
-    {
-        events.push(SessionEvent::Plan(plan::decide::going_on(plan)));
-    }
     Ok(events)
 }
 
@@ -700,65 +655,44 @@ fn of_plan(events: Vec<PlanEvent>) -> Vec<SessionEvent> {
     events.into_iter().map(SessionEvent::Plan).collect()
 }
 
-impl SessionEvent {
-    /// The name of the event, as programs read it.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Plan(event) => match event {
-                PlanEvent::PlanStarted { .. } => "plan_started",
-                PlanEvent::DraftChanged { .. } => "draft_changed",
-                PlanEvent::RevisionAdded { .. } => "revision_added",
-                PlanEvent::RevisionShown { .. } => "revision_shown",
-                PlanEvent::BlocksSeen { .. } => "blocks_seen",
-                PlanEvent::DecisionReminded { .. } => "decision_reminded",
-                PlanEvent::DecisionExpired { .. } => "decision_expired",
-                PlanEvent::ChangesRequested { .. } => "changes_requested",
-                PlanEvent::PlanApproved { .. } => "plan_approved",
-                PlanEvent::ExecutionStarted { .. } => "execution_started",
-                PlanEvent::StepQueued { .. } => "step_queued",
-                PlanEvent::StepBegun { .. } => "step_begun",
-                PlanEvent::StepEnded { .. } => "step_ended",
-                PlanEvent::ExecutionPaused { .. } => "execution_paused",
-                PlanEvent::PlanFailed { .. } => "plan_failed",
-                PlanEvent::PlanEnded { .. } => "plan_ended",
-            },
-            Self::Turn(event) => match event {
-                TurnEvent::TurnStarted { .. } => "turn_started",
-                TurnEvent::ModelCallStarted { .. } => "model_call_started",
-                TurnEvent::ModelAnswered { .. } => "model_answered",
-                TurnEvent::ModelCallFailed { .. } => "model_call_failed",
-                TurnEvent::ModelCallAbandoned { .. } => "model_call_abandoned",
-                TurnEvent::ModelCallOrphaned { .. } => "model_call_orphaned",
-                TurnEvent::ViewCompacted { .. } => "view_compacted",
-                TurnEvent::CallStarted { .. } => "call_started",
-                TurnEvent::PermissionAsked { .. } => "permission_asked",
-                TurnEvent::PermissionDecided { .. } => "permission_decided",
-                TurnEvent::CallFinished { .. } => "call_finished",
-                TurnEvent::CallAnswered { .. } => "call_answered",
-                TurnEvent::CallAbandoned { .. } => "call_abandoned",
-                TurnEvent::CallOrphaned { .. } => "call_orphaned",
-                TurnEvent::CallInDoubt { .. } => "call_in_doubt",
-                TurnEvent::DoubtSettled { .. } => "doubt_settled",
-                TurnEvent::TurnFinished { end: TurnEnd::Failed { .. }, .. } => "turn_failed",
-                TurnEvent::TurnFinished { .. } => "turn_finished",
-            },
-            Self::Auto(event) => event.kind(),
-            Self::Memory(event) => event.kind(),
-            Self::Notebook(event) => event.kind(),
-            Self::Life(event) => match event {
-                LifeEvent::Opened { .. } => "session_opened",
-                LifeEvent::Renamed { .. } => "session_renamed",
-                LifeEvent::Archived { .. } => "session_archived",
-                LifeEvent::Restored { .. } => "session_restored",
-                LifeEvent::Deleted { .. } => "session_deleted",
-            },
-            Self::MessageQueued { .. } => "message_queued",
-            Self::CauseWithdrawn { .. } => "cause_withdrawn",
-            Self::AgentCalled { .. } => "agent_called",
-            Self::ViewReset { .. } => "view_reset",
-            Self::CompactionAsked { .. } => "compaction_asked",
-            Self::Logged { .. } => "logged",
+/// Names, puts away, brings back or deletes a session.
+fn lives(
+    session: &Session,
+    person: &Person,
+    command: &LifeCommand,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    let by = person.clone();
+    let life = |event| Ok(vec![SessionEvent::Life(event)]);
+    match command {
+        LifeCommand::Open { .. } => {
+            let (identity, root) = (session.identity.to_string(), session.root.as_ref());
+            let root = root.map_or_else(|| "its workspace".into(), |root| root.0.clone());
+            Err(Refusal::RootStands { identity, root })
+        }
+        LifeCommand::Rename { title } => {
+            let (bytes, limit) = (title.trim().len(), limits::TITLE_BYTES_MAX);
+            match bytes {
+                0 => Err(Refusal::EmptyMessage),
+                _ if bytes > limit => Err(Refusal::MessageTooLong { bytes, limit }),
+                _ => life(LifeEvent::Renamed { title: title.trim().to_owned(), by }),
+            }
+        }
+        LifeCommand::Archive if !session.auto.runs.is_empty() => {
+            Err(Refusal::RunsGoOn { count: session.auto.runs.len() })
+        }
+        LifeCommand::Archive if session.life == Life::Archived => Ok(Vec::new()),
+        LifeCommand::Archive => life(LifeEvent::Archived { by }),
+        LifeCommand::Restore if session.life == Life::Open => Ok(Vec::new()),
+        LifeCommand::Restore => life(LifeEvent::Restored { by }),
+        LifeCommand::Delete => {
+            let mut events = everything_ends(session, person);
+            let why = "its session was deleted".to_owned();
+            events.extend(session.auto.schedules.keys().map(|schedule| {
+                let (schedule, why) = (*schedule, why.clone());
+                SessionEvent::Auto(AutoEvent::ScheduleEnded { schedule, why })
+            }));
+            events.push(SessionEvent::Life(LifeEvent::Deleted { by }));
+            Ok(events)
         }
     }
 }

@@ -27,93 +27,93 @@ const fn mutant(file: &'static str, from: &'static str, to: &'static str) -> Mut
 /// The mutants.
 const MUTANTS: [Mutant; 66] = [
     mutant(
-        "plan/decide.rs",
+        "rules/plan/decide.rs",
         "Standing::Speaks => Err(PlanRefusal::MayNotDecide),",
         "Standing::Speaks => Ok(()),",
     ),
-    mutant("plan/decide.rs", "if plan.shown_to(by) != Some(digest) {", "if false {"),
+    mutant("rules/plan/decide.rs", "if plan.shown_to(by) != Some(digest) {", "if false {"),
     mutant(
-        "turn/gate.rs",
+        "rules/turn/gate.rs",
         "None if approval.envelope.tools.get(name) == Some(&facts.schema) => Gate::Open(id),",
         "None if true => Gate::Open(id),",
     ),
-    mutant("turn/decide.rs", "if open.facts.repeat == Repeat::Harmless {", "if true {"),
+    mutant("rules/turn/decide.rs", "if open.facts.repeat == Repeat::Harmless {", "if true {"),
     mutant(
-        "next.rs",
+        "rules/tools.rs",
         "Effect::Write | Effect::External => collects,",
         "Effect::Write | Effect::External => false,",
     ),
     mutant(
-        "plan/decide.rs",
+        "rules/plan/decide.rs",
         "(PlanStatus::Ready, Some(head)) if head.digest == digest => Ok(head),",
         "(PlanStatus::Ready, Some(head)) => Ok(head),",
     ),
     mutant(
-        "plan/decide.rs",
+        "rules/plan/decide.rs",
         "(Ending::Done, PlanStatus::Executing(..)) => Ended::Completed,",
         "(Ending::Done, _) => Ended::Completed,",
     ),
-    mutant("plan/decide.rs", "if doubts_open > 0 =>", "if doubts_open > 99 =>"),
+    mutant("rules/plan/decide.rs", "if doubts_open > 0 =>", "if doubts_open > 99 =>"),
     mutant(
-        "plan/decide.rs",
+        "rules/plan/decide.rs",
         "PlanWork::Active(_) => Err(PlanRefusal::WorkAlreadyActive),",
         "PlanWork::Active(_) => Ok(vec![]),",
     ),
     mutant(
-        "plan/decide.rs",
+        "rules/plan/decide.rs",
         "if plan.unsettled().any(|unsettled| unsettled.number == step) {",
         "if plan.steps().iter().any(|unsettled| unsettled.number == step) {",
     ),
     mutant(
-        "plan/authoring.rs",
+        "rules/plan/authoring.rs",
         "if older { Err(PlanRefusal::TurnOlderThanApproval) } else { Ok(()) }",
         "if older { Ok(()) } else { Ok(()) }",
     ),
     mutant(
-        "plan/authoring.rs",
+        "rules/plan/authoring.rs",
         "Ok(vec![ending_of(plan, Ended::Cancelled, word)])",
         "Ok(vec![ending_of(plan, Ended::Completed, word)])",
     ),
-    mutant("plan/authoring.rs", "if !gaps.is_empty() {", "if false {"),
-    mutant("plan/authoring.rs", "carried: done(plan),", "carried: Vec::new(),"),
-    mutant("plan/evolve.rs", "if approval.digest() != *digest {", "if false {"),
-    mutant("plan/evolve.rs", "plan.comments_open.clear();", ""),
+    mutant("rules/plan/authoring.rs", "if !gaps.is_empty() {", "if false {"),
+    mutant("rules/plan/authoring.rs", "carried: done(plan),", "carried: Vec::new(),"),
+    mutant("rules/plan/evolve.rs", "if approval.digest() != *digest {", "if false {"),
+    mutant("rules/plan/evolve.rs", "plan.comments_open.clear();", ""),
     mutant(
-        "plan/evolve.rs",
+        "rules/plan/evolve.rs",
         "blocks_seen, draft: None, waits: None, ..plan",
         "blocks_seen, waits: None, ..plan",
     ),
-    mutant("plan/review.rs", "if left.is_empty() {", "if true {"),
-    mutant("turn/gate.rs", "if !turn.may_use(name) {", "if false {"),
+    mutant("rules/plan/comments.rs", "if left.is_empty() {", "if true {"),
+    mutant("rules/turn/gate.rs", "if !turn.may_use(name) {", "if false {"),
     mutant(
-        "turn/gate.rs",
+        "rules/turn/gate.rs",
         "Effect::Internal | Effect::Read => return Gate::Open(None),\n        Effect::Write | Effect::External => {}",
         "Effect::Internal | Effect::Read | Effect::External => return Gate::Open(None),\n        Effect::Write => {}",
     ),
     mutant(
-        "turn/gate.rs",
+        "rules/turn/gate.rs",
         "Some(plan) if tool.is_some() && tool == recorded =>",
         "Some(plan) if tool.is_some() || tool == recorded =>",
     ),
     mutant(
-        "turn/gate.rs",
+        "rules/turn/gate.rs",
         "turn.executes() == Some(plan.id) && !turn.reported)?;",
         "turn.executes() == Some(plan.id))?;",
     ),
-    mutant("turn/permission.rs", "if at >= ask.expires {", "if false {"),
+    mutant("rules/turn/permission.rs", "if at >= ask.expires {", "if false {"),
     mutant(
-        "turn/permission.rs",
+        "rules/turn/permission.rs",
         ".filter(|ask| ask.digest == digest);",
         ".filter(|ask| ask.digest == ask.digest || ask.digest == digest);",
     ),
-    mutant("turn/decide.rs", "if open.is_none() && doubt.is_none() {", "if false {"),
+    mutant("rules/turn/decide.rs", "if open.is_none() && doubt.is_none() {", "if false {"),
     mutant(
-        "turn/decide.rs",
+        "rules/turn/decide.rs",
         "turn.executes() == Some(plan.id)\n            && !turn.reported\n",
         "turn.executes() == Some(plan.id)\n",
     ),
     mutant(
-        "turn/evolve.rs",
+        "rules/turn/evolve.rs",
         "Permit::Once | Permit::UntilPlanEnds => Some(ask.facts.schema),",
         "Permit::Once | Permit::UntilPlanEnds => None,",
     ),
@@ -125,17 +125,17 @@ const MUTANTS: [Mutant; 66] = [
         "_ if false => started(session),",
     ),
     mutant(
-        "effect.rs",
+        "model/effect.rs",
         "!climbs && leased.iter().any(holds)",
         "leased.iter().any(holds) || (climbs && false)",
     ),
-    mutant("effect.rs", ".filter(|max| made >= *max)", ".filter(|max| made > *max)"),
+    mutant("model/effect.rs", ".filter(|max| made >= *max)", ".filter(|max| made > *max)"),
     mutant(
-        "effect.rs",
+        "model/effect.rs",
         "suffix.starts_with('.') && host.ends_with(suffix)",
         "host.ends_with(suffix.trim_start_matches('.'))",
     ),
-    mutant("policy.rs", "self.people.contains(&person.id.0))", "!self.people.is_empty())"),
+    mutant("model/policy.rs", "self.people.contains(&person.id.0))", "!self.people.is_empty())"),
     mutant(
         "session.rs",
         "SessionEvent::Logged { head } if *head == self.log => {}",
@@ -146,59 +146,71 @@ const MUTANTS: [Mutant; 66] = [
         "if verdict == Verdict::DidNotHappen && asked.at < doubt.deadline {",
         "if false {",
     ),
-    mutant("autonomy/claim.rs", "known.next != Some(first) || at < *slot", "at < *slot"),
-    mutant("autonomy/budget.rs", "|(used, limit)| used >= limit)", "|(used, limit)| used > limit)"),
+    mutant("rules/autonomy/claim.rs", "known.next != Some(first) || at < *slot", "at < *slot"),
     mutant(
-        "autonomy/decide.rs",
+        "rules/autonomy/standing.rs",
+        "|(used, limit)| used >= limit)",
+        "|(used, limit)| used > limit)",
+    ),
+    mutant(
+        "rules/autonomy/decide.rs",
         "*times >= limits::SAME_OBSERVATION_MAX",
         "*times > limits::SAME_OBSERVATION_MAX",
     ),
     mutant(
-        "autonomy/react.rs",
+        "rules/autonomy/react.rs",
         "if run.idle >= limits::IDLE_TURNS_MAX => {",
         "if run.idle > limits::IDLE_TURNS_MAX => {",
     ),
-    mutant("autonomy/react.rs", "Some(slot) if at < slot.until => tick(),", "Some(_) => tick(),"),
+    mutant(
+        "rules/autonomy/react.rs",
+        "Some(slot) if at < slot.until => tick(),",
+        "Some(_) => tick(),",
+    ),
     mutant(
         "next.rs",
         "queue.iter().find(|queued| !ticks(queued)).or_else(|| queue.first())",
         "queue.iter().find(|queued| !ticks(queued) || true).or_else(|| queue.first())",
     ),
     mutant(
-        "memory.rs",
+        "model/memory.rs",
         "context.filter(|context| context.session == *session)",
         "context.filter(|context| context.session == *session || true)",
     ),
-    mutant("memory/rank.rs", "(legacy, -ranked.why.score,", "(legacy && false, -ranked.why.score,"),
+    mutant(
+        "rules/memory/ranking.rs",
+        "(legacy, -ranked.why.score,",
+        "(legacy && false, -ranked.why.score,",
+    ),
     mutant("owner.rs", "if item.text != *text {", "if false {"),
     mutant("owner.rs", "session.life != Life::Deleted && session.owner", "session.owner"),
     mutant(
-        "session/life.rs",
+        "rules/life.rs",
         "if theirs || reviews { Ok(()) }",
         "if theirs || reviews || true { Ok(()) }",
     ),
     mutant(
-        "turn/asking.rs",
+        "rules/turn/retry.rs",
         "FailureKind::TooLarge | FailureKind::Limit | FailureKind::Withheld => Again::Never,",
         "FailureKind::TooLarge | FailureKind::Limit | FailureKind::Withheld => another.unwrap_or(Again::Never),",
     ),
     mutant(
-        "turn/asking.rs",
+        "rules/turn/retry.rs",
         "model: now.model + 1, tries: 0, ..tried",
         "model: now.model, tries: 0, ..tried",
     ),
     mutant(
-        "turn/asking.rs",
+        "rules/turn/retry.rs",
         "(until.0 - since.0 <= limits::SUSPENDED_MICROS_MAX)",
         "(until.0 - since.0 >= 0)",
     ),
     mutant(
-        "turn/asking.rs",
+        "rules/turn/retry.rs",
         "let mixed = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;",
         "let mixed = mixed & 0;",
     ),
     mutant(
-        "turn/decide.rs",
+        "rules/turn/decide.rs",
         "let takes_part = open.work != Work::Compacts;",
         "let takes_part = true;",
     ),
@@ -208,46 +220,46 @@ const MUTANTS: [Mutant; 66] = [
         "turn.asking.is_suspended() && false",
     ),
     mutant(
-        "notebook/section.rs",
+        "rules/notebook/section.rs",
         "if now == expected { Ok(result) } else { Err(SectionRefusal::Leaks) }",
         "Ok(result)",
     ),
     mutant(
-        "notebook/section.rs",
+        "rules/notebook/section.rs",
         "let ends = |next: &&Heading| own.is_empty() || next.level <= all[at].level;",
         "let ends = |next: &&Heading| next.level <= all[at].level;",
     ),
     mutant(
-        "notebook/tool.rs",
+        "rules/notebook/tool.rs",
         "&& matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready)",
         "&& !matches!(plan.status, PlanStatus::Failed(_))",
     ),
     mutant(
-        "notebook/completion.rs",
+        "rules/notebook/completion.rs",
         "!ranges.is_empty() && ranges.iter().all(done)",
         "!ranges.is_empty() && ranges.iter().any(done)",
     ),
-    mutant("agent.rs", "if !is_foreign(session) {", "if false {"),
+    mutant("rules/agent.rs", "if !is_foreign(session) {", "if false {"),
     mutant(
-        "agent.rs",
+        "rules/agent.rs",
         "if let Some(named) = named.filter(|named| *named != step) {",
         "if let Some(named) = named.filter(|_| false) {",
     ),
-    mutant("agent.rs", "started: session.agent_looked,", "started: session.version.following(),"),
-    mutant("session.rs", ") if agent::is_foreign(self) => {}", ") if false => {}"),
     mutant(
-        "agent.rs",
+        "rules/agent.rs",
+        "started: session.agent_looked,",
+        "started: session.version.following(),",
+    ),
+    mutant("session.rs", ") if is_foreign(self) => {}", ") if false => {}"),
+    mutant(
+        "rules/agent.rs",
         "let end = StepEnd::Reported { by: agent.clone(), evidence: evidence.clone() };",
         "let end = StepEnd::Done;",
     ),
-    mutant(
-        "agent.rs",
-        "if session.owner.as_ref().is_some_and(|owner| *owner != asked.of) {",
-        "if false {",
-    ),
-    mutant("plan/rendering.rs", "if !left {", "if true {"),
-    mutant("plan/rendering.rs", "if to.surface.is_page() {", "if false {"),
-    mutant("plan/block.rs", "*occurrence += 1;", "*occurrence += 0;"),
+    mutant("rules/agent.rs", "if session.owner != asked.owner {", "if false {"),
+    mutant("rules/plan/rendering.rs", "if !left {", "if true {"),
+    mutant("rules/plan/rendering.rs", "if to.surface.is_page() {", "if false {"),
+    mutant("model/plan/block.rs", "*occurrence += 1;", "*occurrence += 0;"),
 ];
 
 /// How many mutants run at quick size.
@@ -357,4 +369,20 @@ fn copy_sources(root: &Path, copy: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::{MUTANTS, Mutant};
+
+    #[test]
+    fn every_mutant_changes_one_passage_that_is_there() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../domain/src");
+        for Mutant { file, from, .. } in MUTANTS {
+            let text = fs::read_to_string(sources.join(file)).unwrap_or_default();
+            assert_eq!(text.matches(from).count(), 1, "{file}: {from:?}");
+        }
+    }
 }

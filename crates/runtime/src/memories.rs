@@ -8,8 +8,9 @@ use planwright_domain::{
     identity::SessionKey,
     memory::{
         Chain, Item, MemoryCommand, Scope, ScopeKind,
+        rank::Recalled,
         rank::{Ranked, Why},
-        select::{Recalled, select},
+        select::select,
         words,
     },
     owner::OwnerCommand,

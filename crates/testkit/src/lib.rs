@@ -19,6 +19,7 @@ pub mod kill;
 pub mod lane_stories;
 pub mod ledger;
 pub mod machine;
+pub mod modules;
 pub mod notebook_contract;
 pub mod notebook_stories;
 pub mod people;

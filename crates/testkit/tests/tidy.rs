@@ -9,6 +9,8 @@ use std::{
     process::Command,
 };
 
+use planwright_testkit::modules::{self, Arrows};
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -66,6 +68,94 @@ fn crate_arrows_point_one_way() {
     for (name, allowed) in expected {
         let arrows = arrows(&format!("crates/{name}/Cargo.toml"), "dependencies");
         assert_eq!(arrows, allowed.iter().map(|name| (*name).to_owned()).collect(), "{name}");
+    }
+}
+
+/// Which parts of the domain each part may use; a part stands above all that it uses.
+const DOMAIN: [(&str, &[&str]); 17] = [
+    ("model", &[]),
+    ("rules::life", &["model"]),
+    ("rules::log", &["model"]),
+    ("rules::memory", &["model"]),
+    ("rules::notebook", &["model"]),
+    ("rules::openings", &["model"]),
+    ("rules::plan", &["model"]),
+    ("rules::autonomy", &["model", "rules::openings"]),
+    ("rules::tools", &["model", "rules::notebook", "rules::plan"]),
+    (
+        "rules::turn",
+        &[
+            "model",
+            "rules::autonomy",
+            "rules::memory",
+            "rules::notebook",
+            "rules::plan",
+            "rules::tools",
+        ],
+    ),
+    ("rules::agent", &["model", "rules::memory", "rules::openings", "rules::plan", "rules::tools"]),
+    ("next", &["model", "rules::notebook", "rules::tools"]),
+    ("session", &["model", "next", "rules"]),
+    ("owner", &["model"]),
+    ("language", &["model", "rules", "session"]),
+    ("rules", &[]),
+    ("lib", &["language", "model", "next", "owner", "rules", "session"]),
+];
+
+/// The longest name in the table that a module is or lies in.
+fn part<'a>(table: &[(&'a str, &[&str])], module: &str) -> Option<&'a str> {
+    let is_in = |part: &&str| module == *part || module.starts_with(&format!("{part}::"));
+    table.iter().map(|(part, _)| *part).filter(is_in).max_by_key(|part| part.len())
+}
+
+/// The arrows between modules that a table does not allow.
+fn forbidden(table: &[(&str, &[&str])], arrows: &Arrows) -> Vec<String> {
+    let mut found = Vec::new();
+    for (from, targets) in arrows {
+        let Some(part_from) = part(table, from) else {
+            found.push(format!("{from} is not in the table"));
+            continue;
+        };
+        let (_, allowed) = table.iter().find(|(name, _)| *name == part_from).unwrap();
+        for to in targets {
+            let within = part(table, to) == Some(part_from);
+            let is_allowed = |name: &&str| to == name || to.starts_with(&format!("{name}::"));
+            if !within && !allowed.iter().any(is_allowed) {
+                found.push(format!("{from} -> {to}"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn modules_of_the_domain_use_only_what_the_table_allows() {
+    let arrows = modules::arrows(&root().join("crates/domain/src")).unwrap();
+    assert!(arrows.values().map(BTreeSet::len).sum::<usize>() > 300, "the sources were not read");
+    assert_eq!(forbidden(&DOMAIN, &arrows), Vec::<String>::new());
+}
+
+#[test]
+fn an_arrow_that_is_not_in_the_table_is_found() {
+    let mut arrows = modules::arrows(&root().join("crates/domain/src")).unwrap();
+    for (from, to) in [
+        ("rules::plan::decide", "rules::turn::gate"),
+        ("model::turn", "session"),
+        ("next", "language::prompt"),
+    ] {
+        arrows.get_mut(from).unwrap().insert(to.into());
+        assert_eq!(forbidden(&DOMAIN, &arrows), [format!("{from} -> {to}")]);
+        arrows.get_mut(from).unwrap().remove(to);
+    }
+    arrows.insert("elsewhere".into(), BTreeSet::new());
+    assert_eq!(forbidden(&DOMAIN, &arrows), ["elsewhere is not in the table"]);
+}
+
+#[test]
+fn no_files_of_a_crate_use_each_other_in_a_circle() {
+    for name in ["domain", "format"] {
+        let arrows = modules::arrows(&root().join(format!("crates/{name}/src"))).unwrap();
+        assert_eq!(modules::circles(&arrows), Vec::<BTreeSet<String>>::new(), "{name}");
     }
 }
 

@@ -6,7 +6,7 @@ use planwright_domain::{
     digest::Digest,
     effect::{Aim, Touched},
     next::{Next, Waiting, next},
-    plan::{PauseReason, PlanStatus, Progress, observation::observe},
+    plan::{PauseReason, PlanStatus, Progress, observe::observe},
     session::SessionEvent,
     turn::{
         CallState, Told,

@@ -2,8 +2,9 @@
 
 use planwright_domain::{
     diff::{Change, PartChange, parts, rows},
+    openings::changes_opening,
     plan::review::Comment,
-    prompt::{changes_opening, execution_opening},
+    prompt::execution_opening,
     session::SessionEvent,
 };
 

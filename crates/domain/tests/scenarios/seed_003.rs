@@ -4,7 +4,7 @@ use planwright_domain::{
     command::{Decision, PersonCommand, SystemCommand},
     next::{Next, Waiting, next},
     outcome::TurnOutcome,
-    plan::{PauseReason, PlanStatus, Progress, Strategy, event::PlanEvent, observation::observe},
+    plan::{PauseReason, PlanStatus, Progress, Strategy, event::PlanEvent, observe::observe},
     session::SessionEvent,
     tools::{self, PlanTool},
     turn::{Told, Work, event::TurnEnd},

@@ -19,9 +19,8 @@ use planwright_domain::{
     id::{Incarnation, OwnerId, PlanId, Seq},
     identity::{ChannelType, SessionKey},
     memory::{
-        Chain, Item, ItemKind, MemoryCommand, MemoryEvent, Scope, ScopeKind,
-        select::{Recalled, select},
-        words,
+        Chain, Item, ItemKind, MemoryCommand, MemoryEvent, Scope, ScopeKind, rank::Recalled,
+        select::select, words,
     },
     next::{Next, next},
     notebook::NotebookEvent,

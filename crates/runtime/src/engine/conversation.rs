@@ -16,6 +16,7 @@ use planwright_domain::{
     id::{CallId, PlanId, Seq, TaskId},
     identity::SessionKey,
     memory::rank::Ranked,
+    openings,
     plan::{
         Revision, Strategy,
         approval::Approval,
@@ -478,7 +479,7 @@ impl History {
             Opening::Compaction => return Ok(()),
             Opening::Changes(number, comments) => {
                 self.threads.entry(self.here).or_default().comments = Some(seq);
-                prompt::changes_opening(number, &comments)
+                openings::changes_opening(number, &comments)
             }
             opening @ (Opening::Execution { .. } | Opening::Step) => {
                 let approval = self

@@ -20,7 +20,7 @@ use planwright_domain::{
     notebook::tool::NotebookTool,
     prompt,
     session::Session,
-    tools::own::{self, OwnTool},
+    tools::{self as own_tools, own::OwnTool},
     turn::{
         Answer as TurnAnswer, CallKind, FailureKind, ModelFailure, RequestedCall, Sent, Turn,
         Usage, Work, asking::Asking, role::Role,
@@ -372,7 +372,7 @@ impl Runtime {
             tools.retain(|tool| turn.may_use(&tool.name));
             paragraphs.extend(prompt::plan_paragraph(session, turn));
             paragraphs.extend(prompt::run_paragraph(session, turn));
-            tools.extend(own::of_run(session, turn).map(OwnTool::spec));
+            tools.extend(own_tools::of_run(session, turn).map(OwnTool::spec));
             if self.has_notebook(session) {
                 let usable = NotebookTool::ALL.into_iter().filter(|tool| turn.may_use(tool.name()));
                 tools.extend(usable.map(NotebookTool::spec));

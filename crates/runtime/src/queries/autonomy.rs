@@ -3,7 +3,8 @@
 use planwright_domain::{
     autonomy::{
         Autonomy, RunStatus, TaskEnd,
-        budget::{Budget, Meter, used},
+        budget::{Budget, Meter},
+        standing::used,
     },
     chat::work::{Named, WorkAct},
     command::{AutoCommand, Target},

@@ -15,7 +15,7 @@ use planwright_domain::{
     plan::{Ended, Plan, Revision, event::PlanEvent, review::Comment},
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
-    turn::{Usage, permission::Ask},
+    turn::{Usage, ask::Ask},
 };
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,107 @@
+//! Tool specifications advertised to foreign agents.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::json;
+
+use crate::{
+    model::{
+        effect::Effect,
+        plan::Strategy,
+        session::Session,
+        tools::{PLAN_ASK, PlanTool, ToolSpec},
+    },
+    rules::agent::{available, may_ask},
+};
+
+/// As a foreign agent is told of its plan tools now.
+#[must_use]
+pub fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
+    let plan = session.plan();
+    let mut specs: Vec<_> =
+        available(session).into_iter().map(|tool| described(tool, &tool.spec_for(plan))).collect();
+    specs.extend(may_ask(session).then(ask_spec));
+    specs
+}
+
+/// Every tool of a strategy, for clients that never look again; what is not available is refused.
+#[must_use]
+pub fn all_specs(strategy: Strategy) -> Vec<Arc<ToolSpec>> {
+    let tools: &[PlanTool] = match strategy {
+        Strategy::Document => &[PlanTool::Get, PlanTool::SetContent, PlanTool::Report],
+        Strategy::Collect => &[],
+        Strategy::Build => &[
+            PlanTool::Get,
+            PlanTool::List,
+            PlanTool::Create,
+            PlanTool::SetMetadata,
+            PlanTool::AddStep,
+            PlanTool::UpdateStep,
+            PlanTool::RemoveStep,
+            PlanTool::Submit,
+            PlanTool::Report,
+        ],
+    };
+    tools.iter().map(|tool| described(*tool, &lasting(*tool))).chain([ask_spec()]).collect()
+}
+
+/// A plan tool for someone who never looks again: it can be replied with from the beginning. How is said with the comments.
+fn lasting(tool: PlanTool) -> Arc<ToolSpec> {
+    let mut spec = (*tool.spec()).clone();
+    if matches!(tool, PlanTool::SetContent | PlanTool::Submit) {
+        spec.parameters["properties"]["replies"] =
+            json!({"type": "array", "items": {"type": "object"}});
+    }
+    // The title is the first heading.
+    if tool == PlanTool::SetContent
+        && let Some(fields) = spec.parameters["properties"].as_object_mut()
+    {
+        fields.remove("title");
+    }
+    Arc::new(spec)
+}
+
+/// A plan tool in the words that fit an agent of its own: it reports steps, and has no profiles.
+fn described(tool: PlanTool, spec: &Arc<ToolSpec>) -> Arc<ToolSpec> {
+    match tool {
+        PlanTool::Report => {
+            let mut spec = (**spec).clone();
+            spec.description = "Report a step.".into();
+            spec.parameters["properties"]["step"] = json!({"type": "integer"});
+            Arc::new(spec)
+        }
+        PlanTool::AddStep | PlanTool::UpdateStep => {
+            let mut spec = (**spec).clone();
+            if tool == PlanTool::AddStep {
+                spec.description = "Add a step.".into();
+            }
+            if let Some(fields) = spec.parameters["properties"].as_object_mut() {
+                fields.remove("profile");
+            }
+            if let Some(required) = spec.parameters["required"].as_array_mut() {
+                required.retain(|name| name != "profile");
+            }
+            Arc::new(spec)
+        }
+        PlanTool::Get
+        | PlanTool::SetContent
+        | PlanTool::Finalize
+        | PlanTool::Create
+        | PlanTool::SetMetadata
+        | PlanTool::RemoveStep
+        | PlanTool::Submit
+        | PlanTool::List => spec.clone(),
+    }
+}
+
+fn ask_spec() -> Arc<ToolSpec> {
+    static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+        Arc::new(ToolSpec {
+            name: PLAN_ASK.into(),
+            description: "Ask a person to decide.".into(),
+            parameters: json!({"type": "object", "properties": {"wait_seconds": {"type": "integer"}}}),
+            effect: Effect::Internal,
+        })
+    });
+    SPEC.clone()
+}

@@ -1,0 +1,93 @@
+//! Whether a session is there, what people call it, and who may do what in it.
+
+use crate::model::{
+    actor::{Person, Standing},
+    command::{Asked, LifeCommand, PersonCommand, SessionCommand},
+    identity::Root,
+    refusal::Refusal,
+    session::{Session, is_foreign, life::Life},
+};
+
+/// Whether this person may ask this of the session: it is there, and it is theirs. Who may decide may review
+/// and decide in the sessions of others too.
+pub(crate) fn may_ask(
+    session: &Session,
+    person: &Person,
+    command: &PersonCommand,
+) -> Result<(), Refusal> {
+    let identity = session.identity.to_string();
+    if session.life == Life::Deleted {
+        return Err(Refusal::SessionDeleted { identity });
+    }
+    let theirs = session.owner == person.owner;
+    let reviews = match command {
+        // Whether they may is looked at where it is decided.
+        PersonCommand::Decide(_) | PersonCommand::EditPlan { .. } => true,
+        PersonCommand::RecordShown { .. } | PersonCommand::MarkSeen { .. } => {
+            person.standing == Standing::Decides
+        }
+        PersonCommand::Say { .. }
+        | PersonCommand::StartPlan { .. }
+        | PersonCommand::EndPlan(_)
+        | PersonCommand::Reset
+        | PersonCommand::Compact
+        | PersonCommand::Stop
+        | PersonCommand::PausePlan
+        | PersonCommand::Auto(_)
+        | PersonCommand::Memory(_)
+        | PersonCommand::Notebook { .. }
+        | PersonCommand::Life(_) => false,
+    };
+    if theirs || reviews { Ok(()) } else { Err(Refusal::NotYours { identity }) }
+}
+
+/// Whether a session may begin under this key.
+pub(crate) fn may_begin(session: &Session) -> Result<(), Refusal> {
+    if session.identity.key.may_be_new() {
+        return Ok(());
+    }
+    Err(Refusal::LegacyKeyIsNotNew { identity: session.identity.to_string() })
+}
+
+/// The root in which a session begins with this command; none where the operator names no roots.
+pub(crate) fn opens_in(
+    session: &Session,
+    asked: &Asked<SessionCommand>,
+) -> Result<Option<Root>, Refusal> {
+    if let SessionCommand::Person(person, command) = &asked.command {
+        may_begin(session)?;
+        may_ask(session, person, command)?;
+    }
+    match (&asked.project, wished_root(asked)) {
+        (Some(project), _) => Ok(Some(project.clone())),
+        (None, Some(_)) if is_foreign(session) => {
+            Err(Refusal::AgentElsewhere { identity: session.identity.to_string() })
+        }
+        (None, wished) => asked.policy.root(wished),
+    }
+}
+
+/// The root that a person names to open the session in, if that is all the command does.
+pub(crate) fn wished_root(asked: &Asked<SessionCommand>) -> Option<&Root> {
+    if let SessionCommand::Person(_, PersonCommand::Life(LifeCommand::Open { root })) =
+        &asked.command
+    {
+        return Some(root);
+    }
+    None
+}
+
+/// Whether this person may see the session: it is theirs, or they may decide in it.
+#[must_use]
+pub fn may_see(session: &Session, person: &Person) -> bool {
+    let theirs = session.owner == person.owner;
+    theirs || person.standing == Standing::Decides
+}
+
+/// Whether this person may make known everywhere what this session remembers: its owner alone.
+pub fn may_promote(session: &Session, person: &Person) -> Result<(), Refusal> {
+    if session.owner == person.owner {
+        return Ok(());
+    }
+    Err(Refusal::NotYours { identity: session.identity.to_string() })
+}

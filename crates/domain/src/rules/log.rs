@@ -1,0 +1,218 @@
+//! The decision log: who decided what, where, on which digest, and what the gate said; hash-chained.
+//!
+//! An entry holds codes, numbers and identifiers, and these are hashed. The text that people read is made from them
+//! when it is shown, so that a reworded sentence changes no hash.
+//!
+//! Every entry is folded into the head of its session's chain. A batch in which somebody decided, or was
+//! asked to, ends with the head as it then stands; a journal in which an entry was changed, dropped or
+//! moved does not fold to it, and is corrupt.
+
+use serde::{Deserialize, Serialize};
+
+pub use crate::model::session::log_beginning as beginning;
+use crate::model::{
+    actor::Person,
+    command::{Permit, Verdict},
+    digest::{Digest, Encoder},
+    id::{OwnerId, Seq},
+    plan::{
+        event::{PlanEvent, Word},
+        step::StepEnd,
+    },
+    session::{Session, SessionEvent, life::LifeEvent},
+    turn::{
+        Told,
+        event::{TurnEnd, TurnEvent},
+    },
+};
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Entry {
+    /// What happened, by name.
+    pub kind: String,
+    /// Who decided; nobody, where the runtime did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<String>,
+    /// The id under which what belongs to them is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<OwnerId>,
+    /// Where they stood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<String>,
+    /// What it is about: a digest, the id of a call, plan or turn, the number of a step, the name of a tool.
+    pub subject: String,
+    /// The code of what was decided, or of what the gate said.
+    pub verdict: String,
+    /// What belongs to the code: a number, a digest, the code of a refusal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
+}
+
+/// The head after one more entry.
+#[must_use]
+pub fn head_after(head: Digest, seq: Seq, entry: &Entry) -> Digest {
+    let encoder = Encoder::of("log-entry", 1)
+        .bytes("head", &head.0)
+        .number("seq", seq.0)
+        .field("kind", &entry.kind)
+        .optional("who", entry.who.as_deref())
+        .optional("owner", entry.owner.map(|owner| owner.to_string()).as_deref())
+        .optional("surface", entry.surface.as_deref())
+        .field("subject", &entry.subject)
+        .field("verdict", &entry.verdict)
+        .number("arguments", entry.arguments.len() as u64);
+    let arguments = entry.arguments.iter();
+    arguments.fold(encoder, |encoder, argument| encoder.field("argument", argument)).digest()
+}
+
+/// The head that these events, coming next in this session, end with; none if nobody decided in them.
+pub(crate) fn anchor(session: &Session, events: &[SessionEvent]) -> Option<Digest> {
+    let seqs = (session.version.0 + 1..).map(Seq);
+    let entries = seqs.zip(events).filter_map(|(seq, event)| Some((seq, Entry::of(event)?)));
+    let entries: Vec<_> = entries.collect();
+    if !entries.iter().any(|(_, entry)| entry.who.is_some() || entry.kind == "permission_asked") {
+        return None;
+    }
+    Some(entries.iter().fold(session.log, |head, (seq, entry)| head_after(head, *seq, entry)))
+}
+
+impl Entry {
+    /// What the log says of an event; nothing of most.
+    #[must_use]
+    pub fn of(event: &SessionEvent) -> Option<Self> {
+        let kind = event.kind();
+        let with = |by: Option<&Person>, subject: String, verdict: &str, arguments: Vec<String>| {
+            Some(Self {
+                kind: kind.to_owned(),
+                who: by.map(|by| by.id.0.clone()),
+                owner: by.map(|by| by.owner),
+                surface: by.map(|by| by.surface.0.clone()),
+                subject,
+                verdict: verdict.to_owned(),
+                arguments,
+            })
+        };
+        let by = |by: Option<&Person>, subject, verdict| with(by, subject, verdict, Vec::new());
+        match event {
+            SessionEvent::Plan(event) => match event {
+                PlanEvent::RevisionShown { digest, to } => {
+                    by(Some(to), digest.to_string(), "shown")
+                }
+                PlanEvent::ChangesRequested { digest, by: who, comments } => {
+                    let comments = vec![comments.len().to_string()];
+                    with(Some(who), digest.to_string(), "changes_requested", comments)
+                }
+                PlanEvent::PlanApproved { approval, digest, .. } => with(
+                    Some(&approval.by),
+                    approval.revision_digest.to_string(),
+                    "approved",
+                    vec![digest.to_string()],
+                ),
+                PlanEvent::DecisionExpired { digest } => by(None, digest.to_string(), "expired"),
+                PlanEvent::StepEnded { step, end: StepEnd::Skipped { by: who }, .. } => {
+                    by(Some(who), step.to_string(), "skipped")
+                }
+                PlanEvent::ExecutionStarted { plan, number } => {
+                    with(None, plan.to_string(), "started", vec![number.to_string()])
+                }
+                PlanEvent::PlanEnded {
+                    plan, ended, word: Word::Person { by: who, .. }, ..
+                } => by(Some(who), plan.to_string(), ended.name()),
+                PlanEvent::PlanStarted { .. }
+                | PlanEvent::DraftChanged { .. }
+                | PlanEvent::RevisionAdded { .. }
+                | PlanEvent::BlocksSeen { .. }
+                | PlanEvent::DecisionReminded { .. }
+                | PlanEvent::StepQueued { .. }
+                | PlanEvent::StepBegun { .. }
+                | PlanEvent::StepEnded { .. }
+                | PlanEvent::ExecutionPaused { .. }
+                | PlanEvent::PlanFailed { .. }
+                | PlanEvent::PlanEnded { .. } => None,
+            },
+            SessionEvent::AgentCalled { agent, tool, told: Told::Refused { kind, .. }, .. } => {
+                with(None, tool.clone(), "refused", vec![agent.to_string(), kind.clone()])
+            }
+            SessionEvent::Turn(event) => match event {
+                TurnEvent::PermissionAsked { digest, .. } => by(None, digest.to_string(), "asked"),
+                TurnEvent::PermissionDecided { digest, permit, by: who, .. } => {
+                    let verdict = match permit {
+                        Permit::Once => "allowed_once",
+                        Permit::UntilPlanEnds => "allowed_until_plan_ends",
+                        Permit::Deny if who.is_none() => "denied_by_nobody",
+                        Permit::Deny => "denied",
+                        Permit::Replan { .. } => "denied_for_revision",
+                    };
+                    by(who.as_ref(), digest.to_string(), verdict)
+                }
+                TurnEvent::CallStarted { call, plan: Some(plan), .. } => {
+                    with(None, call.to_string(), "leased", vec![plan.to_string()])
+                }
+                TurnEvent::CallAnswered { call, told: Told::Refused { kind, .. } } => {
+                    with(None, call.to_string(), "refused", vec![kind.clone()])
+                }
+                TurnEvent::DoubtSettled { call, verdict, by: who } => {
+                    let verdict = match verdict {
+                        Verdict::Happened => "happened",
+                        Verdict::DidNotHappen => "did_not_happen",
+                    };
+                    by(Some(who), call.to_string(), verdict)
+                }
+                TurnEvent::TurnFinished { turn, end: TurnEnd::Stopped { by: who } } => {
+                    by(Some(who), turn.to_string(), "stopped")
+                }
+                TurnEvent::TurnStarted { .. }
+                | TurnEvent::ModelCallStarted { .. }
+                | TurnEvent::ModelAnswered { .. }
+                | TurnEvent::ModelCallFailed { .. }
+                | TurnEvent::ModelCallAbandoned { .. }
+                | TurnEvent::ModelCallOrphaned { .. }
+                | TurnEvent::ViewCompacted { .. }
+                | TurnEvent::CallStarted { .. }
+                | TurnEvent::CallFinished { .. }
+                | TurnEvent::CallAnswered { .. }
+                | TurnEvent::CallAbandoned { .. }
+                | TurnEvent::CallOrphaned { .. }
+                | TurnEvent::CallInDoubt { .. }
+                | TurnEvent::TurnFinished { .. } => None,
+            },
+            SessionEvent::Life(LifeEvent::Deleted { by: who }) => {
+                by(Some(who), "session".into(), "deleted")
+            }
+            SessionEvent::Auto(_)
+            | SessionEvent::Memory(_)
+            | SessionEvent::Notebook(_)
+            | SessionEvent::Life(_)
+            | SessionEvent::MessageQueued { .. }
+            | SessionEvent::CauseWithdrawn { .. }
+            | SessionEvent::ViewReset { .. }
+            | SessionEvent::CompactionAsked { .. }
+            | SessionEvent::AgentCalled { .. }
+            | SessionEvent::Logged { .. } => None,
+        }
+    }
+
+    /// The verdict as people read it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let argument = |at: usize| self.arguments.get(at).map_or("", String::as_str);
+        match self.verdict.as_str() {
+            "changes_requested" => format!("{} comments", argument(0)),
+            "approved" => format!("approved, record {}", argument(0)),
+            "started" => format!("execution {}", argument(0)),
+            "refused" if self.arguments.len() == 2 => {
+                format!("refused to {}: {}", argument(0), argument(1))
+            }
+            "refused" => format!("refused: {}", argument(0)),
+            "leased" => format!("allowed by the approval of plan {}", argument(0)),
+            "allowed_once" => "allowed once".to_owned(),
+            "allowed_until_plan_ends" => "allowed until the plan ends".to_owned(),
+            "denied_by_nobody" => "denied: nobody decided in time".to_owned(),
+            "denied_for_revision" => "denied: to be revised".to_owned(),
+            "did_not_happen" => "did not happen".to_owned(),
+            code => code.to_owned(),
+        }
+    }
+}

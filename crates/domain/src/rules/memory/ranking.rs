@@ -1,0 +1,84 @@
+//! How well something that is remembered fits a question: BM25 over its own scope, how sure it is, how new it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{
+    memory::{
+        Item, Provenance,
+        rank::{Candidates, Ranked, Why},
+        words,
+    },
+    time::Time,
+};
+
+/// How soon a word that is said often stops to count.
+const SATURATION: f64 = 1.2;
+/// How much a long text is held back.
+const LENGTH: f64 = 0.75;
+/// After so long something is half as new.
+const HALF_LIFE_MICROS: f64 = 30.0 * 86_400e6;
+/// The share of the score that being sure makes.
+const SURE: f64 = 0.3;
+/// The share of the score that being new makes.
+const NEW: f64 = 0.2;
+
+/// The candidates of one scope, best first.
+#[must_use]
+pub fn rank(question: &[String], found: Candidates, now: Time) -> Vec<Ranked> {
+    let asked: BTreeSet<&String> = question.iter().collect();
+    let texts: Vec<(Item, Vec<String>)> = found
+        .items
+        .into_iter()
+        .map(|item| {
+            let words = words(&item.text);
+            (item, words)
+        })
+        .collect();
+    let mut holds: BTreeMap<&String, u64> = BTreeMap::new();
+    for word in &asked {
+        let has = texts.iter().filter(|(_, words)| words.contains(word)).count() as u64;
+        holds.insert(word, has);
+    }
+    let count = found.count.max(texts.len() as u64) as f64;
+    let average = (found.words as f64 / count.max(1.0)).max(1.0);
+    let mut ranked: Vec<Ranked> = texts
+        .iter()
+        .map(|(item, words)| {
+            let mut fits = 0.0;
+            let mut matched = Vec::new();
+            for word in &asked {
+                let times = words.iter().filter(|has| has == word).count() as f64;
+                if times == 0.0 {
+                    continue;
+                }
+                let rarity = holds.get(*word).copied().unwrap_or(0) as f64;
+                let rare = (1.0 + (count - rarity + 0.5) / (rarity + 0.5)).ln();
+                let length = 1.0 - LENGTH + LENGTH * words.len() as f64 / average;
+                fits += rare * times * (SATURATION + 1.0) / (times + SATURATION * length);
+                matched.push((*word).clone());
+            }
+            let age = (now.0 - item.at.0).max(0) as f64;
+            let fresh = 0.5_f64.powf(age / HALF_LIFE_MICROS);
+            let sure = f64::from(item.confidence.min(100)) / 100.0;
+            let score = fits * (1.0 - SURE + SURE * sure) * (1.0 - NEW + NEW * fresh);
+            let why = Why {
+                matched,
+                fits: thousandths(fits),
+                sure: item.confidence.min(100),
+                fresh: thousandths(fresh),
+                score: thousandths(score),
+            };
+            Ranked { item: item.clone(), why }
+        })
+        .filter(|ranked| !ranked.why.matched.is_empty())
+        .collect();
+    ranked.sort_by_key(|ranked| {
+        let legacy = ranked.item.provenance == Provenance::Legacy;
+        (legacy, -ranked.why.score, -ranked.item.at.0, ranked.item.id)
+    });
+    ranked
+}
+
+fn thousandths(value: f64) -> i64 {
+    (value * 1_000.0).round() as i64
+}

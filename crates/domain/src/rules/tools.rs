@@ -1,0 +1,70 @@
+//! The tools that are answered here: when a turn may see and use them, and what they do.
+//!
+//! Must always hold:
+//! - `mode-gating`: a plan tool is advertised and usable only while its plan work is active; one
+//!   function says both.
+//! - `inactive-is-inert`: called at any other time it is refused as `policy_denied`, and no state
+//!   changes.
+//! - `no-side-effects-in-plan-tools`: they touch plan state and nothing else.
+
+use crate::model::{
+    effect::Effect,
+    plan::{Plan, PlanStatus, Progress, Reads, Strategy},
+    session::Session,
+    tools::{PlanTool, own::OwnTool},
+    turn::{CallKind, Cause, RequestedCall, Turn},
+};
+
+pub(crate) mod apply;
+
+/// The plan tools that this turn may see and use.
+#[must_use]
+pub fn available(session: &Session, turn: &Turn) -> Vec<PlanTool> {
+    let Some(plan) = session.plan() else { return Vec::new() };
+    let undecided = matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready);
+    match plan.strategy {
+        Strategy::Document if executes(plan, turn) => {
+            vec![PlanTool::Get, PlanTool::SetContent, PlanTool::Report]
+        }
+        Strategy::Document => vec![PlanTool::Get, PlanTool::SetContent],
+        Strategy::Collect if undecided => vec![PlanTool::Get, PlanTool::Finalize],
+        Strategy::Collect => vec![PlanTool::Get],
+        Strategy::Build if executes(plan, turn) => vec![PlanTool::Get, PlanTool::Report],
+        Strategy::Build => vec![
+            PlanTool::Get,
+            PlanTool::List,
+            PlanTool::Create,
+            PlanTool::SetMetadata,
+            PlanTool::AddStep,
+            PlanTool::UpdateStep,
+            PlanTool::RemoveStep,
+            PlanTool::Submit,
+        ],
+    }
+}
+
+fn executes(plan: &Plan, turn: &Turn) -> bool {
+    turn.executes() == Some(plan.id)
+        && !turn.reported
+        && matches!(plan.status, PlanStatus::Executing(_, Progress::Running))
+}
+
+/// The tools of a run that this turn may see and use.
+#[must_use]
+pub fn of_run(session: &Session, turn: &Turn) -> Option<OwnTool> {
+    let ticks = matches!(turn.cause.cause, Cause::Tick { .. });
+    (ticks && session.auto.context(turn).is_some()).then_some(OwnTool::TaskReport)
+}
+
+/// Whether `collect` records this call instead of making it.
+#[must_use]
+pub fn is_recorded(plan: &Plan, call: &RequestedCall) -> bool {
+    let CallKind::Tool(facts) = &call.kind else { return false };
+    let collects = plan.strategy == Strategy::Collect
+        && matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready);
+    match facts.effect {
+        Effect::Internal => false,
+        Effect::Read => collects && plan.reads == Reads::Record,
+        Effect::Write | Effect::External => collects,
+    }
+}

@@ -1,0 +1,363 @@
+//! What a turn's event means. Never judges: that was `decide`'s job, once.
+
+use crate::{
+    model::{
+        command::{Permit, Verdict},
+        id::{CallId, PlanId, Seq},
+        limits,
+        plan::{
+            Grant, PauseReason, Plan, PlanWork, Progress, Strategy,
+            step::{HeadWork, StepHead},
+        },
+        session::{CorruptJournal, Session},
+        turn::{
+            Answer, Call, CallKind, CallState, Cause, Doubt, OpenCall, RequestedCall, Step, Turn,
+            Work,
+            ask::Ask,
+            asking::Asking,
+            event::{Arrival, TurnEvent},
+        },
+    },
+    rules::{autonomy, notebook, plan},
+};
+
+/// How much of a call's arguments is kept for display.
+const ARGUMENTS_SHOWN_CHARS: usize = 200;
+
+/// Applies a fact that stands at this place in the stream.
+pub(crate) fn evolve(
+    session: &mut Session,
+    seq: Seq,
+    event: &TurnEvent,
+) -> Result<(), CorruptJournal> {
+    match event {
+        TurnEvent::TurnStarted { turn, queued, profile, .. } => {
+            let at = session.queue.iter().position(|waiting| waiting.seq == *queued);
+            let at = at.ok_or_else(|| CorruptJournal::new(seq, "a turn without a queued cause"))?;
+            let cause = session.queue.remove(at);
+            let (work, step) = begun(session, cause.cause);
+            session.turn = Some(Turn {
+                id: *turn,
+                cause,
+                started: seq,
+                round: 1,
+                step,
+                planned: None,
+                work,
+                profile: profile.clone(),
+                reported: false,
+                said: String::new(),
+                asking: Asking::default(),
+            });
+        }
+        TurnEvent::ModelCallStarted { attempt, bracket, entered, .. } => {
+            session.queue.retain(|waiting| !entered.contains(&waiting.seq));
+            let cause = open(session, seq)?.cause.cause;
+            session.auto.model_call_started(cause);
+            open(session, seq)?.step = Step::ModelOpen { attempt: *attempt, bracket: *bracket };
+        }
+        TurnEvent::ModelAnswered { answer, arrival, .. } => {
+            session.usage = session.usage.plus(answer.usage);
+            measure(session, answer);
+            if *arrival == Arrival::InTime {
+                let pending = |requested: &RequestedCall| Call {
+                    requested: requested.clone(),
+                    state: CallState::Pending(1),
+                    step: None,
+                    permit: None,
+                };
+                spend(session, answer);
+                let cause = open(session, seq)?.cause.cause;
+                session.auto.answered(cause, answer);
+                let turn = open(session, seq)?;
+                turn.said = said(answer);
+                turn.asking = Asking::default();
+                turn.step = Step::Calls(answer.calls.iter().map(pending).collect());
+            }
+        }
+        TurnEvent::ModelCallFailed { attempt, retry_at, asking, .. } => {
+            let step = Step::ModelDue { attempt: attempt + 1, not_before: *retry_at };
+            let turn = open(session, seq)?;
+            (turn.step, turn.asking) = (step, *asking);
+        }
+        TurnEvent::ViewCompacted { usage, arrival: Arrival::Late, .. } => {
+            session.usage = session.usage.plus(*usage);
+        }
+        TurnEvent::ViewCompacted { attempt, usage, arrival: Arrival::InTime, .. } => {
+            session.usage = session.usage.plus(*usage);
+            let cost = Answer { usage: *usage, ..Answer::default() };
+            spend(session, &cost);
+            let cause = open(session, seq)?.cause.cause;
+            session.auto.answered(cause, &cost);
+            open(session, seq)?.step = Step::ModelDue { attempt: attempt + 1, not_before: None };
+        }
+        TurnEvent::ModelCallAbandoned { attempt, .. } => {
+            let cause = open(session, seq)?.cause.cause;
+            session.auto.model_call_abandoned(cause);
+            open(session, seq)?.step = Step::ModelDue { attempt: attempt + 1, not_before: None };
+        }
+        TurnEvent::ModelCallOrphaned { attempt, .. } => {
+            open(session, seq)?.step = Step::ModelDue { attempt: attempt + 1, not_before: None };
+        }
+        TurnEvent::CallStarted { call, attempt, bracket, plan, step } => {
+            let turn = open(session, seq)?;
+            let id = turn.id;
+            let asked = find(turn, *call)
+                .ok_or_else(|| CorruptJournal::new(seq, "an unknown call started"))?;
+            asked.state = CallState::Open(*attempt);
+            let CallKind::Tool(facts) = &asked.requested.kind else {
+                return Err(CorruptJournal::new(seq, "a call started that is no tool's"));
+            };
+            let started = OpenCall {
+                turn: id,
+                tool: asked.requested.tool.clone(),
+                arguments: asked.requested.arguments.chars().take(ARGUMENTS_SHOWN_CHARS).collect(),
+                attempt: *attempt,
+                bracket: *bracket,
+                facts: facts.clone(),
+                plan: *plan,
+                step: *step,
+            };
+            session.open.insert(*call, started);
+            let cause = open(session, seq)?.cause.cause;
+            session.auto.call_started(cause);
+            if let Some(active) = leased(session, *plan) {
+                active.calls_made += 1;
+            }
+        }
+        TurnEvent::PermissionAsked { call, digest, facts, aim, why, expires, plan } => {
+            let asked = find(open(session, seq)?, *call);
+            let asked = asked.ok_or_else(|| CorruptJournal::new(seq, "an unknown call asks"))?;
+            if let CallState::Pending(attempt) = asked.state {
+                asked.state = CallState::Asking(attempt);
+            }
+            let (tool, arguments) =
+                (asked.requested.tool.clone(), asked.requested.arguments.clone());
+            if let Some(plan) = leased(session, *plan) {
+                let reason = PauseReason::AsksPermission { tool: tool.clone() };
+                plan::evolve::set_progress(plan, Progress::Paused(reason));
+            }
+            session.ask = Some(Ask {
+                call: *call,
+                digest: *digest,
+                tool,
+                arguments,
+                facts: facts.clone(),
+                aim: aim.clone(),
+                why: why.clone(),
+                expires: *expires,
+                plan: *plan,
+            });
+        }
+        TurnEvent::PermissionDecided { permit, .. } => {
+            let ask = session.ask.take();
+            let ask =
+                ask.ok_or_else(|| CorruptJournal::new(seq, "a decision that nobody asked for"))?;
+            permitted(session, &ask, permit);
+        }
+        TurnEvent::CallFinished { call, attempt, result } => {
+            notebook::count(session, *call, result);
+            let open = session.open.remove(call);
+            let doubt = session.doubts.remove(call);
+            let opened = open.map(|open| (open.plan, open.step));
+            let doubted = doubt.map(|doubt| (doubt.plan, doubt.step));
+            if let Some((plan, step)) = opened.or(doubted)
+                && let Some(plan) = leased(session, plan)
+            {
+                plan::evolve::call_ended(plan, step, result);
+            }
+            observe(session, *call, &result.output);
+            close(session, *call, |state| state == CallState::Open(*attempt));
+        }
+        TurnEvent::CallAnswered { call, .. } => close(session, *call, |_| true),
+        TurnEvent::CallAbandoned { call, attempt, .. } => {
+            let plan = session.open.remove(call).and_then(|open| open.plan);
+            // It was counted when it was about to be made.
+            if let Some(active) = leased(session, plan) {
+                active.calls_made = active.calls_made.saturating_sub(1);
+            }
+            if let Some(cause) = make_again(session, *call, *attempt) {
+                session.auto.call_abandoned(cause);
+            }
+        }
+        TurnEvent::CallOrphaned { call, attempt } => {
+            session.open.remove(call);
+            make_again(session, *call, *attempt);
+        }
+        TurnEvent::CallInDoubt { call, attempt } => {
+            let missing = || CorruptJournal::new(seq, "a call in doubt that never started");
+            let open = session.open.remove(call).ok_or_else(missing)?;
+            let doubt = Doubt {
+                tool: open.tool,
+                arguments: open.arguments,
+                attempt: *attempt,
+                deadline: open.bracket.deadline,
+                plan: open.plan,
+                step: open.step,
+            };
+            session.doubts.insert(*call, doubt);
+            close(session, *call, |_| true);
+        }
+        TurnEvent::DoubtSettled { call, verdict, .. } => {
+            let doubt = session.doubts.remove(call);
+            // A person looked, and the call was made: its step is not one without a call.
+            if *verdict == Verdict::Happened
+                && let Some(doubt) = doubt
+                && let Some(plan) = leased(session, doubt.plan)
+            {
+                plan.steps_with_calls.extend(doubt.step);
+            }
+        }
+        TurnEvent::TurnFinished { end, .. } => {
+            if let Some(turn) = session.turn.take() {
+                session.auto.turn_ended(turn.cause.cause, end);
+            }
+            session.ask = None;
+        }
+    }
+    Ok(())
+}
+
+/// A call of the open turn is due again; gives the cause of that turn.
+fn make_again(session: &mut Session, call: CallId, attempt: u32) -> Option<Cause> {
+    let turn = session.turn.as_mut()?;
+    let cause = turn.cause.cause;
+    let call = find(turn, call).filter(|call| call.state == CallState::Open(attempt))?;
+    call.state = CallState::Pending(attempt + 1);
+    Some(cause)
+}
+
+/// What a call of the open turn gave, for the guard of the run whose turn it is.
+fn observe(session: &mut Session, call: CallId, output: &str) {
+    let Some(turn) = &session.turn else { return };
+    let Some(asked) = turn.calls().iter().find(|asked| asked.requested.id == call) else { return };
+    if session.auto.run_of(turn.cause.cause).is_none() {
+        return;
+    }
+    let (tool, arguments) = (&asked.requested.tool, &asked.requested.arguments);
+    let seen = autonomy::evolve::observation(tool, arguments, output);
+    let cause = turn.cause.cause;
+    session.auto.observed(cause, seen);
+}
+
+fn open(session: &mut Session, seq: Seq) -> Result<&mut Turn, CorruptJournal> {
+    session.turn.as_mut().ok_or_else(|| CorruptJournal::new(seq, "a turn's event without a turn"))
+}
+
+fn find(turn: &mut Turn, id: CallId) -> Option<&mut Call> {
+    match &mut turn.step {
+        Step::Calls(calls) => calls.iter_mut().find(|call| call.requested.id == id),
+        Step::ModelDue { .. } | Step::ModelOpen { .. } => None,
+    }
+}
+
+/// Gives a call its answer; when all have theirs, the model is due.
+fn close(session: &mut Session, id: CallId, fits: impl Fn(CallState) -> bool) {
+    let Some(turn) = &mut session.turn else { return };
+    if let Some(call) = find(turn, id)
+        && fits(call.state)
+    {
+        call.state = CallState::Answered;
+        call.requested.arguments = String::new();
+    }
+    if let Step::Calls(calls) = &turn.step
+        && calls.iter().all(|call| call.state == CallState::Answered)
+    {
+        turn.round += 1;
+        turn.step = Step::ModelDue { attempt: 1, not_before: None };
+    }
+}
+
+/// The call goes on as a person decided, and so does the execution that waited for it.
+fn permitted(session: &mut Session, ask: &Ask, permit: &Permit) {
+    if let Some(plan) = leased(session, ask.plan) {
+        plan::evolve::set_progress(plan, Progress::Running);
+        if let (Permit::UntilPlanEnds, Some(scope)) = (permit, ask.aim.pattern()) {
+            let (tool, schema) = (ask.tool.clone(), ask.facts.schema);
+            plan.grants.push(Grant { tool, schema, scope });
+        }
+    }
+    let Some(call) = session.turn.as_mut().and_then(|turn| find(turn, ask.call)) else { return };
+    if let CallState::Asking(attempt) = call.state {
+        call.state = CallState::Pending(attempt);
+    }
+    call.permit = match permit {
+        Permit::Once | Permit::UntilPlanEnds => Some(ask.facts.schema),
+        Permit::Deny | Permit::Replan { .. } => None,
+    };
+}
+
+/// The active plan, if it is this one.
+fn leased(session: &mut Session, plan: Option<PlanId>) -> Option<&mut Plan> {
+    match &mut session.work {
+        PlanWork::Active(active) if plan == Some(active.id) => Some(active),
+        PlanWork::Active(_) | PlanWork::Inactive => None,
+    }
+}
+
+/// Adds what an answer cost to the execution that it belongs to.
+fn spend(session: &mut Session, answer: &Answer) {
+    let plan = session.turn.as_ref().and_then(Turn::executes);
+    if let Some(plan) = leased(session, plan) {
+        plan.spent_micros += answer.usage.cost_micros;
+    }
+}
+
+/// Remembers how the model that answered counts.
+fn measure(session: &mut Session, answer: &Answer) {
+    let Some(sent) = &answer.sent else { return };
+    let known = session.measures.contains_key(&sent.model);
+    if !known && session.measures.len() >= limits::MEASURES_MAX {
+        session.measures.pop_first();
+    }
+    let bytes = sent.system_bytes + sent.tools_bytes + sent.message_bytes;
+    let measure = session.measures.entry(sent.model.clone()).or_default();
+    *measure = measure.with(bytes, answer.usage.input);
+}
+
+/// What a turn with this cause is there for, and what is under way in it first.
+fn begun(session: &Session, cause: Cause) -> (Work, Step) {
+    let plan = session.plan().filter(|plan| cause == Cause::Execution { plan: plan.id });
+    let ask_first = Step::ModelDue { attempt: 1, not_before: None };
+    if cause == Cause::Compaction {
+        return (Work::Compacts, ask_first);
+    }
+    match plan.map(|plan| (plan, plan.strategy, plan.next_step())) {
+        Some((plan, Strategy::Collect, _)) => (Work::Replays, Step::Calls(recorded(plan))),
+        Some((_, Strategy::Build, Some(step))) => (Work::Does { step: step.number }, ask_first),
+        Some((_, Strategy::Build | Strategy::Document, _)) | None => (Work::Answers, ask_first),
+    }
+}
+
+/// The recorded calls that are still to be made. Their arguments stay in the journal.
+fn recorded(plan: &Plan) -> Vec<Call> {
+    let call = |step: &StepHead| match &step.work {
+        HeadWork::Call { tool, facts } => Some(Call {
+            requested: RequestedCall {
+                id: step.call(plan.id, plan.executions),
+                wire_id: String::new(),
+                tool: tool.clone(),
+                arguments: String::new(),
+                kind: CallKind::Tool(facts.clone()),
+            },
+            state: CallState::Pending(1),
+            step: Some(step.number),
+            permit: None,
+        }),
+        HeadWork::Task { .. } => None,
+    };
+    plan.unsettled().filter_map(call).collect()
+}
+
+/// The words of an answer that finalises a plan: they may be its summary.
+fn said(answer: &Answer) -> String {
+    if !answer.calls.iter().any(|call| call.tool == crate::model::tools::PlanTool::Finalize.name())
+    {
+        return String::new();
+    }
+    let mut end = answer.text.len().min(limits::SUMMARY_BYTES_MAX);
+    while !answer.text.is_char_boundary(end) {
+        end -= 1;
+    }
+    answer.text[..end].to_owned()
+}
