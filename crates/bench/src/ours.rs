@@ -26,13 +26,16 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
+    ids::fresh_id,
+    ports::Ports,
     ports::{
         memory::Store,
         model::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall, default_profiles},
         signal::Broadcast,
         toolbox::Toolbox,
     },
-    runtime::{NotebookSettings, Ports, Runtime, Settings, fresh_id},
+    runtime::Runtime,
+    settings::{NotebookSettings, Settings},
 };
 use planwright_testkit::people::person;
 use serde_json::json;

@@ -20,11 +20,11 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     engine::advance::LAST_CHECK,
+    ids::fresh_id,
     ports::{
         model::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall},
         toolbox::{Ran, Tool, ToolRun, Toolbox},
     },
-    runtime::fresh_id,
 };
 use planwright_testkit::people::{ada_key, person};
 use serde_json::json;

@@ -10,18 +10,18 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use planwright_domain::{autonomy::budget::Budget, identity::Root, plan::Reads, policy::Policy};
-use planwright_runtime::runtime::{MemorySettings, Settings};
+use planwright_runtime::settings::{MemorySettings, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub mod cluster;
-pub mod keys;
+mod keys;
 pub mod model;
 pub mod notebook;
 pub mod tools;
 
 use cluster::ClusterConfig;
-use keys::{is_known, keys, nearest, written};
+use keys::{is_known, nearest, written};
 use model::{ModelConfig, RolesConfig};
 use notebook::NotebookConfig;
 use tools::{CommandConfig, McpConfig, WebConfig};
@@ -295,6 +295,18 @@ pub const ANSWER_TOKENS: u32 = 8_192;
 const EFFECT_SECONDS_MAX: u32 = 1_200;
 
 impl Config {
+    /// The JSON Schema of the configuration.
+    #[must_use]
+    pub fn schema() -> serde_json::Value {
+        schemars::schema_for!(Self).to_value()
+    }
+
+    /// Every setting there is.
+    #[must_use]
+    pub fn keys() -> Vec<String> {
+        keys::keys(&Self::schema())
+    }
+
     /// The settings of the runtime.
     #[must_use]
     pub fn settings(&self) -> Settings {
@@ -346,7 +358,7 @@ impl Config {
     /// Reads the text of a configuration.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
         let table: toml::Table = text.parse().context("it is not TOML; mend it or remove it")?;
-        let known = keys();
+        let known = Self::keys();
         for key in written(&table, "") {
             if !is_known(&key, &known) {
                 let nearest = nearest(&key, &known);

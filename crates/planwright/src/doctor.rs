@@ -14,13 +14,8 @@ use planwright_runtime::ports::journal::Journal as _;
 use serde_json::json;
 
 use crate::{
-    args::Args,
-    config::Config,
-    connection,
-    exit::Exit,
-    installation::{data_path, model_settings},
-    terminal::Terminal,
-    up,
+    args::Args, config::Config, connection, data_path::data_path, exit::Exit,
+    models::model_settings, terminal::Terminal, up,
 };
 
 /// Looks at everything, and fails if anything is not as it should be.

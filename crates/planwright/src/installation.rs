@@ -1,11 +1,6 @@
 //! How the parts are wired: one process, one data directory.
 
-use std::{
-    io::BufRead as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::BufRead as _, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
@@ -26,15 +21,17 @@ use planwright_outbound::{
     data_directory::{DataDirectory, JOURNAL},
     journal_sqlite::SqliteJournal,
     lane_in_process::{self, LaneWorker, Scope},
-    model_http::{HttpModel, HttpSettings, Wire},
+    model_http::HttpModel,
     model_switch::SwitchModel,
 };
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
     commands::routing::new_key,
+    ids::fresh_id,
+    ports::Ports,
     ports::{
         access::OWNER,
-        connection::{Connected, Connection, ModelWish},
+        connection::{Connected, Connection},
         journal::{Answer, Recorded, SessionRow},
         model::{AgentProfile, Model, Profiles, default_profiles},
         signal::Subscription,
@@ -42,19 +39,21 @@ use planwright_runtime::{
     },
     queries::model_request_log::{RequestRow, RequestView},
     queries::view::StatusView,
-    runtime::{Ports, Runtime, fresh_id},
+    runtime::Runtime,
 };
-use planwright_surfaces::http::sessions::terminal_chat;
+use planwright_surfaces::http::auth::terminal_chat;
 use tokio::{sync::watch, task::JoinHandle};
 use uuid::Uuid;
 
 use crate::{
     args::Args,
     backend::{Backend, ListedSession, Reach},
-    config::{Config, ProfileConfig, model::ModelConfig},
-    connection::{LiveConnection, chosen, wished},
-    models::roles,
+    config::{Config, ProfileConfig},
+    connection::{LiveConnection, chosen},
+    data_path::data_path,
+    models::{is_said, model_settings, roles},
     session::NamedSession,
+    surface::surface,
     tools::Tools,
 };
 
@@ -346,59 +345,6 @@ struct LegacyItem {
     confidence: Option<u8>,
 }
 
-/// Where everything is kept.
-pub fn data_path(args: &Args) -> anyhow::Result<PathBuf> {
-    if let Some(path) = &args.data {
-        return Ok(path.clone());
-    }
-    let home =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = home("XDG_DATA_HOME").or_else(|| home("HOME").map(|home| home.join(".local/share")));
-    Ok(base
-        .context("there is no home directory; name a data directory with --data")?
-        .join("planwright"))
-}
-
-/// The model that the arguments name, else the configuration, else the one chosen in the dashboard; by default a
-/// local one that wants no key.
-#[must_use]
-pub fn model_settings(
-    args: &Args,
-    config: &ModelConfig,
-    chosen: Option<&ModelWish>,
-) -> HttpSettings {
-    // A choice is one thing: an address and the key for it are never taken apart.
-    let chosen = chosen.filter(|_| !is_said(args, config)).and_then(|wish| wished(wish).ok());
-    let named = config.wire.map(Wire::from);
-    let url = args.model_url.clone().or_else(|| config.url.clone());
-    let url = url.or_else(|| chosen.as_ref().map(|chosen| chosen.base_url.clone()));
-    let url = url.unwrap_or_else(|| named.unwrap_or_default().home().into());
-    let wire = named.or_else(|| chosen.as_ref().map(|chosen| chosen.wire));
-    let name = args.model.clone().or_else(|| config.name.clone());
-    let name = name.or_else(|| chosen.as_ref().map(|chosen| chosen.model.clone()));
-    let plain = HttpSettings::new(
-        wire.unwrap_or_else(|| Wire::of(&url)),
-        &url,
-        &name.unwrap_or_else(|| "qwen3".into()),
-    );
-    let chosen = chosen.map_or((None, None), |chosen| (chosen.api_key, chosen.price));
-    let set = config.with(HttpSettings { api_key: chosen.0, price: chosen.1, ..plain });
-    HttpSettings {
-        api_key: args.api_key.clone().filter(|key| !key.is_empty()).or(set.api_key),
-        window_tokens: args.window.unwrap_or(set.window_tokens),
-        ..set
-    }
-}
-
-/// Whether the arguments or the configuration say which model is asked.
-fn is_said(args: &Args, config: &ModelConfig) -> bool {
-    args.model_url.is_some()
-        || args.model.is_some()
-        || config.url.is_some()
-        || config.wire.is_some()
-        || config.name.is_some()
-}
-
 /// The model of the conversation, and the agent profiles.
 pub struct Agents {
     /// The model, which can be exchanged.
@@ -451,40 +397,4 @@ pub fn first_line(args: &Args) -> anyhow::Result<Option<String>> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
-}
-
-/// This terminal: its device and its session leader, so that another one is another surface.
-pub fn surface() -> String {
-    let device = rustix::termios::ttyname(std::io::stdin(), Vec::new()).ok();
-    let device = device.map_or_else(|| "pipe".into(), |name| name.to_string_lossy().into_owned());
-    format!("cli {device} {}", session_leader())
-}
-
-/// In a container the leader may live outside and then has no number here: 0, where `getsid` of the
-/// library asserts.
-#[cfg(target_os = "linux")]
-fn session_leader() -> i32 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    leader_in(&stat).unwrap_or(0)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn session_leader() -> i32 {
-    rustix::process::getsid(None).map_or(0, |leader| leader.as_raw_nonzero().get())
-}
-
-/// The fourth field after the name, which may itself hold spaces and brackets.
-#[cfg(target_os = "linux")]
-fn leader_in(stat: &str) -> Option<i32> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(3)?.parse().ok()
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    #[test]
-    fn a_leader_outside_the_container_is_nobody_and_a_name_with_brackets_is_a_name() {
-        assert_eq!(super::leader_in("7 (a) b) S 1 7 0 34816 7 4194304"), Some(0));
-        assert_eq!(super::leader_in("7 (planwright) S 1 7 42 34816 7"), Some(42));
-        assert_eq!(super::leader_in(""), None);
-    }
 }

@@ -14,6 +14,7 @@ pub mod cluster;
 pub mod completion;
 pub mod config;
 pub mod connection;
+pub mod data_path;
 pub mod demo;
 pub mod doctor;
 pub mod durable_file;
@@ -27,6 +28,7 @@ pub mod node;
 pub mod remote;
 pub mod server;
 pub mod session;
+pub mod surface;
 pub mod talk;
 pub mod terminal;
 pub mod tools;
@@ -36,8 +38,9 @@ pub mod up;
 use args::{Args, AuditCommand, Command};
 use backend::Backend;
 use config::Config;
+use data_path::data_path;
 use exit::Exit;
-use installation::{Installation, WrapToolbox, data_path, first_line};
+use installation::{Installation, WrapToolbox, first_line};
 use planwright_outbound::data_directory::DataDirectoryError;
 #[cfg(target_os = "linux")]
 use planwright_outbound::toolbox_command;
@@ -100,10 +103,9 @@ async fn act(
         Command::Demo { play, .. } => demo::run(terminal, *play).await,
         Command::Doctor => doctor::run(args, terminal).await,
         Command::Config { schema } => {
-            let keys = config::keys::keys();
-            let text =
-                if *schema { format!("{:#}", config::keys::schema()) } else { keys.join("\n") };
-            terminal.row(&text, config::keys::schema);
+            let keys = Config::keys();
+            let text = if *schema { format!("{:#}", Config::schema()) } else { keys.join("\n") };
+            terminal.row(&text, Config::schema);
             Ok(Exit::Fine)
         }
         Command::Status => {

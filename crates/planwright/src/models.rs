@@ -12,11 +12,14 @@ use serde_json::json;
 
 use crate::{
     args::{Args, ModelsCommand},
-    config::{Config, model::RolesConfig},
-    connection::{self, ask},
+    config::{
+        Config,
+        model::{ModelConfig, RolesConfig},
+    },
+    connection::{self, ask, wished},
+    data_path::data_path,
     durable_file::write_private,
     exit::Exit,
-    installation::{data_path, model_settings},
     terminal::Terminal,
 };
 
@@ -168,4 +171,44 @@ fn row(terminal: &mut Terminal, known: &Known, tried: Option<&Result<Tried, Stri
                 "problem": tried.and_then(|tried| tried.as_ref().err())})
         },
     );
+}
+
+/// The model that the arguments name, else the configuration, else the one chosen in the dashboard; by default a
+/// local one that wants no key.
+#[must_use]
+pub fn model_settings(
+    args: &Args,
+    config: &ModelConfig,
+    chosen: Option<&ModelWish>,
+) -> HttpSettings {
+    // A choice is one thing: an address and the key for it are never taken apart.
+    let chosen = chosen.filter(|_| !is_said(args, config)).and_then(|wish| wished(wish).ok());
+    let named = config.wire.map(Wire::from);
+    let url = args.model_url.clone().or_else(|| config.url.clone());
+    let url = url.or_else(|| chosen.as_ref().map(|chosen| chosen.base_url.clone()));
+    let url = url.unwrap_or_else(|| named.unwrap_or_default().home().into());
+    let wire = named.or_else(|| chosen.as_ref().map(|chosen| chosen.wire));
+    let name = args.model.clone().or_else(|| config.name.clone());
+    let name = name.or_else(|| chosen.as_ref().map(|chosen| chosen.model.clone()));
+    let plain = HttpSettings::new(
+        wire.unwrap_or_else(|| Wire::of(&url)),
+        &url,
+        &name.unwrap_or_else(|| "qwen3".into()),
+    );
+    let chosen = chosen.map_or((None, None), |chosen| (chosen.api_key, chosen.price));
+    let set = config.with(HttpSettings { api_key: chosen.0, price: chosen.1, ..plain });
+    HttpSettings {
+        api_key: args.api_key.clone().filter(|key| !key.is_empty()).or(set.api_key),
+        window_tokens: args.window.unwrap_or(set.window_tokens),
+        ..set
+    }
+}
+
+/// Whether the arguments or the configuration say which model is asked.
+pub(crate) fn is_said(args: &Args, config: &ModelConfig) -> bool {
+    args.model_url.is_some()
+        || args.model.is_some()
+        || config.url.is_some()
+        || config.wire.is_some()
+        || config.name.is_some()
 }

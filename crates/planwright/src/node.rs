@@ -13,17 +13,15 @@ use planwright_outbound::{
     journal_postgres::PostgresJournal,
     lane_restate::{RestateSettings, restate},
 };
-use planwright_runtime::{
-    ports::Clock,
-    runtime::{Ports, Runtime},
-};
+use planwright_runtime::{ports::Clock, ports::Ports, runtime::Runtime};
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     args::{Args, ClusterArgs},
     config::{Config, cluster::ClusterConfig},
+    data_path::data_path,
     exit::Exit,
-    installation::{Agents, WrapToolbox, agents, data_path},
+    installation::{Agents, WrapToolbox, agents},
     server::ServerFile,
     terminal::Terminal,
     tools::Tools,

@@ -42,9 +42,9 @@ use sse_stream::SseByteStream;
 
 use crate::{
     backend::{Backend, ListedSession, Reach},
-    installation::surface,
     server::{Server, ServerKind},
     session::NamedSession,
+    surface::surface,
 };
 
 /// How long one request may take.

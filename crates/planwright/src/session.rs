@@ -10,7 +10,7 @@ use planwright_domain::{
 use planwright_runtime::{
     commands::routing::new_key,
     queries::model_request_log::{RequestRow, RequestView},
-    reply_text::work::waits_for,
+    queries::waiting::waits_for,
 };
 use serde_json::json;
 

@@ -14,8 +14,8 @@ use planwright_domain::{
 use planwright_outbound::{model_http::is_unreachable, passphrase};
 use planwright_runtime::{
     commands::line::Reply,
+    ids::fresh_id,
     ports::signal::{Signal, Subscription},
-    runtime::fresh_id,
 };
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde::Deserialize;

@@ -19,8 +19,8 @@ use serde_json::json;
 use crate::{
     args::{Args, ToolsCommand},
     config::{Config, tools::CommandConfig},
+    data_path::data_path,
     exit::Exit,
-    installation::data_path,
     terminal::Terminal,
 };
 

@@ -26,9 +26,9 @@ use serde_json::json;
 use crate::{
     args::{Args, ClusterArgs},
     config::Config,
+    data_path::data_path,
     durable_file::sync_name,
     exit::Exit,
-    installation::data_path,
     terminal::Terminal,
 };
 

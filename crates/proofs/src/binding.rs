@@ -22,11 +22,11 @@ use planwright_domain::{
     turn::{Told, event::TurnEvent},
 };
 use planwright_runtime::{
+    ids::fresh_id,
     ports::{
         journal::{Answer, JournalError},
         memory::Store,
     },
-    runtime::fresh_id,
 };
 
 use crate::{

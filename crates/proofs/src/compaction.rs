@@ -29,8 +29,10 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
+    ports::Ports,
     ports::model::{Model, Roles, default_profiles},
-    runtime::{Ports, Runtime, Settings},
+    runtime::Runtime,
+    settings::Settings,
 };
 use planwright_testkit::people::ada_key;
 use planwright_testkit::{

@@ -31,6 +31,8 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
+    ids::fresh_id,
+    ports::Ports,
     ports::{
         Clock,
         journal::Recorded,
@@ -38,7 +40,8 @@ use planwright_runtime::{
             Message, Model, ModelAnswer, ModelRequest, OnPreview, Price, WireCall, default_profiles,
         },
     },
-    runtime::{Ports, Runtime, Settings, fresh_id},
+    runtime::Runtime,
+    settings::Settings,
 };
 use planwright_testkit::{clock::ManualClock, house::ada, scratch};
 use serde_json::json;

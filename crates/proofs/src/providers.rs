@@ -23,8 +23,9 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     commands::line::{Reply as Heard, Spoken},
+    ids::fresh_id,
     ports::model::{Model, default_profiles},
-    runtime::{Runtime, fresh_id},
+    runtime::Runtime,
 };
 use planwright_testkit::people::ada_key;
 use planwright_testkit::{

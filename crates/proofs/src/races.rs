@@ -25,12 +25,13 @@ use planwright_domain::{
 };
 use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
 use planwright_runtime::{
+    ids::fresh_id,
     ports::{
         journal::{Answer, Recorded},
         memory::Store,
         toolbox::Toolbox,
     },
-    runtime::{Runtime, fresh_id},
+    runtime::Runtime,
 };
 use planwright_testkit::people::{introduce, person};
 use planwright_testkit::{scratch, servers::Postgres};

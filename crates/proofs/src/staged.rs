@@ -30,6 +30,8 @@ use planwright_outbound::{
     toolbox_mcp::{McpServer, McpToolbox, Pins},
 };
 use planwright_runtime::{
+    ids::fresh_id,
+    ports::Ports,
     ports::{
         memory::Store,
         model::{
@@ -39,7 +41,8 @@ use planwright_runtime::{
         signal::Lane,
         toolbox::{Ran, Tool, ToolRun, Toolbox},
     },
-    runtime::{Ports, Runtime, Settings, fresh_id},
+    runtime::Runtime,
+    settings::Settings,
 };
 use planwright_testkit::people::{ada_key, person};
 use serde_json::{Value, json};

@@ -5,6 +5,7 @@ pub mod attempt;
 pub mod calendar;
 pub(crate) mod context_window;
 pub mod conversation;
+pub(crate) mod message_digest;
 pub(crate) mod model_call;
 pub mod notebook;
 pub(crate) mod output;

@@ -8,8 +8,6 @@ use planwright_domain::{
     turn::event::TurnEvent,
 };
 
-use crate::commands::routing::transport_hash;
-
 /// What is to be counted and logged of a decision that was stored.
 #[derive(Debug, Default)]
 pub(crate) struct Happened {
@@ -114,4 +112,11 @@ pub(crate) fn line(
         transport_chat_hash = told(transport.map(transport_hash)),
         event
     );
+}
+
+/// A chat in a log: its digest, so that the log holds no address.
+#[must_use]
+pub(crate) fn transport_hash(transport: &Transport) -> String {
+    let text = format!("{}:{}", transport.channel.name(), transport.chat.0);
+    planwright_domain::digest::Digest::of(text.as_bytes()).short()
 }

@@ -7,3 +7,4 @@ pub mod model_request_log;
 pub mod reader;
 pub mod timeline;
 pub mod view;
+pub mod waiting;

@@ -7,15 +7,12 @@ use std::{
 
 use planwright_domain::{
     actor::PersonId,
-    autonomy::budget::Budget,
     command::{Asked, AutoCommand, Decision, LifeCommand, PersonCommand, SessionCommand, Terms},
     digest::Digest,
     id::{CommandId, Incarnation, OwnerId},
     identity::{Root, SessionKey, Transport},
     next::{Due, next},
     notebook::NotebookTool,
-    plan::Reads,
-    policy::Policy,
     session::Session,
     time::Time,
 };
@@ -27,88 +24,13 @@ use crate::{
     engine::conversation::Histories,
     failpoint, metrics,
     ports::{
-        Clock,
-        journal::{Answer, Journal, JournalError},
-        memory::Memory,
-        model::{Model, Profiles, Roles},
-        notebook::Notebooks,
-        signal::{Broadcast, Lane, Signal},
-        toolbox::{Toolbox, schemas},
+        Ports,
+        journal::{Answer, JournalError},
+        signal::Signal,
+        toolbox::schemas,
     },
+    settings::Settings,
 };
-
-/// What an operator may set.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// What the model is told about itself.
-    pub system_prompt: String,
-    /// How long one model call may take.
-    pub model_deadline_ms: i64,
-    /// How long one tool call may take.
-    pub tool_deadline_ms: i64,
-    /// How long after its recorded start an effect may still begin.
-    pub start_by_ms: i64,
-    /// Tokens that every request leaves free for the answer.
-    pub answer_tokens: usize,
-    /// What `collect` does with calls that only read.
-    pub collect_reads: Reads,
-    /// How long a call waits for a person's permission before it is denied.
-    pub permission_ms: i64,
-    /// What a run may use, where nothing else is said.
-    pub budget: Budget,
-    /// How long after its time a slot of a schedule is tried again.
-    pub slot_window_ms: i64,
-    /// What is remembered; nothing, if not set.
-    pub memory: Option<MemorySettings>,
-    /// The notebook.
-    pub notebook: NotebookSettings,
-}
-
-/// What an operator may set of the notebook.
-#[derive(Debug, Clone, Copy)]
-pub struct NotebookSettings {
-    /// Whether it is on where nobody said otherwise.
-    pub enabled: bool,
-    /// One in this many findings is noted, and every error; nothing, if zero.
-    pub note_every: u64,
-}
-
-/// What an operator may set of what is remembered.
-#[derive(Debug, Clone, Copy)]
-pub struct MemorySettings {
-    /// How many tokens of what is remembered a turn is told at its beginning.
-    pub budget_tokens: usize,
-}
-
-/// What a run may use, unless the operator or the person says otherwise.
-const BUDGET: Budget = Budget {
-    micros: Some(8 * 3_600_000_000),
-    model_calls: Some(200),
-    tool_calls: Some(400),
-    tokens: Some(2_000_000),
-    cost_micros: Some(1_000_000),
-};
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            system_prompt:
-                "You are a careful assistant working for one person. Use the tools you are given; \
-                            say plainly what you did and what you could not do."
-                    .into(),
-            model_deadline_ms: 10 * 60_000,
-            tool_deadline_ms: 60_000,
-            start_by_ms: 30_000,
-            answer_tokens: 4_096,
-            collect_reads: Reads::Record,
-            permission_ms: 24 * 3_600_000,
-            budget: BUDGET,
-            slot_window_ms: 3_600_000,
-            memory: Some(MemorySettings { budget_tokens: 800 }),
-            notebook: NotebookSettings { enabled: false, note_every: 2 },
-        }
-    }
-}
 
 /// The ports, wired, and what one life of one process adds to them.
 pub struct Runtime {
@@ -133,35 +55,6 @@ pub(crate) struct Origin {
     pub(crate) transport: Option<Transport>,
     /// The project of a foreign agent.
     pub(crate) project: Option<Root>,
-}
-
-/// The ports that a runtime is made of.
-#[derive(Clone)]
-pub struct Ports {
-    /// The only truth.
-    pub journal: Arc<dyn Journal>,
-    /// Who makes sure that someone acts.
-    pub lane: Arc<dyn Lane>,
-    /// Who tells the watchers.
-    pub broadcast: Arc<dyn Broadcast>,
-    /// The model.
-    pub model: Arc<dyn Model>,
-    /// Which models do what, beside it.
-    pub roles: Roles,
-    /// The agent profiles.
-    pub profiles: Profiles,
-    /// The tools.
-    pub toolbox: Arc<dyn Toolbox>,
-    /// What is remembered.
-    pub memory: Arc<dyn Memory>,
-    /// The pages of notebooks.
-    pub notebook: Arc<dyn Notebooks>,
-    /// The time of day.
-    pub clock: Arc<dyn Clock>,
-    /// Who may decide, and when.
-    pub policy: Arc<Policy>,
-    /// Whether figures say which session they are of.
-    pub session_label: bool,
 }
 
 impl Runtime {
@@ -369,15 +262,4 @@ fn told(command: &SessionCommand) -> Option<&'static str> {
             Decision::SettleDoubt { .. } => Some("doubt_settled"),
         },
     }
-}
-
-/// A command id that the same report always gets, so that recording it twice has one effect.
-pub(crate) fn report_id(of: Uuid, what: &str, round: u32, attempt: u32) -> CommandId {
-    Uuid::new_v5(&of, format!("{what}:{round}:{attempt}").as_bytes()).into()
-}
-
-/// A command id that nobody had before.
-#[must_use]
-pub fn fresh_id() -> CommandId {
-    Uuid::now_v7().into()
 }

@@ -1,144 +1,50 @@
 //! The API: small, strict, described by its own handlers.
 //!
-//! A request passes, in this order: Host and Origin ([`guard`]), who is there ([`who`]), how often
+//! A request passes, in this order: Host and Origin ([`guard`]), who is there ([`auth`]), how often
 //! they ask, and only then is its body read. What is wrong is told as `application/problem+json`.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::DefaultBodyLimit,
     middleware,
     routing::{any, get, post},
     serve::ListenerExt as _,
 };
-use planwright_runtime::{
-    ports::{access::Access, connection::Connection},
-    runtime::Runtime,
-};
 use tokio::net::TcpListener;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+mod access;
 pub mod activity;
 pub mod agents;
+pub mod app;
 pub mod auth;
 pub mod body;
 pub mod dashboard;
 pub mod description;
 pub mod dto;
 pub mod envelope;
+mod frames;
 pub mod guard;
 pub mod health;
+mod limits;
 pub mod model;
 pub mod openai;
 pub mod params;
 pub mod plans;
+mod presence;
 pub mod problem;
 pub mod session_event;
 pub mod sessions;
 pub mod streams;
 mod tags;
+mod time;
 pub mod tokens;
 pub mod work;
 
-use auth::Limits;
+pub use app::{App, BODY_BYTES_MAX, HttpSettings};
 use guard::Guard;
-
-/// The largest body of a request.
-pub const BODY_BYTES_MAX: usize = 1024 * 1024;
-
-/// What an operator may set of the API.
-#[derive(Debug, Clone)]
-pub struct HttpSettings {
-    /// The values of `Host` that are served, each with its port.
-    pub hosts: Vec<String>,
-    /// The values of `Origin` that may call.
-    pub origins: Vec<String>,
-    /// How many requests a caller may make in a second.
-    pub requests_per_second: u32,
-    /// How many logins may be tried in a minute, by everyone together.
-    pub logins_per_minute: u32,
-    /// Whether cookies are only sent over TLS.
-    pub secure_cookies: bool,
-    /// Where people find the dashboard.
-    pub url: String,
-    /// How long after a start, or after it took its place, a foreign agent counts as there, though it was not heard
-    /// of: those who were there before a restart come back within this time. None where an agent may be at another
-    /// server: then nobody takes up a session without naming it.
-    pub agent_grace: Option<Duration>,
-}
-
-impl HttpSettings {
-    /// The settings for a server at this port of loopback.
-    #[must_use]
-    pub fn loopback(port: u16) -> Self {
-        let hosts: Vec<_> = ["127.0.0.1", "localhost", "[::1]"]
-            .iter()
-            .map(|host| format!("{host}:{port}"))
-            .collect();
-        let origins = hosts.iter().map(|host| format!("http://{host}")).collect();
-        Self {
-            hosts,
-            origins,
-            requests_per_second: 1_000,
-            logins_per_minute: 10,
-            secure_cookies: false,
-            url: format!("http://127.0.0.1:{port}"),
-            agent_grace: Some(Duration::from_secs(20)),
-        }
-    }
-}
-
-/// What every handler can reach.
-pub struct App {
-    /// The runtime.
-    pub runtime: Arc<Runtime>,
-    /// Who may do what.
-    pub access: Arc<dyn Access>,
-    /// What the operator set.
-    pub settings: HttpSettings,
-    /// How often each caller has asked.
-    pub(crate) limits: Limits,
-    /// Which foreign agents are there.
-    pub(crate) agents: agents::Agents,
-    /// The latest events, written out once for everyone who listens.
-    pub(crate) frames: streams::Frames,
-    /// Which model is asked, where that can be changed.
-    pub(crate) connection: Option<Arc<dyn Connection>>,
-    /// The figures, if they are recorded.
-    pub(crate) figures: Option<metrics_exporter_prometheus::PrometheusHandle>,
-}
-
-impl App {
-    /// The API over this runtime.
-    #[must_use]
-    pub fn new(runtime: Arc<Runtime>, access: Arc<dyn Access>, settings: HttpSettings) -> Self {
-        let limits = Limits::new(&settings);
-        let agents = agents::Agents::new(settings.agent_grace);
-        Self {
-            runtime,
-            access,
-            settings,
-            limits,
-            agents,
-            frames: streams::Frames::default(),
-            connection: None,
-            figures: None,
-        }
-    }
-
-    /// The same, where the model that is asked can be changed.
-    #[must_use]
-    pub fn with_connection(self, connection: Arc<dyn Connection>) -> Self {
-        Self { connection: Some(connection), ..self }
-    }
-
-    /// The same, with figures to show at `/metrics`.
-    #[must_use]
-    pub fn with_figures(self, figures: metrics_exporter_prometheus::PrometheusHandle) -> Self {
-        Self { figures: Some(figures), ..self }
-    }
-}
 
 /// The API as axum serves it.
 pub fn router(app: Arc<App>) -> Router {
@@ -154,7 +60,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/mcp", any(agents::serve))
         .route("/mcp/live", get(agents::live))
         .layer(middleware::from_fn_with_state(app.clone(), auth::authenticate_agent));
-    let (router, _) = open.merge(guarded).split_for_parts();
+    let (router, described) = open.merge(guarded).split_for_parts();
     let router = router.merge(known).merge(places);
     let guard = Guard::new(&app.settings);
     router
@@ -165,6 +71,7 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(middleware::from_fn(tags::tag))
         .layer(middleware::from_fn(dashboard::protect))
         .layer(middleware::from_fn(health::count))
+        .layer(Extension(health::Description(Arc::new(description::openapi(described)))))
         .with_state(app)
 }
 
@@ -184,7 +91,13 @@ pub async fn serve(
     axum::serve(listener, router(app)).with_graceful_shutdown(stopped).await
 }
 
-pub(crate) fn open_routes() -> OpenApiRouter<Arc<App>> {
+/// The description of the API, from the handlers themselves, as OpenAPI 3.1.
+#[must_use]
+pub fn openapi() -> serde_json::Value {
+    description::openapi(open_routes().merge(guarded_routes()).split_for_parts().1)
+}
+
+fn open_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::default()
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
@@ -193,7 +106,7 @@ pub(crate) fn open_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tokens::give_token))
 }
 
-pub(crate) fn guarded_routes() -> OpenApiRouter<Arc<App>> {
+fn guarded_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::default()
         .routes(routes!(health::metrics))
         .routes(routes!(health::description))

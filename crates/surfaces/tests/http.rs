@@ -5,7 +5,7 @@
 use std::{fs, path::PathBuf};
 
 use planwright_domain::actor::Standing;
-use planwright_surfaces::http::description::openapi;
+use planwright_surfaces::http::openapi;
 use planwright_testkit::people::{owner_id, owners_key};
 use planwright_testkit::{
     scripted_model::worker::worker,

@@ -29,13 +29,16 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
+    ids::fresh_id,
+    ports::Ports,
     ports::{
         journal::Recorded,
         memory::Store,
         model::{AgentProfile, Model, Price, Profiles, default_profiles},
         signal::{Broadcast, Lane},
     },
-    runtime::{Ports, Runtime, Settings, fresh_id},
+    runtime::Runtime,
+    settings::Settings,
 };
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 

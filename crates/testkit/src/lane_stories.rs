@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use planwright_domain::command::{Asked, PersonCommand, SessionCommand};
 use planwright_format::body::{Packer, Place};
-use planwright_runtime::{commands::dispatch::dispatch, runtime::fresh_id};
+use planwright_runtime::{commands::dispatch::dispatch, ids::fresh_id};
 
 use crate::{
     house::{House, ada, session},

@@ -19,8 +19,8 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
+    ids::fresh_id,
     ports::signal::Signal,
-    runtime::fresh_id,
 };
 use serde_json::{Value, json};
 

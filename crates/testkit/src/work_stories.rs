@@ -8,7 +8,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
-    runtime::fresh_id,
+    ids::fresh_id,
 };
 use serde_json::json;
 

@@ -29,13 +29,16 @@ use planwright_outbound::{
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
     engine::attempt::Attempt,
+    ids::fresh_id,
+    ports::Ports,
     ports::{
         model::{Model, Price, default_profiles},
         notebook::{Kept, NotebookError, Notebooks, Put},
         signal::{Lane, Signal},
         toolbox::{Ran, Tool, ToolRun, Toolbox},
     },
-    runtime::{Ports, Runtime, Settings, fresh_id},
+    runtime::Runtime,
+    settings::Settings,
 };
 use planwright_testkit::people::{ada_key, person};
 use planwright_testkit::{

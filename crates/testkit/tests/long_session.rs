@@ -18,8 +18,8 @@ use planwright_domain::{
     turn::{Answer, Usage},
 };
 use planwright_runtime::{
+    ids::fresh_id,
     ports::journal::{Append, Journal, Undecided},
-    runtime::fresh_id,
 };
 use planwright_testkit::{
     house::{House, ada, session},

@@ -1,18 +1,9 @@
-//! Every setting by its name, and the schema of all of them.
+//! Every setting by its name, from the schema of all of them.
 
-use super::Config;
-
-/// The JSON Schema of the configuration.
-#[must_use]
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Config).to_value()
-}
-
-/// Every setting there is, from the schema.
-#[must_use]
-pub fn keys() -> Vec<String> {
-    let (schema, mut keys) = (schema(), Vec::new());
-    describe(&schema, &schema, "", &mut keys);
+/// Every setting that a schema describes.
+pub(super) fn keys(schema: &serde_json::Value) -> Vec<String> {
+    let mut keys = Vec::new();
+    describe(schema, schema, "", &mut keys);
     keys
 }
 

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use planwright_outbound::notebook_object_store::{Bucket, NoNotebooks, ObjectStoreNotebooks};
-use planwright_runtime::{ports::notebook::Notebooks, runtime::NotebookSettings};
+use planwright_runtime::{ports::notebook::Notebooks, settings::NotebookSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -11,9 +11,12 @@ use anyhow::{Context as _, bail};
 
 use crate::{durable_file::put_in_place, exit::Exit, talk::Lines, terminal::Terminal};
 
+mod entry;
 mod json;
 mod toml;
 mod yaml;
+
+use entry::ServerCommand;
 
 /// An agent whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -92,15 +95,6 @@ impl Agent {
         }
     }
 }
-
-/// What the entry starts.
-struct ServerCommand<'a> {
-    program: &'a str,
-    arguments: &'a [String],
-}
-
-/// What the entry is called.
-const NAME: &str = "planwright";
 
 /// What a person asked for.
 pub struct Asked<'a> {

@@ -12,7 +12,7 @@ use planwright_domain::{
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
-    runtime::fresh_id,
+    ids::fresh_id,
 };
 use planwright_testkit::scratch;
 

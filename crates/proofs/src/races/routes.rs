@@ -14,8 +14,9 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
+    ids::fresh_id,
     ports::{journal::Recorded, memory::Store, toolbox::Toolbox},
-    runtime::{Runtime, fresh_id},
+    runtime::Runtime,
 };
 use uuid::Uuid;
 

@@ -25,13 +25,14 @@ use uuid::Uuid;
 use crate::{
     engine::attempt::{Attempt, Outcome},
     failpoint,
+    ids::report_id,
     ports::{
         access::AgentGrant,
         journal::{Answer, JournalError},
         toolbox::{Ran, ToolRun},
     },
     queries::view::{of_plan, revision_at},
-    runtime::{Origin, Runtime, report_id},
+    runtime::{Origin, Runtime},
 };
 
 /// The longest that a call waits for a person's decision: clients give up after a minute.

@@ -13,8 +13,10 @@ use planwright_domain::{
 use uuid::Uuid;
 
 use crate::{
+    ids::fresh_id,
+    metrics::transport_hash,
     ports::journal::{JournalError, SessionPage, SessionQuery, SessionRow},
-    runtime::{Runtime, fresh_id},
+    runtime::Runtime,
 };
 
 impl Runtime {
@@ -156,11 +158,4 @@ pub fn new_key() -> Result<ConversationKey, IdentityRefusal> {
 /// The key of the session that a command begins.
 pub(crate) fn key_of(command: CommandId) -> Result<ConversationKey, IdentityRefusal> {
     ConversationKey::new(&format!("talk-{}", &command.0.simple().to_string()[20..]))
-}
-
-/// A chat in a log: its digest, so that the log holds no address.
-#[must_use]
-pub fn transport_hash(transport: &Transport) -> String {
-    let text = format!("{}:{}", transport.channel.name(), transport.chat.0);
-    planwright_domain::digest::Digest::of(text.as_bytes()).short()
 }

@@ -29,12 +29,14 @@ use crate::{
     engine::attempt::{Attempt, OpenAttempt, Outcome},
     engine::calendar,
     failpoint,
+    ids::{fresh_id, report_id},
+    ports::Ports,
     ports::{
         journal::{Answer, JournalError},
         notebook::NotebookError,
         toolbox::root_not_configured,
     },
-    runtime::{Origin, Ports, Runtime, fresh_id, report_id},
+    runtime::{Origin, Runtime},
 };
 
 /// What is traced at the last look at the clock before an effect: how long after it the effect begins can be measured.

@@ -33,7 +33,7 @@ use planwright_domain::{
 };
 
 use crate::{
-    engine::context_window::{chain, link},
+    engine::message_digest::{chain, link},
     event_pages::for_each_event,
     ports::{
         journal::{Journal, JournalError, Recorded},

@@ -34,14 +34,16 @@ use crate::{
     engine::attempt::{Attempt, OpenAttempt, Outcome},
     engine::context_window::{self, Bytes, Cut, Room, Shortened},
     engine::conversation::{self, View},
+    engine::message_digest,
     engine::tool_call::read_result,
     failpoint,
+    ids::report_id,
     ports::{
         journal::JournalError,
         model::{AgentProfile, Message, Model, ModelAnswer, ModelRequest, Price},
         signal::{Preview, Signal},
     },
-    runtime::{Runtime, report_id},
+    runtime::Runtime,
 };
 
 /// How much of the room what is not summed up may take, in hundredths.
@@ -248,7 +250,7 @@ impl Runtime {
         if short.upto.is_some() {
             request.tools.push(read_result());
         }
-        let said = context_window::chain(&short.messages);
+        let said = message_digest::chain(&short.messages);
         let (request, sent) = sized(request, short.bytes, said, Some(&short));
         if sent.estimate <= room.soft() {
             return Ok(Fitted::Send(request, sent));

@@ -18,20 +18,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    engine::tool_call::{Kit, ended},
+    engine::tool_call::{Kit, ended, exported},
+    ports::Ports,
     ports::{
         journal::{Answer, JournalError},
         notebook::{Kept, NotebookError, Put},
         toolbox::{Ran, ToolRun},
     },
     queries::view::of_plan,
-    runtime::{Ports, Runtime},
+    runtime::Runtime,
 };
 
 /// How often a page is read again because somebody wrote in between.
 const TRIES_MAX: u32 = 16;
-/// Where copies of pages are put among the person's files.
-const EXPORTED_TO: &str = "planning";
 
 /// The notebook, as a person looks at it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -378,8 +377,4 @@ fn bare(name: &str) -> &str {
 
 fn archive_file(name: &str) -> String {
     format!("archive/{name}.md")
-}
-
-pub(crate) fn exported(page: Page) -> String {
-    format!("{EXPORTED_TO}/{}", page.file())
 }

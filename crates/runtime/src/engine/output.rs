@@ -2,7 +2,7 @@
 
 use planwright_domain::{digest::Digest, identity::SessionKey, limits, turn::CallResult};
 
-use crate::{ports::journal::JournalError, runtime::Ports};
+use crate::{ports::Ports, ports::journal::JournalError};
 
 impl Ports {
     /// The result as it is recorded. An output that is longer than that is kept beside it, under its digest.

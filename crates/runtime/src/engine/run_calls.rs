@@ -24,11 +24,12 @@ use crate::{
         replay,
     },
     failpoint,
+    ids::report_id,
     ports::{
         journal::JournalError,
         toolbox::{Ran, ToolRun},
     },
-    runtime::{Runtime, report_id},
+    runtime::Runtime,
 };
 
 /// A call that was started, and what it needs.

@@ -9,7 +9,7 @@ use planwright_domain::{
     id::Seq,
     identity::SessionKey,
     notebook::{
-        NotebookRefusal,
+        NotebookRefusal, Page,
         tool::{NotebookCall, NotebookTool},
     },
     session::{Session, SessionEvent},
@@ -20,13 +20,14 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    engine::notebook::exported,
     event_pages::for_each_event,
     ports::{
+        Ports,
         journal::JournalError,
         toolbox::{Ran, Tool, ToolRun},
     },
-    runtime::{NotebookSettings, Ports, Runtime},
+    runtime::Runtime,
+    settings::NotebookSettings,
 };
 
 /// The tool that reads what was shortened.
@@ -180,4 +181,12 @@ impl Kit {
 /// A call that ended so.
 pub(crate) fn ended(status: CallStatus, output: String) -> Ran {
     Ran::Ended(CallResult { status, output, touched: Vec::new() })
+}
+
+/// Where copies of pages are put among the person's files.
+const EXPORTED_TO: &str = "planning";
+
+/// Where a page is written to in the workspace.
+pub(crate) fn exported(page: Page) -> String {
+    format!("{EXPORTED_TO}/{}", page.file())
 }

@@ -17,7 +17,7 @@ use planwright_domain::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{engine::calendar, reply_text::work::waits_for, runtime::Runtime};
+use crate::{engine::calendar, queries::waiting::waits_for, runtime::Runtime};
 
 /// Goals, tasks, runs and schedules of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -12,8 +12,9 @@ use planwright_domain::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    engine::context_window::{chain, digest, shortened_upto},
+    engine::context_window::{digest, shortened_upto},
     engine::conversation::view_at,
+    engine::message_digest::chain,
     event_pages::for_each_event,
     ports::{
         journal::{JournalError, Recorded},

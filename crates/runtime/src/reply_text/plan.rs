@@ -5,7 +5,7 @@ use planwright_domain::{
     outcome::PlanCard,
 };
 
-use super::{Text, Tone};
+use super::text::{Text, Tone};
 use crate::queries::view::{AskView, CommentRow, DiffView, RevisionView, StatusView};
 
 /// How many unchanged rows a diff shows around a change.

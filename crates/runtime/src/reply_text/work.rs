@@ -1,13 +1,12 @@
 //! Sessions, goals, tasks, runs, schedules, memories and the notebook, in words.
 
-use planwright_domain::next::Waiting;
-
-use super::{Text, Tone};
+use super::text::{Text, Tone};
 use crate::{
     commands::line::{LISTED_MAX, SessionLine},
     engine::notebook::NotebookView,
     memories::MemoryView,
     queries::autonomy::{RunRow, WorkView},
+    queries::waiting::waits_for,
 };
 
 /// The conversations of a person.
@@ -136,16 +135,4 @@ pub fn notebook(view: &NotebookView) -> Text {
         text = text.then(Text::of(Tone::Plain, words));
     }
     text
-}
-
-/// What a session waits for, in words.
-#[must_use]
-pub fn waits_for(waiting: Waiting) -> &'static str {
-    match waiting {
-        Waiting::Decision => "a plan waits for your decision",
-        Waiting::Resume => "an execution waits for you",
-        Waiting::Doubt => "a call is in doubt",
-        Waiting::Permission => "a call waits for your permission",
-        Waiting::Run => "a run waits for you",
-    }
 }

@@ -25,12 +25,13 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    App,
+    access::seen,
+    app::App,
     auth::Caller,
-    dto::time,
     params::InPath,
+    problem::bad_query,
     problem::{Problem, Problems},
-    sessions::{bad_query, seen},
+    time::time,
 };
 
 /// How long moves are gathered before a hint is sent.

@@ -3,12 +3,7 @@
 //! A place is a session, and has one token at a time. Whoever takes a place gets a new one, and the old one ends: so
 //! two windows never work on one plan, whatever either believes.
 
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     Json,
@@ -44,9 +39,10 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    App, BODY_BYTES_MAX,
+    app::{App, BODY_BYTES_MAX},
     auth::Caller,
     body::Body,
+    presence::Presence,
     problem::{Problem, Problems},
     tokens::new_secret,
 };
@@ -56,81 +52,6 @@ use crate::mcp::Planner;
 const ROOT_BYTES_MAX: usize = 4_096;
 /// How long the token of a place is kept in which nothing is left to do.
 const IDLE_MICROS: i64 = 3_600 * 1_000_000;
-
-/// Who is there.
-pub(crate) struct Agents {
-    live: Mutex<HashMap<Uuid, usize>>,
-    seated: Mutex<HashMap<Uuid, Instant>>,
-    since: Instant,
-    /// How long it counts as there, though it was not heard of; none where it may be elsewhere.
-    grace: Option<Duration>,
-    /// Places are given out one at a time.
-    giving: tokio::sync::Mutex<()>,
-}
-
-impl Agents {
-    pub(crate) fn new(grace: Option<Duration>) -> Self {
-        Self {
-            live: Mutex::default(),
-            seated: Mutex::default(),
-            since: Instant::now(),
-            grace,
-            giving: tokio::sync::Mutex::default(),
-        }
-    }
-
-    fn is_there(&self, grant: Uuid) -> bool {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        if live.get(&grant).is_some_and(|many| *many > 0) {
-            return true;
-        }
-        let Some(grace) = self.grace else { return false };
-        match self.seated.lock().unwrap_or_else(PoisonError::into_inner).get(&grant) {
-            // It was there and has gone, or has not come yet.
-            Some(since) => since.elapsed() < grace,
-            None => self.since.elapsed() < grace,
-        }
-    }
-
-    /// It is heard of from now on, until what is given back is dropped.
-    fn comes(app: &Arc<App>, grant: Uuid) -> Presence {
-        let agents = &app.agents;
-        *agents.live.lock().unwrap_or_else(PoisonError::into_inner).entry(grant).or_default() += 1;
-        Presence { app: app.clone(), grant }
-    }
-
-    fn seat(&self, grant: Uuid) {
-        let mut seated = self.seated.lock().unwrap_or_else(PoisonError::into_inner);
-        seated.insert(grant, Instant::now());
-    }
-
-    /// It has gone: its place is free at once.
-    fn leaves(&self, grant: Uuid) {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(many) = live.get_mut(&grant) {
-            *many = many.saturating_sub(1);
-            if *many == 0 {
-                live.remove(&grant);
-                let grace = self.grace.unwrap_or_default();
-                let gone = Instant::now().checked_sub(grace).unwrap_or_else(Instant::now);
-                let mut seated = self.seated.lock().unwrap_or_else(PoisonError::into_inner);
-                seated.insert(grant, gone);
-            }
-        }
-    }
-}
-
-/// That an agent is there.
-struct Presence {
-    app: Arc<App>,
-    grant: Uuid,
-}
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        self.app.agents.leaves(self.grant);
-    }
-}
 
 /// A wish for a place.
 #[derive(Deserialize, ToSchema)]
@@ -327,7 +248,7 @@ pub(crate) async fn serve(
 pub(crate) async fn live(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
     let agent = caller.agent.clone().ok_or_else(no_place)?;
     let seat = seat(&caller, &agent);
-    let presence = Agents::comes(&app, caller.grant);
+    let presence = app.agents.comes(caller.grant);
     let ear = app.runtime.ports.broadcast.subscribe(&seat.identity);
     let tools = app.runtime.agent_tools(&seat).await?;
     let watch = Watch { app, seat, presence, ear, tools, greeted: false };

@@ -1,6 +1,6 @@
 //! Authentication: a bearer token or a cookie, looked up by the digest of its secret.
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     extract::{FromRequestParts, Request, State},
@@ -8,7 +8,6 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 use planwright_domain::{
     actor::{Person, Standing, Surface},
     digest::Digest,
@@ -18,11 +17,7 @@ use planwright_domain::{
 use planwright_runtime::ports::access::AgentGrant;
 use uuid::Uuid;
 
-use super::{
-    App, HttpSettings,
-    problem::Problem,
-    sessions::{TERMINAL, terminal_chat},
-};
+use super::{app::App, problem::Problem};
 
 /// The cookie that a browser gets at login.
 pub(crate) const COOKIE: &str = "planwright";
@@ -35,34 +30,6 @@ const SURFACE_BYTES_MAX: usize = 120;
 const CHAT_BYTES_MAX: usize = 120;
 /// The longest `Idempotency-Key`.
 const KEY_BYTES_MAX: usize = 200;
-
-/// How often each caller may ask.
-pub(crate) struct Limits {
-    callers: DefaultKeyedRateLimiter<Uuid>,
-    logins: DefaultDirectRateLimiter,
-}
-
-impl Limits {
-    pub(crate) fn new(settings: &HttpSettings) -> Self {
-        let at_least_one = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
-        Self {
-            callers: RateLimiter::keyed(Quota::per_second(at_least_one(
-                settings.requests_per_second,
-            ))),
-            logins: RateLimiter::direct(Quota::per_minute(at_least_one(
-                settings.logins_per_minute,
-            ))),
-        }
-    }
-
-    /// Whether a login may be tried now.
-    pub(crate) fn login(&self) -> Result<(), Problem> {
-        let words = "too many logins were tried; wait a minute";
-        self.logins
-            .check()
-            .map_err(|_| Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_logins", words))
-    }
-}
 
 /// Someone who is known.
 #[derive(Debug, Clone)]
@@ -258,3 +225,12 @@ pub fn command_id(grant: Uuid, asks: &str, key: &str) -> Uuid {
 pub(crate) fn decides(standing: Standing) -> bool {
     standing == Standing::Decides
 }
+
+/// The chat that every terminal of an installation shares.
+#[must_use]
+pub fn terminal_chat() -> Transport {
+    Transport::new(ChannelType::Cli, TERMINAL)
+}
+
+/// The name of the chat that every terminal of an installation shares.
+pub(crate) const TERMINAL: &str = "terminal";

@@ -10,21 +10,19 @@ use planwright_runtime::{
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 use utoipa::openapi::{
-    Info,
+    Info, OpenApi,
     security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
 };
 
-use super::{guarded_routes, open_routes, session_event::SessionEventDto};
+use super::session_event::SessionEventDto;
 
 /// What is shown has names of its own beside those of the API.
 const VIEWS: &str = "core.";
 /// And so has what is recorded.
 const EVENTS: &str = "event.";
 
-/// The description of the API, from the handlers themselves, as OpenAPI 3.1.
-#[must_use]
-pub fn openapi() -> Value {
-    let (_, mut api) = open_routes().merge(guarded_routes()).split_for_parts();
+/// The description of the API, completed: what the handlers say of themselves, and the form of everything that is streamed.
+pub(crate) fn openapi(mut api: OpenApi) -> Value {
     api.info = Info::new("Planwright", env!("CARGO_PKG_VERSION"));
     api.info.description = Some("Durable, reviewable plans: the API of one installation.".into());
     api.info.license = None;
@@ -141,7 +139,7 @@ fn add<T: JsonSchema>(api: &mut Value, prefix: &str) {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::openapi;
+    use crate::http::openapi;
 
     #[test]
     fn every_answer_is_described_and_no_parameter_is_told_twice() {

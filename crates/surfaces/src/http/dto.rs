@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::auth::Caller;
+use super::time::time;
 
 /// A change that happened, and is durable.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -353,11 +354,6 @@ fn waiting_name(waiting: Waiting) -> String {
         Waiting::Run => "run",
     }
     .into()
-}
-
-/// A time as it is published.
-pub(crate) fn time(at: planwright_domain::time::Time) -> String {
-    at.to_string()
 }
 
 impl SessionDto {

@@ -10,7 +10,10 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{BODY_BYTES_MAX, HttpSettings, problem::Problem};
+use super::{
+    app::{BODY_BYTES_MAX, HttpSettings},
+    problem::Problem,
+};
 
 /// What may be asked for, and from where.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Request, State},
     http::{StatusCode, header},
     middleware::Next,
@@ -14,8 +14,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    App,
-    description::openapi,
+    app::App,
     problem::{Problem, Problems},
 };
 
@@ -66,9 +65,13 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
 
 /// The description of this API.
 #[utoipa::path(get, path = "/api/openapi.json", responses((status = 200, body = Object), Problems))]
-pub(crate) async fn description() -> Json<Value> {
-    Json(openapi())
+pub(crate) async fn description(Extension(described): Extension<Description>) -> Json<Value> {
+    Json((*described.0).clone())
 }
+
+/// The description of the API, made once.
+#[derive(Clone)]
+pub(crate) struct Description(pub(crate) Arc<Value>);
 
 /// Counts requests and how they ended.
 pub(crate) async fn count(request: Request, next: Next) -> Response {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    App,
+    app::App,
     auth::{Caller, decides},
     body::Body,
     problem::{Problem, Problems},

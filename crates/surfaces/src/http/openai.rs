@@ -23,7 +23,7 @@ use planwright_domain::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{App, auth::Caller, body::Body, problem::Problem};
+use super::{app::App, auth::Caller, body::Body, problem::Problem};
 
 mod talk;
 

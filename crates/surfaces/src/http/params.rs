@@ -27,3 +27,12 @@ pub struct AsRead {
     #[param(rename = "If-Match", pattern = "^\"[0-9a-f]{64}\"$")]
     pub if_match: String,
 }
+
+/// Which chat.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct InChat {
+    /// The chat's own name in the caller's channel; `terminal` for the terminals of the installation.
+    #[param(min_length = 1, max_length = 120)]
+    pub chat: String,
+}

@@ -23,13 +23,14 @@ use asks::{
 };
 
 use super::{
-    App,
+    access::{ask, seen},
+    app::App,
     auth::Caller,
     body::{Body, if_match},
     dto::{Accepted, CommentRowDto, DiffDto, PlanDto, PlanRowDto, RevisionDto, SessionDto},
     params::{AsRead, InPath, Once},
+    problem::bad_query,
     problem::{Problem, Problems},
-    sessions::{ask, bad_query, seen},
 };
 
 const NOTHING: &str = "there is no such plan or revision in this session";

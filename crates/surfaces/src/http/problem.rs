@@ -201,3 +201,7 @@ pub(crate) async fn method_not_allowed() -> Problem {
         "this path does not take this method; /api/openapi.json lists what it takes",
     )
 }
+
+pub(crate) fn bad_query(error: axum::extract::rejection::QueryRejection) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad_query", error.body_text())
+}

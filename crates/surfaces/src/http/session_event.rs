@@ -10,7 +10,6 @@ use planwright_domain::{
     id::{CallId, Seq},
     identity::Root,
     session as domain,
-    time::Time,
 };
 use planwright_format::mapping::Form;
 use schemars::JsonSchema;
@@ -44,6 +43,7 @@ mod memory;
 mod notebook;
 mod plan;
 mod shared;
+mod timestamp;
 mod turn;
 
 use self::{
@@ -54,8 +54,6 @@ use self::{
     shared::Person,
     turn::{ToolReply, TurnEvent},
 };
-use super::dto::time;
-
 /// An event of a session: its `type` and its `data`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -80,51 +78,6 @@ impl JsonSchema for SessionEventDto {
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         SessionEvent::json_schema(generator)
-    }
-}
-
-/// When something happened or will happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-struct Timestamp(Time);
-
-impl From<Timestamp> for String {
-    fn from(at: Timestamp) -> Self {
-        time(at.0)
-    }
-}
-
-impl TryFrom<String> for Timestamp {
-    type Error = jiff::Error;
-
-    fn try_from(text: String) -> Result<Self, jiff::Error> {
-        text.parse::<jiff::Timestamp>().map(|at| Self(Time(at.as_microsecond())))
-    }
-}
-
-impl JsonSchema for Timestamp {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Timestamp".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "format": "date-time"})
-    }
-}
-
-impl Form for Timestamp {
-    type Domain = Time;
-
-    fn of(at: &Time) -> Self {
-        Self(*at)
-    }
-
-    fn domain(self) -> Time {
-        self.0
     }
 }
 

@@ -8,15 +8,14 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use planwright_domain::{
-    command::{LifeCommand, PersonCommand, SessionCommand},
+    command::{LifeCommand, PersonCommand},
     digest::Digest,
-    id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, Root, SessionKey, Transport},
-    refusal::Refusal,
+    id::Seq,
+    identity::{ConversationKey, Root},
 };
 use planwright_runtime::{
     commands::line::{Reply, Spoken},
-    ports::journal::{Answer, SessionQuery},
+    ports::journal::SessionQuery,
     reply_text::text_of,
 };
 use serde::{Deserialize, Serialize};
@@ -25,14 +24,16 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    App,
-    auth::{Caller, decides},
+    access::{ask, hear, seen},
+    app::App,
+    auth::Caller,
     body::Body,
     dto::{Accepted, OwnSessionDto, SessionDto, SessionRowDto},
     envelope::Envelope,
+    params::InChat,
     params::{InPath, Once},
+    problem::bad_query,
     problem::{Problem, Problems},
-    work::InChat,
 };
 
 /// How many rows one answer lists.
@@ -264,39 +265,6 @@ pub(crate) async fn say_line_in_words(
     Ok(Json(LineAnswer { text: text_of(&reply).plain(), moved_to }))
 }
 
-/// Does what a line says in this session, from this chat.
-pub(crate) async fn hear(
-    app: &App,
-    caller: &Caller,
-    headers: &HeaderMap,
-    identity: SessionKey,
-    transport: Transport,
-    line: String,
-) -> Result<Value, Problem> {
-    let (id, person) = (caller.command_id(headers)?, caller.person.clone());
-    let spoken = Spoken { identity, transport: Some(transport), person, id, line };
-    let reply = app.runtime.hear(spoken).await?;
-    // A terminal says a refusal in its own way; a page shows it like every other.
-    if let (Reply::Refused(refusal), ChannelType::Web) = (&reply, caller.channel) {
-        return Err(refusal.clone().into());
-    }
-    Ok(serde_json::to_value(reply).unwrap_or_default())
-}
-
-/// The session that the caller names, if they may see it.
-pub(crate) async fn seen(app: &App, caller: &Caller, named: &str) -> Result<SessionKey, Problem> {
-    let identity = caller.session(named)?;
-    if !app.runtime.sees(&caller.person, &identity).await? {
-        return Err(no_such_session(named));
-    }
-    Ok(identity)
-}
-
-fn no_such_session(named: &str) -> Problem {
-    let words = format!("you have no session {named}; /api/sessions lists yours");
-    Problem::new(StatusCode::NOT_FOUND, "no_such_session", words)
-}
-
 /// What a session is called, whether it was put away, and where it works.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -426,33 +394,6 @@ pub(crate) async fn get_output(
     Ok(Json(KeptOutput { text }))
 }
 
-pub(crate) fn bad_query(error: axum::extract::rejection::QueryRejection) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "bad_query", error.body_text())
-}
-
-/// Asks for something to happen in a session, by a person.
-pub(crate) async fn ask(
-    app: &App,
-    caller: &Caller,
-    id: &str,
-    headers: &HeaderMap,
-    command: PersonCommand,
-) -> Result<Json<Accepted>, Problem> {
-    let identity = caller.session(id)?;
-    let command_id: CommandId = caller.command_id(headers)?;
-    let command = SessionCommand::Person(caller.person.clone(), command);
-    match app.runtime.dispatch(&identity, command_id, command).await? {
-        Answer::Accepted { version, .. } => {
-            Ok(Json(Accepted { session_id: caller.name_of(&identity), version: version.0 }))
-        }
-        // Who may not see it is not told that it is there. The decision has looked already.
-        Answer::Refused(Refusal::NotYours { .. }) if !decides(caller.person.standing) => {
-            Err(no_such_session(id))
-        }
-        Answer::Refused(refusal) => Err(refusal.into()),
-    }
-}
-
 /// A chat, and the conversation that is active in it.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -489,15 +430,6 @@ pub(crate) async fn move_pointer(
     app.runtime.bind(&caller.person, &transport, &key).await??;
     Ok(StatusCode::NO_CONTENT)
 }
-
-/// The chat that every terminal of an installation shares.
-#[must_use]
-pub fn terminal_chat() -> Transport {
-    Transport::new(ChannelType::Cli, TERMINAL)
-}
-
-/// The name of the chat that every terminal of an installation shares.
-pub(crate) const TERMINAL: &str = "terminal";
 
 /// Where a session stands, in the form that a terminal draws.
 #[utoipa::path(get, path = "/api/sessions/{id}/status", params(InPath), responses((status = 200, body = Object), Problems))]

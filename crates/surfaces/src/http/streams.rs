@@ -4,19 +4,12 @@
 //! its client takes it. A client that is slow falls behind, misses previews, and catches up by
 //! reading; it delays nobody.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    convert::Infallible,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     extract::{
         Path, Query, State,
-        ws::{
-            Message, Utf8Bytes, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection,
-        },
+        ws::{Message, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection},
     },
     http::{HeaderMap, StatusCode},
     response::{
@@ -26,26 +19,21 @@ use axum::{
 };
 use futures_util::{Stream, stream};
 use planwright_domain::{id::Seq, identity::SessionKey};
-use planwright_runtime::ports::{
-    journal::Recorded,
-    signal::{Signal, Subscription},
-};
+use planwright_runtime::ports::signal::{Signal, Subscription};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{
-    App,
+    access::seen,
+    app::App,
     auth::Caller,
     envelope::Envelope,
+    frames::{Frame, PAGE, Read},
     params::InPath,
+    problem::bad_query,
     problem::{Problem, Problems},
-    sessions::{bad_query, seen},
 };
 
-/// How many events are read at once.
-const PAGE: usize = 64;
-/// How many sessions have their latest events written out.
-const SESSIONS_MAX: usize = 256;
 /// The largest frame that a client may send.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
 /// How long a client may take for one frame before it is cut off.
@@ -113,60 +101,6 @@ pub(crate) async fn open_socket(
         .on_upgrade(move |socket| serve(socket, cursor)))
 }
 
-/// Something to be told: an envelope, written out once for everyone who listens.
-#[derive(Clone)]
-struct Frame {
-    seq: Option<Seq>,
-    kind: &'static str,
-    text: Utf8Bytes,
-}
-
-impl Frame {
-    fn of(name: &str, recorded: &Recorded) -> Self {
-        let text = serde_json::to_string(&Envelope::of(name, recorded)).unwrap_or_default();
-        Self { seq: Some(recorded.seq), kind: recorded.event.kind(), text: text.into() }
-    }
-}
-
-/// A session, and the name that its reader has for it: its owner has another one than everyone else.
-type Read = (SessionKey, String);
-
-/// The latest events of the sessions that are listened to, written out once for all readers who name them alike.
-#[derive(Default)]
-pub(crate) struct Frames {
-    latest: Mutex<HashMap<Read, VecDeque<Frame>>>,
-}
-
-impl Frames {
-    /// The frames right behind this place, if they are there without a gap.
-    fn after(&self, read: &Read, seen: Seq) -> VecDeque<Frame> {
-        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(frames) = latest.get(read) else { return VecDeque::new() };
-        let at = frames.iter().position(|frame| frame.seq == Some(seen.following()));
-        at.map_or_else(VecDeque::new, |at| frames.iter().skip(at).cloned().collect())
-    }
-
-    fn put(&self, read: &Read, frames: &VecDeque<Frame>) {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if latest.len() >= SESSIONS_MAX && !latest.contains_key(read) {
-            latest.clear();
-        }
-        let kept = latest.entry(read.clone()).or_default();
-        for frame in frames {
-            let follows = kept.back().is_none_or(|last| last.seq.map(Seq::following) == frame.seq);
-            if follows {
-                kept.push_back(frame.clone());
-            }
-        }
-        let surplus = kept.len().saturating_sub(PAGE);
-        kept.drain(..surplus);
-        // A reader who is far behind does not put its old pages in the way of the latest.
-        if kept.back().map(|last| last.seq) < frames.back().map(|last| last.seq) {
-            kept.clone_from(frames);
-        }
-    }
-}
-
 /// A place in a session's stream that moves on.
 struct Cursor {
     app: Arc<App>,
@@ -214,7 +148,7 @@ impl Cursor {
                 Signal::Preview(preview) => {
                     let text = serde_json::to_string(&Envelope::preview(&self.read.1, &preview))
                         .unwrap_or_default();
-                    return Some(Frame { seq: None, kind: "preview", text: text.into() });
+                    return Some(Frame { seq: None, kind: "preview".into(), text: text.into() });
                 }
             }
         }

@@ -18,11 +18,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    App,
+    app::App,
     auth::{self, COOKIE, Caller, decides},
     body::Body,
-    dto::time,
     problem::{Problem, Problems},
+    time::time,
 };
 
 /// How long a browser stays logged in.

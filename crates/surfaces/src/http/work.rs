@@ -24,13 +24,14 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    App,
+    access::seen,
+    app::App,
     auth::Caller,
     body::Body,
     dto::Accepted,
-    params::{InPath, Once},
+    params::{InChat, InPath, Once},
+    problem::bad_query,
     problem::{Problem, Problems},
-    sessions::{bad_query, seen},
 };
 
 /// Goals, tasks, runs and schedules of a session.
@@ -201,15 +202,6 @@ fn item_id(text: &str) -> Result<MemoryId, Problem> {
     text.parse::<Uuid>().map(MemoryId).map_err(|_| missing())
 }
 
-/// Which chat.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-pub struct InChat {
-    /// The chat's own name in the caller's channel; `terminal` for the terminals of the installation.
-    #[param(min_length = 1, max_length = 120)]
-    pub chat: String,
-}
-
 /// Does what a line says, in the conversation that this chat talks to now. The reply names it.
 #[utoipa::path(post, path = "/api/chats/{chat}/lines", params(InChat, Once), request_body = super::sessions::NewLine, responses((status = 200, body = Object, description = "What the line came to, with the session that it went to; a refusal is one of them"), Problems))]
 pub(crate) async fn say_in_chat(
@@ -222,7 +214,7 @@ pub(crate) async fn say_in_chat(
     let transport = caller.chat(&chat)?;
     let identity = app.runtime.resolve(caller.person.owner, &transport).await?;
     let reply =
-        super::sessions::hear(&app, &caller, &headers, identity.clone(), transport, line.line);
+        super::access::hear(&app, &caller, &headers, identity.clone(), transport, line.line);
     let reply = reply.await?;
     Ok(Json(serde_json::json!({"sessionId": caller.name_of(&identity), "reply": reply})))
 }

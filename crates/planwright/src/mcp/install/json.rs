@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
 use serde_json::json;
 
-use super::{NAME, ServerCommand};
+use super::entry::{NAME, ServerCommand};
 
 /// What stands before an entry that was put in.
 const BEFORE: &str = "\n    ";

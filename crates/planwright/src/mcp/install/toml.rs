@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use super::{NAME, ServerCommand};
+use super::entry::{NAME, ServerCommand};
 
 /// The table of the servers.
 const SERVERS: &str = "mcp_servers";

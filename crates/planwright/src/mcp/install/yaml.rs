@@ -3,7 +3,7 @@
 use anyhow::bail;
 use serde_json::json;
 
-use super::ServerCommand;
+use super::entry::ServerCommand;
 
 /// What stands around what was added.
 const MARKS: [&str; 2] = ["# planwright mcp install: begin", "# planwright mcp install: end"];

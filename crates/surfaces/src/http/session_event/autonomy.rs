@@ -7,7 +7,7 @@ use planwright_domain::{
     identity::SessionIdentity,
 };
 
-use super::{Timestamp, shared::Person};
+use super::{shared::Person, timestamp::Timestamp};
 
 published! {
     enum AutoRunKind = autonomy::AutoRunKind { GoalRun, TaskRun }

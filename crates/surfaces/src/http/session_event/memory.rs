@@ -10,7 +10,7 @@ use planwright_format::mapping::Form;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Timestamp;
+use super::timestamp::Timestamp;
 
 published! {
     enum ItemKind = memory::ItemKind { Fact, Preference, Decision, Constraint, Detail }

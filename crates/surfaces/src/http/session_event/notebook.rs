@@ -3,8 +3,8 @@
 use planwright_domain::{actor::PersonId, id::CallId};
 
 use super::{
-    Timestamp,
     shared::{Bracket, Person},
+    timestamp::Timestamp,
 };
 
 published! {

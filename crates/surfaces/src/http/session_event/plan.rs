@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use planwright_domain::{digest::Digest, id::PlanId, identity::Root, plan::block::BlockSet};
 
 use super::{
-    Timestamp,
     shared::{Declared, Envelope, Person, ToolFacts, Touched},
+    timestamp::Timestamp,
 };
 
 published! {

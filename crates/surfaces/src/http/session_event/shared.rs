@@ -8,7 +8,7 @@ use planwright_domain::{
     id::{Incarnation, OwnerId},
 };
 
-use super::Timestamp;
+use super::timestamp::Timestamp;
 
 published! {
     enum Standing = actor::Standing { Speaks, Decides }

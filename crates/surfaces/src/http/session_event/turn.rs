@@ -8,10 +8,10 @@ use planwright_domain::{
 };
 
 use super::{
-    Timestamp,
     autonomy::AutoExecutionContext,
     memory::Ranked,
     shared::{Aim, Bracket, Person, ToolFacts, Touched},
+    timestamp::Timestamp,
 };
 
 published! {

@@ -1,0 +1,106 @@
+//! What every handler can reach, and what an operator may set of the API.
+
+use std::{sync::Arc, time::Duration};
+
+use planwright_runtime::{
+    ports::{access::Access, connection::Connection},
+    runtime::Runtime,
+};
+
+use super::{frames::Frames, limits::Limits, presence::Agents};
+
+/// The largest body of a request.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// What an operator may set of the API.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// The values of `Host` that are served, each with its port.
+    pub hosts: Vec<String>,
+    /// The values of `Origin` that may call.
+    pub origins: Vec<String>,
+    /// How many requests a caller may make in a second.
+    pub requests_per_second: u32,
+    /// How many logins may be tried in a minute, by everyone together.
+    pub logins_per_minute: u32,
+    /// Whether cookies are only sent over TLS.
+    pub secure_cookies: bool,
+    /// Where people find the dashboard.
+    pub url: String,
+    /// How long after a start, or after it took its place, a foreign agent counts as there, though it was not heard
+    /// of: those who were there before a restart come back within this time. None where an agent may be at another
+    /// server: then nobody takes up a session without naming it.
+    pub agent_grace: Option<Duration>,
+}
+
+impl HttpSettings {
+    /// The settings for a server at this port of loopback.
+    #[must_use]
+    pub fn loopback(port: u16) -> Self {
+        let hosts: Vec<_> = ["127.0.0.1", "localhost", "[::1]"]
+            .iter()
+            .map(|host| format!("{host}:{port}"))
+            .collect();
+        let origins = hosts.iter().map(|host| format!("http://{host}")).collect();
+        Self {
+            hosts,
+            origins,
+            requests_per_second: 1_000,
+            logins_per_minute: 10,
+            secure_cookies: false,
+            url: format!("http://127.0.0.1:{port}"),
+            agent_grace: Some(Duration::from_secs(20)),
+        }
+    }
+}
+
+/// What every handler can reach.
+pub struct App {
+    /// The runtime.
+    pub runtime: Arc<Runtime>,
+    /// Who may do what.
+    pub access: Arc<dyn Access>,
+    /// What the operator set.
+    pub settings: HttpSettings,
+    /// How often each caller has asked.
+    pub(crate) limits: Limits,
+    /// Which foreign agents are there.
+    pub(crate) agents: Arc<Agents>,
+    /// The latest events, written out once for everyone who listens.
+    pub(crate) frames: Frames,
+    /// Which model is asked, where that can be changed.
+    pub(crate) connection: Option<Arc<dyn Connection>>,
+    /// The figures, if they are recorded.
+    pub(crate) figures: Option<metrics_exporter_prometheus::PrometheusHandle>,
+}
+
+impl App {
+    /// The API over this runtime.
+    #[must_use]
+    pub fn new(runtime: Arc<Runtime>, access: Arc<dyn Access>, settings: HttpSettings) -> Self {
+        let limits = Limits::new(settings.requests_per_second, settings.logins_per_minute);
+        let agents = Arc::new(Agents::new(settings.agent_grace));
+        Self {
+            runtime,
+            access,
+            settings,
+            limits,
+            agents,
+            frames: Frames::default(),
+            connection: None,
+            figures: None,
+        }
+    }
+
+    /// The same, where the model that is asked can be changed.
+    #[must_use]
+    pub fn with_connection(self, connection: Arc<dyn Connection>) -> Self {
+        Self { connection: Some(connection), ..self }
+    }
+
+    /// The same, with figures to show at `/metrics`.
+    #[must_use]
+    pub fn with_figures(self, figures: metrics_exporter_prometheus::PrometheusHandle) -> Self {
+        Self { figures: Some(figures), ..self }
+    }
+}
