@@ -172,7 +172,7 @@ impl Ours {
     /// Says a line and waits until nothing is under way.
     pub(crate) async fn does(&self, identity: &SessionKey, line: &str) -> anyhow::Result<()> {
         let person = person("ada", "bench", Standing::Decides);
-        let mut ear = self.runtime.ports.broadcast.subscribe(identity);
+        let mut subscription = self.runtime.ports.broadcast.subscribe(identity);
         let spoken = Spoken {
             identity: identity.clone(),
             transport: None,
@@ -180,7 +180,7 @@ impl Ours {
             id: fresh_id(),
             line: line.into(),
         };
-        match self.runtime.hear(spoken).await? {
+        match self.runtime.handle_line(spoken).await? {
             Reply::Accepted { .. } => {}
             Reply::Revision(view) => {
                 self.runtime.shown(identity, &person, view.digest).await?;
@@ -204,7 +204,7 @@ impl Ours {
             if next(&session).is_rest() {
                 return Ok(());
             }
-            ear.next().await;
+            subscription.next().await;
         }
     }
 }

@@ -255,7 +255,7 @@ fn between_turns(session: &Session) -> Next {
         _ if !session.open.is_empty() => started(session),
         Some(queued) => Next::StartTurn(queued.seq),
         None => match (session.notebook.removal, waiting(session), rings(session)) {
-            (Some(removal), _, _) => by_removal(removal),
+            (Some(removal), _, _) => by_removal(removal, session.notebook.removal_attempt),
             (None, Some(Waiting::Decision), Some(at)) => Next::AwaitDecision { at },
             (None, waits, _) => waits.map_or(Next::Nothing, Next::WaitForPerson),
         },
@@ -273,11 +273,12 @@ fn first(queue: &[Queued]) -> Option<&Queued> {
     queue.iter().find(|queued| !ticks(queued)).or_else(|| queue.first())
 }
 
-fn by_removal(removal: Removal) -> Next {
-    let Removal { attempt, not_before, open, .. } = removal;
-    match open {
-        Some(bracket) => Next::AwaitRemoval { attempt, bracket },
-        None => Next::RemovePages { attempt: attempt + 1, not_before },
+fn by_removal(removal: Removal, last: u32) -> Next {
+    match removal.open {
+        Some(bracket) => Next::AwaitRemoval { attempt: last, bracket },
+        None => {
+            Next::RemovePages { attempt: last.saturating_add(1), not_before: removal.not_before }
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub mod life {
 }
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 10;
+pub const FOLD_VERSION: u32 = 11;
 
 /// How many characters of a first message become the title.
 const TITLE_CHARS: usize = 60;
@@ -98,7 +98,7 @@ impl Session {
                 LifeEvent::Restored { .. } => self.life = Life::Open,
                 LifeEvent::Deleted { .. } => {
                     self.life = Life::Deleted;
-                    self.notebook.removal = Some(Removal::due(self.notebook.removal));
+                    self.notebook.removal = Some(Removal::wanted(self.notebook.removal));
                 }
             },
             SessionEvent::MessageQueued { text, .. } => {
@@ -118,7 +118,7 @@ impl Session {
                 self.notebook.agent_calls.retain(|open| open.call != *call);
                 if acted && self.life == Life::Deleted {
                     // It may have written a page after the pages were removed.
-                    self.notebook.removal = Some(Removal::due(self.notebook.removal));
+                    self.notebook.removal = Some(Removal::wanted(self.notebook.removal));
                 }
                 let looks = [PlanTool::Get.name(), PlanTool::Report.name(), PLAN_ASK];
                 if looks.contains(&tool.as_str()) && !matches!(told, Told::Refused { .. }) {
@@ -311,7 +311,8 @@ impl Decided<'_> {
         self.after()?;
         let after = self.after.as_ref().unwrap_or(before);
         let followed = autonomy::react::follow(before, after, asked.at, &self.events);
-        self.add(followed)
+        self.events.extend(followed);
+        Ok(())
     }
 }
 
@@ -394,7 +395,12 @@ fn decide_system(
         SystemCommand::OrphanCall { attempt } => turns::orphan_call(session, *attempt),
         SystemCommand::RecordAgentCall { call, told } => agent::record(session, *call, told),
         SystemCommand::StartRemoval { attempt, bracket } => {
-            notebook::start_removal(session, *attempt, *bracket)
+            let (attempt, bracket) = (*attempt, *bracket);
+            let is_due = matches!(next(session), Next::RemovePages { attempt: due, not_before }
+                if due == attempt && not_before.is_none_or(|time| time <= at));
+            let started = NotebookEvent::RemovalStarted { attempt, bracket };
+            let started = is_due.then(|| vec![SessionEvent::Notebook(started)]);
+            started.ok_or_else(|| moved_on("this removal of the pages is not due"))
         }
         SystemCommand::RecordPagesRemoved { attempt, pages } => {
             notebook::end_removal(session, *attempt, |_| NotebookEvent::PagesRemoved {
@@ -408,8 +414,10 @@ fn decide_system(
             })
         }
         SystemCommand::OrphanRemoval { attempt } => {
-            let orphaned = NotebookEvent::RemovalOrphaned { attempt: *attempt };
-            notebook::end_removal(session, *attempt, |_| orphaned)
+            notebook::end_removal(session, *attempt, |removal| NotebookEvent::RemovalOrphaned {
+                attempt: *attempt,
+                retry_at: removal.retry_at(at),
+            })
         }
     }
 }

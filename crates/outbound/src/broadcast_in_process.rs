@@ -8,19 +8,19 @@ use crate::local_subscribers::LocalSubscribers;
 /// LocalSubscribers in the same process, by session.
 #[derive(Debug, Default, Clone)]
 pub struct InProcessBroadcast {
-    ears: LocalSubscribers,
+    subscribers: LocalSubscribers,
 }
 
 impl Broadcast for InProcessBroadcast {
     fn publish(&self, identity: &SessionKey, signal: Signal) {
-        self.ears.tell(identity, signal);
+        self.subscribers.tell(identity, signal);
     }
 
     fn subscribe(&self, identity: &SessionKey) -> Box<dyn Subscription> {
-        self.ears.listen(identity).0
+        self.subscribers.listen(identity).0
     }
 
     fn hints(&self) -> Box<dyn Hints> {
-        self.ears.hear_hints()
+        self.subscribers.subscribe_to_hints()
     }
 }

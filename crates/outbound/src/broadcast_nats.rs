@@ -29,7 +29,7 @@ const LOOKS_MAX: u32 = 15;
 
 /// Watchers on every node.
 pub struct NatsBroadcast {
-    ears: LocalSubscribers,
+    subscribers: LocalSubscribers,
     client: Client,
     subjects: String,
     /// Where nodes tell each other which sessions move.
@@ -72,7 +72,7 @@ impl NatsBroadcast {
             })
             .event_callback(move |event| {
                 let seen = seen.clone();
-                async move { seen.hear(&event) }
+                async move { seen.observe(&event) }
             });
         let client = options
             .connect(address)
@@ -83,7 +83,7 @@ impl NatsBroadcast {
         tokio::spawn(send(client.clone(), queue, waiting.clone()));
         let subjects = format!("{prefix}.session.");
         Ok(Self {
-            ears: LocalSubscribers::default(),
+            subscribers: LocalSubscribers::default(),
             client,
             subjects,
             moved: format!("{prefix}.moved"),
@@ -100,7 +100,7 @@ impl NatsBroadcast {
 }
 
 impl Bus {
-    fn hear(&self, event: &Event) {
+    fn observe(&self, event: &Event) {
         match event {
             Event::Connected => {
                 self.arrivals.fetch_add(1, Ordering::SeqCst);
@@ -140,26 +140,28 @@ impl Broadcast for NatsBroadcast {
             self.waiting.fetch_add(1, Ordering::SeqCst);
             let _ = self.outgoing.send((self.moved.clone(), identity.to_string().into()));
         }
-        self.ears.tell(identity, signal);
+        self.subscribers.tell(identity, signal);
     }
 
     fn subscribe(&self, identity: &SessionKey) -> Box<dyn Subscription> {
-        let (ear, is_first) = self.ears.listen(identity);
+        let (subscription, is_first) = self.subscribers.listen(identity);
         if is_first {
             let subject = self.subject(identity);
-            let (client, ears, bus) = (self.client.clone(), self.ears.clone(), self.bus.clone());
-            tokio::spawn(listen(client, subject, identity.clone(), ears, bus));
+            let (client, subscribers, bus) =
+                (self.client.clone(), self.subscribers.clone(), self.bus.clone());
+            tokio::spawn(listen(client, subject, identity.clone(), subscribers, bus));
         }
-        ear
+        subscription
     }
 
     fn hints(&self) -> Box<dyn Hints> {
-        let ear = self.ears.hear_hints();
+        let subscription = self.subscribers.subscribe_to_hints();
         if !self.hears_hints.swap(true, Ordering::SeqCst) {
-            let (client, ears, bus) = (self.client.clone(), self.ears.clone(), self.bus.clone());
-            tokio::spawn(hear_hints(client, self.moved.clone(), ears, bus));
+            let (client, subscribers, bus) =
+                (self.client.clone(), self.subscribers.clone(), self.bus.clone());
+            tokio::spawn(subscribe_to_hints(client, self.moved.clone(), subscribers, bus));
         }
-        ear
+        subscription
     }
 
     fn trouble(&self) -> Option<String> {
@@ -172,22 +174,27 @@ impl Broadcast for NatsBroadcast {
 
 /// Hears which sessions move at other nodes, for everyone here who keeps lists. A subscription that cannot be had or that
 /// ended is asked for again; meanwhile those who keep lists read them.
-async fn hear_hints(client: Client, subject: String, ears: LocalSubscribers, bus: Arc<Bus>) {
+async fn subscribe_to_hints(
+    client: Client,
+    subject: String,
+    subscribers: LocalSubscribers,
+    bus: Arc<Bus>,
+) {
     loop {
         match client.subscribe(subject.clone()).await {
-            Ok(subscriber) => hear_moves(&client, subscriber, &ears, &bus).await,
+            Ok(subscriber) => forward_moves(&client, subscriber, &subscribers, &bus).await,
             Err(error) => tracing::warn!(%error, event = "not_subscribed"),
         }
-        ears.hint(Hint::Missed);
+        subscribers.hint(Hint::Missed);
         tokio::time::sleep(LOOK).await;
     }
 }
 
 /// Hears which sessions move until the subscription ends.
-async fn hear_moves(
+async fn forward_moves(
     client: &Client,
     mut subscriber: Subscriber,
-    ears: &LocalSubscribers,
+    subscribers: &LocalSubscribers,
     bus: &Bus,
 ) {
     let (mut arrivals, mut looks) = (u64::MAX, 0);
@@ -198,13 +205,13 @@ async fn hear_moves(
             // What moved before the subscription stood was not heard.
             _ = &mut flushed, if !stands => {
                 stands = true;
-                ears.hint(Hint::Missed);
+                subscribers.hint(Hint::Missed);
             }
             message = subscriber.next() => {
                 let Some(message) = message else { return };
                 let named = std::str::from_utf8(&message.payload).ok();
                 let named = named.and_then(|named| SessionKey::parse(named).ok());
-                ears.hint(named.map_or(Hint::Missed, Hint::Moved));
+                subscribers.hint(named.map_or(Hint::Missed, Hint::Moved));
             }
             () = tokio::time::sleep(LOOK) => {
                 looks += 1;
@@ -212,7 +219,7 @@ async fn hear_moves(
                 let gone = !bus.is_there.load(Ordering::SeqCst);
                 if gone || now != arrivals || looks >= LOOKS_MAX {
                     (arrivals, looks) = (now, 0);
-                    ears.hint(Hint::Missed);
+                    subscribers.hint(Hint::Missed);
                 }
             }
         }
@@ -225,13 +232,15 @@ async fn listen(
     client: Client,
     subject: String,
     identity: SessionKey,
-    ears: LocalSubscribers,
+    subscribers: LocalSubscribers,
     bus: Arc<Bus>,
 ) {
     loop {
         match client.subscribe(subject.clone()).await {
             Ok(subscriber) => {
-                if hear(&client, subscriber, &identity, &ears, &bus).await == Heard::Deserted {
+                if forward(&client, subscriber, &identity, &subscribers, &bus).await
+                    == Heard::Deserted
+                {
                     return;
                 }
             }
@@ -239,10 +248,10 @@ async fn listen(
                 tracing::warn!(session_identity = %identity, %error, event = "not_subscribed");
             }
         }
-        if ears.is_deserted(&identity) {
+        if subscribers.is_deserted(&identity) {
             return;
         }
-        ears.tell(&identity, Signal::Missed);
+        subscribers.tell(&identity, Signal::Missed);
         tokio::time::sleep(LOOK).await;
     }
 }
@@ -256,11 +265,11 @@ enum Heard {
     Ended,
 }
 
-async fn hear(
+async fn forward(
     client: &Client,
     mut subscriber: Subscriber,
     identity: &SessionKey,
-    ears: &LocalSubscribers,
+    subscribers: &LocalSubscribers,
     bus: &Bus,
 ) -> Heard {
     let mut arrivals = u64::MAX;
@@ -271,15 +280,15 @@ async fn hear(
         tokio::select! {
             _ = &mut flushed, if !stands => {
                 stands = true;
-                ears.tell(identity, Signal::Missed);
+                subscribers.tell(identity, Signal::Missed);
             }
             message = subscriber.next() => {
                 let Some(message) = message else { return Heard::Ended };
                 let signal = serde_json::from_slice(&message.payload).unwrap_or(Signal::Missed);
-                ears.tell(identity, signal);
+                subscribers.tell(identity, signal);
             }
             () = tokio::time::sleep(LOOK) => {
-                if ears.is_deserted(identity) {
+                if subscribers.is_deserted(identity) {
                     return Heard::Deserted;
                 }
                 looks += 1;
@@ -287,7 +296,7 @@ async fn hear(
                 let gone = !bus.is_there.load(Ordering::SeqCst);
                 if gone || now != arrivals || looks >= LOOKS_MAX {
                     (arrivals, looks) = (now, 0);
-                    ears.tell(identity, Signal::Missed);
+                    subscribers.tell(identity, Signal::Missed);
                 }
             }
         }

@@ -4,6 +4,7 @@ use planwright_domain::{
     id::{OwnerId, Seq},
     identity::{SessionIdentity, SessionKey},
     next::{Due, Waiting},
+    notebook::NotebookEvent,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
     turn::event::{Arrival, TurnEvent},
@@ -31,10 +32,10 @@ pub(crate) fn is_progress(events: &[SessionEvent]) -> bool {
                 | TurnEvent::CallFinished { .. }
                 | TurnEvent::TurnFinished { .. }
         ),
+        SessionEvent::Notebook(event) => matches!(event, NotebookEvent::PagesRemoved { .. }),
         SessionEvent::Plan(_)
         | SessionEvent::Auto(_)
         | SessionEvent::Memory(_)
-        | SessionEvent::Notebook(_)
         | SessionEvent::Life(_)
         | SessionEvent::MessageQueued { .. }
         | SessionEvent::CauseWithdrawn { .. }

@@ -10,19 +10,19 @@ use planwright_domain::identity::SessionKey;
 use planwright_runtime::ports::signal::{Hint, Hints, Signal, Subscription};
 use tokio::sync::broadcast;
 
-/// How many signals a slow ear may lag behind before it is told that it missed some.
+/// How many signals a slow subscriber may lag behind before it is told that it missed some.
 const LAG_MAX: usize = 256;
 
-/// LocalSubscribers in this process, by session; and those that hear which sessions move.
+/// Subscribers in this process, by session; and those to changes of any session.
 #[derive(Debug, Clone)]
 pub(crate) struct LocalSubscribers {
-    ears: Arc<Mutex<HashMap<SessionKey, broadcast::Sender<Signal>>>>,
+    subscribers: Arc<Mutex<HashMap<SessionKey, broadcast::Sender<Signal>>>>,
     hints: broadcast::Sender<Hint>,
 }
 
 impl Default for LocalSubscribers {
     fn default() -> Self {
-        Self { ears: Arc::default(), hints: broadcast::channel(LAG_MAX).0 }
+        Self { subscribers: Arc::default(), hints: broadcast::channel(LAG_MAX).0 }
     }
 }
 
@@ -32,11 +32,11 @@ impl LocalSubscribers {
         if matches!(signal, Signal::Moved(_)) && self.hints.receiver_count() > 0 {
             self.hint(Hint::Moved(identity.clone()));
         }
-        let mut ears = self.ears.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(sender) = ears.get(identity) else { return false };
+        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(sender) = subscribers.get(identity) else { return false };
         let heard = sender.send(signal).is_ok();
         if !heard {
-            ears.remove(identity);
+            subscribers.remove(identity);
         }
         heard
     }
@@ -46,26 +46,27 @@ impl LocalSubscribers {
         let _ = self.hints.send(hint);
     }
 
-    /// A new ear on every session.
-    pub(crate) fn hear_hints(&self) -> Box<dyn Hints> {
+    /// A new subscription to changes of any session.
+    pub(crate) fn subscribe_to_hints(&self) -> Box<dyn Hints> {
         Box::new(HintEar(self.hints.subscribe()))
     }
 
     /// Whether nobody listens any more; then the session is forgotten.
     pub(crate) fn is_deserted(&self, identity: &SessionKey) -> bool {
-        let mut ears = self.ears.lock().unwrap_or_else(PoisonError::into_inner);
-        let deserted = ears.get(identity).is_none_or(|sender| sender.receiver_count() == 0);
+        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let deserted = subscribers.get(identity).is_none_or(|sender| sender.receiver_count() == 0);
         if deserted {
-            ears.remove(identity);
+            subscribers.remove(identity);
         }
         deserted
     }
 
-    /// A new ear, and whether it is the first one for its session.
+    /// A new subscription, and whether it is the first one for its session.
     pub(crate) fn listen(&self, identity: &SessionKey) -> (Box<dyn Subscription>, bool) {
-        let mut ears = self.ears.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_first = !ears.contains_key(identity);
-        let sender = ears.entry(identity.clone()).or_insert_with(|| broadcast::channel(LAG_MAX).0);
+        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = !subscribers.contains_key(identity);
+        let sender =
+            subscribers.entry(identity.clone()).or_insert_with(|| broadcast::channel(LAG_MAX).0);
         (Box::new(LocalSubscription(sender.subscribe())), is_first)
     }
 }

@@ -54,7 +54,7 @@ pub trait Backend: Send {
     fn described(&self) -> String;
 
     /// Does what a line says.
-    async fn hear(&self, id: CommandId, line: &str) -> anyhow::Result<Reply>;
+    async fn handle_line(&self, id: CommandId, line: &str) -> anyhow::Result<Reply>;
 
     /// Records that a revision was shown here in full.
     async fn shown(&self, digest: Digest) -> anyhow::Result<()>;
@@ -74,7 +74,7 @@ pub trait Backend: Send {
     /// One of them, read again from the facts.
     async fn request_at(&self, seq: Seq) -> anyhow::Result<Option<RequestView>>;
 
-    /// An ear on the session.
+    /// Subscription to the session.
     async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>>;
 
     /// Whether a passphrase was chosen.

@@ -148,7 +148,7 @@ impl ApprovalConfig {
     /// The policy of the domain.
     #[must_use]
     pub fn policy(&self, roots: Vec<Root>) -> Policy {
-        let micros = |hours: u32| i64::from(hours.max(1)) * 3_600_000_000;
+        let micros = |hours: u32| i64::from(hours.max(1)).saturating_mul(3_600_000_000);
         Policy {
             people: self.people.clone(),
             surfaces: self.surfaces.clone(),

@@ -21,7 +21,7 @@ use crate::{
     connection::{self, LiveConnection},
     exit::Exit,
     installation::Installation,
-    talk::{Lines, Watch, hear},
+    talk::{Lines, Watch, send_line},
     terminal::Terminal,
     up::{Api, Deployment},
 };
@@ -89,7 +89,7 @@ pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
     for (at, scene) in SCENES.iter().enumerate() {
         terminal.line(&format!("\n{}/{}  {}", at + 1, SCENES.len(), scene.told));
         let Some(line) = next_line(terminal, &mut lines, scene.line, play).await else { break };
-        hear(&installation, terminal, &line, None).await?;
+        send_line(&installation, terminal, &line, None).await?;
         watch.until_rest(&installation, terminal).await?;
     }
     installation.rest().await;

@@ -190,10 +190,10 @@ impl Backend for Installation {
         self.runtime.ports.model.name()
     }
 
-    async fn hear(&self, id: CommandId, line: &str) -> anyhow::Result<Reply> {
+    async fn handle_line(&self, id: CommandId, line: &str) -> anyhow::Result<Reply> {
         let (identity, person) = (self.session.clone(), self.person.clone());
         let (transport, line) = (Some(terminal_chat()), line.to_owned());
-        Ok(self.runtime.hear(Spoken { identity, transport, person, id, line }).await?)
+        Ok(self.runtime.handle_line(Spoken { identity, transport, person, id, line }).await?)
     }
 
     async fn shown(&self, digest: Digest) -> anyhow::Result<()> {

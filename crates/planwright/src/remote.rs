@@ -163,7 +163,7 @@ impl Backend for Remote {
         format!("server at {}", self.server.url)
     }
 
-    async fn hear(&self, id: CommandId, line: &str) -> anyhow::Result<Reply> {
+    async fn handle_line(&self, id: CommandId, line: &str) -> anyhow::Result<Reply> {
         let request = self.request(Method::POST, &self.session_path("/lines"));
         let request =
             request.header("idempotency-key", id.to_string()).json(&json!({"line": line}));
@@ -368,8 +368,9 @@ fn recorded(envelope: Envelope) -> anyhow::Result<Recorded> {
     let time = envelope.time.as_deref().and_then(|time| time.parse::<jiff::Timestamp>().ok());
     let at = time.map_or(Time(0), |time| Time(time.as_microsecond()));
     let seq = Seq(envelope.seq.unwrap_or(0));
-    let event = envelope
-        .event()
-        .context("the server sent an event that this version does not know; update this program")?;
+    let kind = envelope.kind.clone();
+    let event = envelope.event().with_context(|| {
+        format!("event {seq} of the server ({kind}) cannot be read by this version; update it")
+    })?;
     Ok(Recorded { seq, at, event })
 }

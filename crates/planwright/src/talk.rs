@@ -49,7 +49,7 @@ pub async fn say(
         return Ok(Exit::Denied);
     }
     let mut watch = Watch::new(backend).await?;
-    let reply = hear(backend, terminal, line, None).await?;
+    let reply = send_line(backend, terminal, line, None).await?;
     Ok(match &reply {
         Reply::Accepted { .. } if is_done_at_once(line) => Exit::Fine,
         Reply::Accepted { .. } => {
@@ -160,7 +160,7 @@ async fn converse_with(
             typed = lines.typed(), if is_open => match typed {
                 Typed::End => is_open = false,
                 Typed::Interrupted if !is_resting => {
-                    hear(backend, terminal, "/stop", None).await?;
+                    send_line(backend, terminal, "/stop", None).await?;
                 }
                 Typed::Interrupted if was_interrupted => break,
                 Typed::Interrupted => {
@@ -180,13 +180,13 @@ async fn converse_with(
                     }
                 }
             },
-            signal = watch.ear.next() => watch.hear(backend, terminal, signal),
+            signal = watch.subscription.next() => watch.handle_signal(backend, terminal, signal),
             () = tokio::time::sleep(LOOK_AGAIN), if !is_resting => {}
             _ = tokio::signal::ctrl_c() => {
                 if is_resting {
                     break;
                 }
-                hear(backend, terminal, "/stop", None).await?;
+                send_line(backend, terminal, "/stop", None).await?;
             }
         }
     }
@@ -214,7 +214,7 @@ async fn converse_line(
         terminal.refusal(&error.to_string());
         return Ok(None);
     }
-    hear(backend, terminal, &line, id).await.map(Some)
+    send_line(backend, terminal, &line, id).await.map(Some)
 }
 
 /// Whether the terminal talks to another conversation after this.
@@ -239,13 +239,13 @@ fn moves(reply: &Reply) -> bool {
 }
 
 /// Passes a line on, prints the reply, and records what was shown in full.
-pub async fn hear(
+pub async fn send_line(
     backend: &dyn Backend,
     terminal: &mut Terminal,
     line: &str,
     id: Option<uuid::Uuid>,
 ) -> anyhow::Result<Reply> {
-    let reply = backend.hear(id.map_or_else(fresh_id, Into::into), line).await?;
+    let reply = backend.handle_line(id.map_or_else(fresh_id, Into::into), line).await?;
     let is_written = terminal.reply(&reply, id);
     if let Reply::Revision(view) = &reply
         && view.current
@@ -366,7 +366,7 @@ pub enum End {
 /// Follows one session: everything recorded since it began to look.
 pub struct Watch {
     seen: Seq,
-    ear: Box<dyn Subscription>,
+    subscription: Box<dyn Subscription>,
     /// How often in a row the model's server was not reached.
     unreachable: u32,
     /// Whether the model is asked again only after minutes.
@@ -378,9 +378,9 @@ pub struct Watch {
 impl Watch {
     /// Looks from now on.
     pub async fn new(backend: &dyn Backend) -> anyhow::Result<Self> {
-        let ear = backend.listen().await?;
+        let subscription = backend.listen().await?;
         let seen = backend.status().await?.version;
-        Ok(Self { seen, ear, unreachable: 0, is_suspended: false, has_failed: false })
+        Ok(Self { seen, subscription, unreachable: 0, is_suspended: false, has_failed: false })
     }
 
     /// Prints until nothing is under way, or nothing but waiting for a model that cannot be reached.
@@ -396,8 +396,8 @@ impl Watch {
             }
             terminal.busy("working");
             // What tells of news may itself be gone.
-            if let Ok(signal) = tokio::time::timeout(LOOK_AGAIN, self.ear.next()).await {
-                self.hear(backend, terminal, signal);
+            if let Ok(signal) = tokio::time::timeout(LOOK_AGAIN, self.subscription.next()).await {
+                self.handle_signal(backend, terminal, signal);
             }
         }
         terminal.quiet();
@@ -443,7 +443,12 @@ impl Watch {
     }
 
     /// Pieces of answers are printed as they come; everything else is read from the journal.
-    fn hear(&mut self, backend: &dyn Backend, terminal: &mut Terminal, signal: Option<Signal>) {
+    fn handle_signal(
+        &mut self,
+        backend: &dyn Backend,
+        terminal: &mut Terminal,
+        signal: Option<Signal>,
+    ) {
         if let Some(Signal::Preview(preview)) = signal {
             terminal.preview(backend.identity(), &preview);
         }

@@ -252,7 +252,7 @@ async fn says(runtime: &Runtime, number: u64, line: &str) -> anyhow::Result<()> 
     let id = Uuid::new_v5(&Uuid::NAMESPACE_OID, &number.to_be_bytes()).into();
     let (identity, line) = (talk()?, line.to_owned());
     let spoken = Spoken { identity, transport: None, person: ada(), id, line };
-    let reply = runtime.hear(spoken.clone()).await?;
+    let reply = runtime.handle_line(spoken.clone()).await?;
     anyhow::ensure!(matches!(reply, Reply::Accepted { .. }), "{}: {reply:?}", spoken.line);
     Ok(())
 }

@@ -155,7 +155,7 @@ pub(crate) async fn says(
 ) -> anyhow::Result<()> {
     let (identity, line) = (identity.clone(), line.to_owned());
     let spoken = Spoken { identity, transport: None, person: ada(), id: fresh_id(), line };
-    let reply = runtime.hear(spoken.clone()).await?;
+    let reply = runtime.handle_line(spoken.clone()).await?;
     anyhow::ensure!(matches!(reply, Reply::Accepted { .. }), "{}: {reply:?}", spoken.line);
     Ok(())
 }

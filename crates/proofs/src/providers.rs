@@ -229,7 +229,7 @@ impl Stage {
     async fn says(&self, words: &str) -> anyhow::Result<()> {
         let (identity, line) = (talk()?, words.to_owned());
         let spoken = Spoken { identity, transport: None, person: ada(), id: fresh_id(), line };
-        let heard = self.runtime.hear(spoken).await?;
+        let heard = self.runtime.handle_line(spoken).await?;
         anyhow::ensure!(matches!(heard, Heard::Accepted { .. }), "{heard:?}");
         Ok(())
     }

@@ -425,8 +425,9 @@ fn verdict(race: Race, after: &After, ran: u32) -> Result<String, String> {
         seen.look(recorded)?;
     }
     let accepted = after.answers.iter().flatten().filter(|answer| !answer.is_refused()).count();
-    if ran > 1 || ran as usize > seen.started {
-        return Err(format!("{ran} acts, {} starts", seen.started));
+    if ran > 1 || ran as usize > seen.started - seen.abandoned {
+        let Seen { started, abandoned, .. } = seen;
+        return Err(format!("{ran} acts, {started} starts, {abandoned} abandoned"));
     }
     if seen.started != seen.ended {
         return Err(format!("{} starts, {} ends", seen.started, seen.ended));
@@ -460,6 +461,7 @@ struct Seen {
     approvals: usize,
     rejections: usize,
     started: usize,
+    abandoned: usize,
     ended: usize,
     /// Whether a plan executes, and nothing has stopped it.
     running: bool,
@@ -479,6 +481,12 @@ impl Seen {
                 }
             }
             SessionEvent::Turn(TurnEvent::CallFinished { .. } | TurnEvent::CallInDoubt { .. }) => {
+                self.ended += 1;
+                Ok(())
+            }
+            // Known not to have begun: it must not have acted.
+            SessionEvent::Turn(TurnEvent::CallAbandoned { .. }) => {
+                self.abandoned += 1;
                 self.ended += 1;
                 Ok(())
             }

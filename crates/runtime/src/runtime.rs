@@ -185,19 +185,19 @@ impl Ports {
         command: SessionCommand,
         from: Origin,
     ) -> Result<Answer, JournalError> {
-        let told = told(&command);
+        let log_event = log_event_name(&command);
         let Origin { transport, project } = from;
         let asked = Asked::new(id, self.clock.now(), command);
         let asked = asked.under(self.policy.clone()).of_project(project);
         let Decided { answer, since } = decided(&*self.journal, identity, asked).await?;
-        if let (Answer::Refused(refusal), Some(asked)) = (&answer, told) {
+        if let (Answer::Refused(refusal), Some(asked)) = (&answer, log_event) {
             let kind = refusal.kind();
             tracing::warn!(session_identity = %identity, asked, kind, event = "command_refused");
         }
         if let Answer::Accepted { before, version } = answer
             && before < version
         {
-            if let Some(event) = told {
+            if let Some(event) = log_event {
                 metrics::line(identity, None, transport.as_ref(), event);
             }
             failpoint::hit("dispatch.before_wake");
@@ -219,7 +219,7 @@ impl Ports {
 }
 
 /// What the log says of a command; reports of the runtime and plain words are not logged.
-fn told(command: &SessionCommand) -> Option<&'static str> {
+fn log_event_name(command: &SessionCommand) -> Option<&'static str> {
     let SessionCommand::Person(_, command) = command else { return None };
     match command {
         PersonCommand::Say { .. }

@@ -278,12 +278,12 @@ impl ServerHandler for Planner {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let seat = self.seat(context.request_context());
-        let mut ear = self.runtime.ports.broadcast.subscribe(&seat.identity);
+        let mut subscription = self.runtime.ports.broadcast.subscribe(&seat.identity);
         let mut known = self.runtime.agent_tools(&seat).await.map_err(unavailable)?;
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
-                signal = ear.next() => if signal.is_none() { return Ok(()) },
+                signal = subscription.next() => if signal.is_none() { return Ok(()) },
             }
             let now = self.runtime.agent_tools(&seat).await.map_err(unavailable)?;
             if now != known && context.sink().notify_tool_list_changed().await.is_err() {

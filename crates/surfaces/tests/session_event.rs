@@ -138,6 +138,40 @@ fn fields_are_in_camel_case_and_choices_in_snake_case() {
     assert_eq!(event(SessionEvent::Notebook(failed)), ("removal_failed".into(), data));
 }
 
+#[test]
+fn a_time_that_no_calendar_reaches_is_published_as_the_last_moment_and_can_be_read() {
+    for (retry_at, text) in [
+        (Time(i64::MAX), "9999-12-30T22:00:00.999999999Z"),
+        (Time(i64::MIN), "-009999-01-02T01:59:59Z"),
+    ] {
+        let why = "no space".into();
+        let event = SessionEvent::Notebook(NotebookEvent::RemovalFailed { why, retry_at });
+        let envelope = Envelope::of("cli:published", &Recorded { seq: Seq(1), at: Time(1), event });
+        assert_eq!(envelope.data["retryAt"], text);
+        assert!(envelope.event().is_ok());
+    }
+}
+
+#[test]
+fn the_subject_of_an_event_is_what_it_is_about() {
+    let subject = |event| {
+        let recorded = Recorded { seq: Seq(1), at: Time(1), event };
+        Envelope::of("cli:published", &recorded).subject
+    };
+    let text = |number| Some(Uuid::from_u128(number).to_string());
+    let auto = SessionEvent::Auto;
+    let added =
+        AutoEvent::TaskAdded { task: id(1), goal: Some(id(2)), title: "x".into(), by: None };
+    assert_eq!(subject(auto(added)), text(1));
+    assert_eq!(subject(auto(AutoEvent::RunMoved { run: id(3), task: id(1) })), text(3));
+    let queued = PlanEvent::StepQueued { plan: id(4), step: 2 };
+    assert_eq!(subject(SessionEvent::Plan(queued)), text(4));
+    let told = Told::Planned;
+    let answered = TurnEvent::CallAnswered { call: id(5), told };
+    assert_eq!(subject(SessionEvent::Turn(answered)), text(5));
+    assert_eq!(subject(SessionEvent::Life(LifeEvent::Deleted { by: ada() })), None);
+}
+
 /// Names of all fields in a value.
 fn fields(value: &Value, names: &mut BTreeSet<String>) {
     match value {

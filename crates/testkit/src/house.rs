@@ -292,7 +292,7 @@ impl House {
             id: fresh_id(),
             line: line.into(),
         };
-        let reply = self.runtime.hear(spoken).await.expect("an answer");
+        let reply = self.runtime.handle_line(spoken).await.expect("an answer");
         if let Reply::Revision(view) = &reply
             && view.current
         {
@@ -320,7 +320,7 @@ impl House {
         identity: &SessionKey,
         is_so: impl Fn(&Session) -> bool,
     ) -> Arc<Session> {
-        let mut ear = self.runtime.ports.broadcast.subscribe(identity);
+        let mut subscription = self.runtime.ports.broadcast.subscribe(identity);
         let begun = Instant::now();
         loop {
             let session = self.runtime.session(identity).await.expect("a session");
@@ -328,7 +328,7 @@ impl House {
                 return session;
             }
             assert!(begun.elapsed() < REST_MAX, "it does not come to rest: {session:?}");
-            let _ = tokio::time::timeout(Duration::from_millis(200), ear.next()).await;
+            let _ = tokio::time::timeout(Duration::from_millis(200), subscription.next()).await;
         }
     }
 

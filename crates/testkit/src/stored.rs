@@ -122,7 +122,7 @@ async fn scheduled_and_deleted(journal: &dyn Store) -> anyhow::Result<()> {
         SessionCommand::System(SystemCommand::RecordPagesRemoved { attempt: 3, pages: 2 }),
     ];
     for (number, command) in (1..).zip(commands) {
-        let at = Time(3 * HOUR + i64::from(number) * 1_000_000);
+        let at = Time(3 * HOUR + i64::from(number) * 10_000_000);
         let at = if number == 1 { Time(1) } else { at };
         let asked = Asked::new(Uuid::from_u128(0x1000 + u128::from(number as u32)), at, command);
         let answer = dispatch(journal, &deleted(), asked).await?;

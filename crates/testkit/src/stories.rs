@@ -106,10 +106,11 @@ fn talk() -> SessionKey {
 pub async fn a_message_is_answered_and_streamed(build: impl AsyncFn(Conduct) -> House) {
     let house =
         build(script(vec![Said::text("Good evening to you.").shaped(Shape::ByteSplit)])).await;
-    let mut ear = house.runtime.ports.broadcast.subscribe(&talk());
+    let mut subscription = house.runtime.ports.broadcast.subscribe(&talk());
     house.does(&talk(), "good evening").await;
     let mut heard = String::new();
-    while let Ok(Some(signal)) = tokio::time::timeout(Duration::from_millis(100), ear.next()).await
+    while let Ok(Some(signal)) =
+        tokio::time::timeout(Duration::from_millis(100), subscription.next()).await
     {
         if let Signal::Preview(piece) = signal {
             assert_eq!(piece.offset, heard.len());
@@ -327,9 +328,9 @@ pub async fn the_same_decision_twice_is_answered_alike_though_what_it_names_is_g
     let session = house.does(&talk(), "write something").await;
     let line = format!("/allow {}", session.ask.as_ref().expect("it asks").digest.short());
     let spoken = Spoken { identity: talk(), transport: None, person: ada(), id: fresh_id(), line };
-    let first = house.runtime.hear(spoken.clone()).await.expect("a reply");
+    let first = house.runtime.handle_line(spoken.clone()).await.expect("a reply");
     house.rests(&talk()).await;
-    let second = house.runtime.hear(spoken).await.expect("a reply");
+    let second = house.runtime.handle_line(spoken).await.expect("a reply");
     assert!(matches!(first, Reply::Accepted { .. }), "{first:?}");
     assert_eq!(first, second);
 }
@@ -428,9 +429,9 @@ pub async fn the_same_message_twice_is_answered_once(build: impl AsyncFn(Conduct
         id: fresh_id(),
         line: "hello".into(),
     };
-    let first = house.runtime.hear(spoken.clone()).await.expect("an answer");
+    let first = house.runtime.handle_line(spoken.clone()).await.expect("an answer");
     house.rests(&talk()).await;
-    assert_eq!(house.runtime.hear(spoken).await.expect("an answer"), first);
+    assert_eq!(house.runtime.handle_line(spoken).await.expect("an answer"), first);
     house.rests(&talk()).await;
     assert_eq!(house.model.requests().len(), 1);
 }
@@ -591,9 +592,9 @@ pub async fn a_decision_asked_twice_is_answered_the_same(house: House) {
         id: fresh_id(),
         line: "/plan approve hold".into(),
     };
-    let first = house.runtime.hear(spoken.clone()).await.expect("an answer");
+    let first = house.runtime.handle_line(spoken.clone()).await.expect("an answer");
     assert!(matches!(first, Reply::Accepted { .. }), "{first:?}");
-    assert_eq!(house.runtime.hear(spoken).await.expect("an answer"), first);
+    assert_eq!(house.runtime.handle_line(spoken).await.expect("an answer"), first);
     let again = house.says(&talk(), "/plan approve hold").await;
     assert!(
         matches!(&again, Reply::Refused(refusal) if refusal.kind() == "already_decided"),

@@ -246,7 +246,7 @@ pub async fn a_chat_is_moved_and_a_deleted_session_repaired(build: impl AsyncFn(
             id: fresh_id(),
             line: line.into(),
         };
-        let reply = house.runtime.hear(spoken).await.expect("an answer");
+        let reply = house.runtime.handle_line(spoken).await.expect("an answer");
         house.rests(&identity).await;
         (identity.identity.to_string(), reply)
     };

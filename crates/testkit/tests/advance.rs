@@ -220,7 +220,7 @@ async fn a_write_that_could_not_begin_in_time_is_no_doubt_and_is_made_once() {
         id: fresh_id(),
         line: format!("/allow {}", ask.digest.short()),
     };
-    bench.runtime.hear(spoken).await.unwrap();
+    bench.runtime.handle_line(spoken).await.unwrap();
     bench.wiring().settings.start_by_ms = 0;
     let advanced = bench.runtime.advance(&talk()).await.unwrap();
     assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true));
@@ -310,7 +310,7 @@ impl Bench {
             id: fresh_id(),
             line: line.into(),
         };
-        let reply = self.runtime.hear(spoken).await.unwrap();
+        let reply = self.runtime.handle_line(spoken).await.unwrap();
         if let Reply::Revision(view) = &reply {
             self.runtime.shown(&talk(), &ada(), view.digest).await.unwrap();
         }

@@ -33,6 +33,13 @@ describe("a log", () => {
     expect(take(log, piece(0, "late"))).toBe(log);
   });
 
+  it("leaves the answer alone that counted when another attempt's comes late", () => {
+    const answer = (text: string, arrival: string) => ({ turn: "t1", round: 1, arrival, answer: { text, calls: [], usage: { inputTokens: 5, outputTokens: 2, cachedTokens: 0, costMicros: 0 } } });
+    const counted = take(nothing(HERE, 0), envelope(1, "model_answered", answer("this one", "in_time")));
+    const late = take(counted, envelope(2, "model_answered", answer("too late", "late")));
+    expect(late.items).toEqual(counted.items);
+  });
+
   it("never calls approved what expired", () => {
     const log = take(nothing(HERE, 0), envelope(1, "decision_expired", { digest: "d" }));
     expect(log.items).toMatchObject([{ kind: "mark", tone: "bad", text: "Nobody decided in time; a newer revision is needed" }]);

@@ -171,6 +171,8 @@ function turn(log: Log, envelope: TurnEnvelope, at: string): void {
       for (const seq of envelope.data.messages) change(log, `q${seq}`, "said", (item) => ({ ...item, waiting: false }));
       return;
     case "model_answered": {
+      // What came late was paid for, and changed nothing.
+      if (envelope.data.arrival === "late") return;
       const { text, calls, usage } = envelope.data.answer;
       const cost = usage.costMicros;
       log.turn = { ...log.turn, cost: log.turn.cost + cost };

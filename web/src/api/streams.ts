@@ -22,7 +22,7 @@ const KEPT = 4;
 /** One session's stream: read from the journal's end, then followed. It feeds its own session and nothing else. */
 class Stream {
   known: Known = { log: null, link: { state: "loading", since: Date.now() }, answers: [] };
-  private readonly ears = new Set<() => void>();
+  private readonly listeners = new Set<() => void>();
   private socket: WebSocket | null = null;
   private wanted = false;
   private tries = 0;
@@ -33,9 +33,9 @@ class Stream {
     this.id = id;
   }
 
-  readonly listen = (ear: () => void) => {
-    this.ears.add(ear);
-    return () => this.ears.delete(ear);
+  readonly listen = (listener: () => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
   };
 
   readonly now = () => this.known;
@@ -110,7 +110,7 @@ class Stream {
       this.set({ link: { state: "live", since: Date.now() } });
     };
     socket.onmessage = (message) => {
-      if (this.socket === socket) this.hear(JSON.parse(String(message.data)) as Envelope);
+      if (this.socket === socket) this.receive(JSON.parse(String(message.data)) as Envelope);
     };
     socket.onclose = () => {
       if (this.socket !== socket) return;
@@ -128,7 +128,7 @@ class Stream {
     }, wait);
   }
 
-  private hear(envelope: Envelope): void {
+  private receive(envelope: Envelope): void {
     const log = this.known.log;
     if (!log) return;
     const next = take(log, envelope);
@@ -152,7 +152,7 @@ class Stream {
     this.drawing = true;
     const tell = () => {
       this.drawing = false;
-      for (const ear of this.ears) ear();
+      for (const listener of this.listeners) listener();
     };
     if (document.hidden) setTimeout(tell, 50);
     else requestAnimationFrame(tell);

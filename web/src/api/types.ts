@@ -1263,22 +1263,25 @@ export interface components {
         /** @description Something that happened, or a preview of it. */
         EnvelopeFields: {
             /** @description The session and the place in it; a preview has none of its own. */
-            id?: string | null;
+            id: string | null;
             /** @description The form of `data`. */
             schema: string;
             /**
              * Format: int64
              * @description Its place in the session's stream; previews stand outside it.
              */
-            seq?: number | null;
+            seq: number | null;
             /** @description The session, as its reader names it. */
             sessionId: string;
             /** @description Where it comes from. */
             source: string;
-            /** @description The plan or turn it is about. */
-            subject?: string | null;
-            /** @description When it was recorded; a preview was not. */
-            time?: string | null;
+            /** @description What it is about: a turn, a call, a plan, a run, a schedule, a task, a goal or a memory. */
+            subject: string | null;
+            /**
+             * Format: date-time
+             * @description When it was recorded; a preview was not.
+             */
+            time: string | null;
         };
         /** @description A model that is likely to be there. */
         FoundDto: {
@@ -2478,8 +2481,8 @@ export interface components {
          * @enum {string}
          */
         "event.Basis": "observed" | "claimed" | "declared";
-        /** @description A set of blocks. Stored as one string of ids, because there can be many. */
-        "event.BlockSet": string;
+        /** @description Blocks of a revision, by their ids. */
+        "event.BlockIds": string[];
         /** @description Who works on an effect, and until when. */
         "event.Bracket": {
             /** Format: date-time */
@@ -2718,15 +2721,15 @@ export interface components {
             type: "memory_saved";
         } | {
             data: {
-                by: components["schemas"]["event.PersonId"];
-                id: components["schemas"]["event.MemoryId"];
+                memory: components["schemas"]["event.MemoryId"];
+                person: components["schemas"]["event.PersonId"];
                 text: string;
             };
             /** @constant */
             type: "memory_changed";
         } | {
             data: {
-                id: components["schemas"]["event.MemoryId"];
+                memory: components["schemas"]["event.MemoryId"];
             };
             /** @constant */
             type: "memory_forgotten";
@@ -2795,7 +2798,7 @@ export interface components {
         } | {
             data: {
                 /** Format: uint32 */
-                pages: number;
+                pageCount: number;
             };
             /** @constant */
             type: "pages_removed";
@@ -2811,6 +2814,8 @@ export interface components {
             data: {
                 /** Format: uint32 */
                 attempt: number;
+                /** Format: date-time */
+                retryAt: string;
             };
             /** @constant */
             type: "removal_orphaned";
@@ -2878,10 +2883,10 @@ export interface components {
             kind: "permission_expired";
             tool: string;
         } | {
+            /** Format: uint64 */
+            costMicros: number;
             /** @constant */
             kind: "out_of_budget";
-            /** Format: uint64 */
-            micros: number;
         } | {
             /** @constant */
             kind: "profile_changed";
@@ -2969,7 +2974,7 @@ export interface components {
             type: "revision_shown";
         } | {
             data: {
-                blocks: components["schemas"]["event.BlockSet"];
+                blocks: components["schemas"]["event.BlockIds"];
                 by: components["schemas"]["event.Person"];
                 digest: components["schemas"]["event.Digest"];
             };
@@ -3078,15 +3083,15 @@ export interface components {
             kind: "model";
             turn: components["schemas"]["event.TurnId"];
         } | {
-            by: components["schemas"]["event.PersonId"];
             /** @constant */
             kind: "person";
+            person: components["schemas"]["event.PersonId"];
         } | {
-            by: components["schemas"]["event.PersonId"];
             from: components["schemas"]["event.SessionIdentity"];
-            item: components["schemas"]["event.MemoryId"];
             /** @constant */
             kind: "promoted";
+            memory: components["schemas"]["event.MemoryId"];
+            person: components["schemas"]["event.PersonId"];
         } | {
             /** @constant */
             kind: "legacy";
@@ -3177,9 +3182,9 @@ export interface components {
             /** Format: int64 */
             micros: number;
         } | {
-            at: string;
             /** @constant */
             kind: "once";
+            localTime: string;
             zone: string;
         };
         /**
@@ -3194,9 +3199,9 @@ export interface components {
             /** @constant */
             kind: "failed";
         } | {
-            by: components["schemas"]["event.PersonId"];
             /** @constant */
             kind: "off";
+            person: components["schemas"]["event.PersonId"];
         };
         /**
          * Format: uuid
@@ -3524,9 +3529,9 @@ export interface components {
                 digest: components["schemas"]["event.Digest"];
                 /** Format: date-time */
                 expiresAt: string;
+                facts: components["schemas"]["event.ToolFacts"];
                 plan?: components["schemas"]["event.PlanId"] | null;
                 reason: string;
-                tool: components["schemas"]["event.ToolFacts"];
             };
             /** @constant */
             type: "permission_asked";

@@ -77,6 +77,13 @@ pub struct Notebook {
     /// The removal of the pages of a deleted session, until it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removal: Option<Removal>,
+    /// The number of the last attempt at it; 0 before the first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub removal_attempt: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Notebook {
@@ -121,20 +128,23 @@ pub struct AgentNotebookCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Removal {
-    /// The number of the last attempt; 0 before the first.
-    pub attempt: u32,
-    /// How often it has failed.
+    /// How many attempts in a row did not finish it.
     pub failures: u32,
     /// It is tried again at this time.
     pub not_before: Option<Time>,
     /// The bracket of the last attempt, while it is under way.
     pub open: Option<Bracket>,
+    /// Whether a page may have been written since that attempt began: then it is made once more.
+    pub again: bool,
 }
 
 impl Removal {
-    /// A removal that is due at once, whatever came of those before: what is under way may have missed a page.
-    pub(crate) fn due(before: Option<Self>) -> Self {
-        Self { attempt: before.map_or(0, |before| before.attempt), ..Self::default() }
+    /// The removal when a page may just have been written: one that is under way may have missed it.
+    pub(crate) fn wanted(before: Option<Self>) -> Self {
+        match before {
+            Some(removal) if removal.open.is_some() => Self { again: true, ..removal },
+            Some(_) | None => Self::default(),
+        }
     }
 
     /// When it is tried again after one failure more: after seconds at first, and at last once an hour, for good.
@@ -178,7 +188,7 @@ pub enum NotebookEvent {
     },
     /// The pages of a deleted session are removed.
     PagesRemoved {
-        /// How many there were.
+        /// How many this attempt removed.
         pages: u32,
     },
     /// The pages of a deleted session could not be removed.
@@ -188,10 +198,12 @@ pub enum NotebookEvent {
         /// When it is tried again.
         retry_at: Time,
     },
-    /// Nobody works on the removal of the pages any more; it is made again.
+    /// Nobody works on the removal of the pages any more.
     RemovalOrphaned {
         /// The number of the attempt.
         attempt: u32,
+        /// When it is tried again.
+        retry_at: Time,
     },
 }
 

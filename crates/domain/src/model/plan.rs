@@ -472,6 +472,42 @@ impl Revision {
 }
 
 impl Plan {
+    /// A plan in which nothing is written yet.
+    pub(crate) fn new(id: PlanId, strategy: Strategy) -> Self {
+        Self {
+            id,
+            strategy,
+            status: PlanStatus::Collecting,
+            current: None,
+            revisions: Vec::new(),
+            predecessor: None,
+            approved_seq: None,
+            shown: BTreeMap::new(),
+            touched: Vec::new(),
+            touched_more: 0,
+            executions: 0,
+            reads: Reads::default(),
+            draft: None,
+            basis: None,
+            numbered: 0,
+            outcomes: BTreeMap::new(),
+            carried: Vec::new(),
+            claimed: Vec::new(),
+            grants: Vec::new(),
+            calls_made: 0,
+            calls_done: 0,
+            calls_failed: 0,
+            steps_with_calls: BTreeSet::new(),
+            spent_micros: 0,
+            commented: 0,
+            comments_open: BTreeSet::new(),
+            seen: BTreeMap::new(),
+            blocks_seen: BTreeMap::new(),
+            waits: None,
+            begun: None,
+        }
+    }
+
     /// Whether a decision on its current revision is awaited.
     #[must_use]
     pub fn awaits_decision(&self) -> bool {

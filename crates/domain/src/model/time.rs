@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 pub struct Time(pub i64);
 
 impl fmt::Display for Time {
-    /// As RFC 3339, in UTC.
+    /// As RFC 3339, in UTC. What no calendar reaches is the last moment that it does.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_microsecond(self.0) {
             Ok(time) => time.fmt(formatter),
-            Err(_) => self.0.fmt(formatter),
+            Err(_) if self.0 < 0 => jiff::Timestamp::MIN.fmt(formatter),
+            Err(_) => jiff::Timestamp::MAX.fmt(formatter),
         }
     }
 }

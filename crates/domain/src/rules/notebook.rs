@@ -1,7 +1,7 @@
 //! What the notebook's events change, when a call is noted, and how pages are written.
 
 use crate::model::{
-    effect::{Bracket, Effect},
+    effect::Effect,
     id::CallId,
     limits,
     notebook::{NotebookEvent, OpenAgentCall, Page, Removal},
@@ -29,38 +29,21 @@ pub(crate) fn evolve(session: &mut Session, event: &NotebookEvent) {
             session.notebook.agent_calls.push(OpenAgentCall { call: *call, made: made.clone() });
         }
         NotebookEvent::RemovalStarted { attempt, bracket } => {
+            session.notebook.removal_attempt = *attempt;
             if let Some(removal) = &mut session.notebook.removal {
-                (removal.attempt, removal.open) = (*attempt, Some(*bracket));
+                removal.open = Some(*bracket);
             }
         }
-        NotebookEvent::PagesRemoved { .. } => session.notebook.removal = None,
-        NotebookEvent::RemovalFailed { retry_at, .. } => {
+        NotebookEvent::PagesRemoved { .. } => {
+            let again = session.notebook.removal.is_some_and(|removal| removal.again);
+            session.notebook.removal = again.then(Removal::default);
+        }
+        NotebookEvent::RemovalFailed { retry_at, .. }
+        | NotebookEvent::RemovalOrphaned { retry_at, .. } => {
             if let Some(removal) = &mut session.notebook.removal {
                 removal.failures = removal.failures.saturating_add(1);
                 (removal.not_before, removal.open) = (Some(*retry_at), None);
             }
-        }
-        NotebookEvent::RemovalOrphaned { .. } => {
-            if let Some(removal) = &mut session.notebook.removal {
-                removal.open = None;
-            }
-        }
-    }
-}
-
-/// Begins an attempt at the removal of the pages, if that one is due.
-pub(crate) fn start_removal(
-    session: &Session,
-    attempt: u32,
-    bracket: Bracket,
-) -> Result<Vec<SessionEvent>, Refusal> {
-    match session.notebook.removal {
-        Some(Removal { attempt: last, open: None, .. }) if last + 1 == attempt => {
-            let started = NotebookEvent::RemovalStarted { attempt, bracket };
-            Ok(vec![SessionEvent::Notebook(started)])
-        }
-        Some(_) | None => {
-            Err(Refusal::MovedOn { what: "this removal of the pages is not due".into() })
         }
     }
 }
@@ -72,7 +55,7 @@ pub(crate) fn end_removal(
     how: impl FnOnce(Removal) -> NotebookEvent,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let open = session.notebook.removal.filter(|removal| removal.open.is_some());
-    match open.filter(|removal| removal.attempt == attempt) {
+    match open.filter(|_| session.notebook.removal_attempt == attempt) {
         Some(removal) => Ok(vec![SessionEvent::Notebook(how(removal))]),
         None => Err(Refusal::MovedOn { what: "this removal of the pages is not under way".into() }),
     }

@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     agent::{self, AgentCall, Answered, PROFILE},
-    command::{Decision, Given, LifeCommand, PersonCommand, SessionCommand, Start},
+    command::{Decision, Given, LifeCommand, PersonCommand, SessionCommand, Start, SystemCommand},
     id::CallId,
     identity::SessionKey,
     next::{Next, Waiting, next},
@@ -296,6 +296,29 @@ fn a_person_speaks_to_a_foreign_agent_where_it_runs() {
     let plan = world.fresh().into();
     let collect = start_plan(plan, Strategy::Collect);
     assert_eq!(world.person(collect), Err(Refusal::NothingToCollect));
+}
+
+/// Invariant: `effects-bracketed`.
+#[test]
+fn a_page_written_while_the_pages_are_removed_makes_the_removal_due_once_more() {
+    let mut world = a_foreign_session();
+    let id: CallId = Uuid::from_u128(77).into();
+    world.agent_call(id, "append_progress", json!({}), Answered::ByNotebook).unwrap();
+    let delete = PersonCommand::Life(LifeCommand::Delete);
+    let mut world = world.does(delete);
+    let (attempt, bracket) = (1, world.bracket());
+    world.system(SystemCommand::StartRemoval { attempt, bracket }).unwrap();
+    let told = Told::Text { text: "written".into() };
+    world.system(SystemCommand::RecordAgentCall { call: id, told }).unwrap();
+    assert_eq!(next(&world.session), Next::AwaitRemoval { attempt, bracket }, "it goes on");
+    world.system(SystemCommand::RecordPagesRemoved { attempt, pages: 2 }).unwrap();
+    assert_eq!(next(&world.session), Next::RemovePages { attempt: 2, not_before: None });
+    let attempt = 2;
+    world.system(SystemCommand::StartRemoval { attempt, bracket }).unwrap();
+    let late = world.system(SystemCommand::RecordPagesRemoved { attempt: 1, pages: 2 });
+    assert_eq!(late.unwrap_err().kind(), "moved_on", "its number was used once");
+    world.system(SystemCommand::RecordPagesRemoved { attempt, pages: 1 }).unwrap();
+    assert_eq!(next(&world.session), Next::Nothing);
 }
 
 #[test]

@@ -140,14 +140,19 @@ fn a_removal_of_pages_that_nobody_finished_is_made_again_under_the_next_number()
     let twice = world.system(SystemCommand::StartRemoval { attempt: 2, bracket });
     assert_eq!(twice.unwrap_err().kind(), "moved_on", "one is under way");
     world.system(SystemCommand::OrphanRemoval { attempt }).unwrap();
-    assert_eq!(next(&world.session), Next::RemovePages { attempt: 2, not_before: None });
+    let retry = world.now.plus_micros(1_000_000);
+    let due = Next::RemovePages { attempt: 2, not_before: Some(retry) };
+    assert_eq!(next(&world.session), due, "after a wait of its own");
     let late = world.system(SystemCommand::RecordPagesRemoved { attempt, pages: 3 });
     assert_eq!(late.unwrap_err().kind(), "moved_on");
     let attempt = 2;
+    let early = world.system(SystemCommand::StartRemoval { attempt, bracket });
+    assert_eq!(early.unwrap_err().kind(), "moved_on");
+    world.now = retry;
     world.system(SystemCommand::StartRemoval { attempt, bracket }).unwrap();
     let why = "the disk is gone".to_owned();
     world.system(SystemCommand::RecordRemovalFailure { attempt, why }).unwrap();
-    let retry = Some(world.now.plus_micros(1_000_000));
+    let retry = Some(world.now.plus_micros(2_000_000));
     assert_eq!(next(&world.session), Next::RemovePages { attempt: 3, not_before: retry });
 }
 

@@ -18,6 +18,6 @@ stored! {
         RemovalStarted { attempt: u32, bracket: Bracket },
         PagesRemoved { pages: u32 },
         RemovalFailed { why: String, retry_at: Time },
-        RemovalOrphaned { attempt: u32 },
+        RemovalOrphaned { attempt: u32, retry_at: Time },
     }
 }

@@ -151,7 +151,7 @@ impl Writer {
 
     fn commit(&mut self, batch: Vec<Job>) {
         failpoint::hit("journal.before_begin");
-        let begun = self.say("BEGIN IMMEDIATE");
+        let begun = self.execute_static("BEGIN IMMEDIATE");
         let mut group = Group { broken: begun.err(), ..Group::default() };
         for job in batch {
             self.write(&mut group, job);
@@ -161,12 +161,12 @@ impl Writer {
             if failpoint::Mutant::AnswerBeforeCommit.is_on() {
                 group.pending.drain(..).for_each(|answer| answer(Ok(())));
             }
-            group.broken = self.say("COMMIT").err();
+            group.broken = self.execute_static("COMMIT").err();
             failpoint::hit("journal.after_commit");
         }
         let outcome = match group.broken.take() {
             Some(words) => {
-                let _ = self.say("ROLLBACK");
+                let _ = self.execute_static("ROLLBACK");
                 Err(words)
             }
             None => {
@@ -186,7 +186,7 @@ impl Writer {
     }
 
     /// A statement without parameters, prepared once.
-    fn say(&self, sql: &str) -> Result<(), String> {
+    fn execute_static(&self, sql: &str) -> Result<(), String> {
         let said =
             self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
         said.map(drop).map_err(|error| error.to_string())
@@ -256,7 +256,7 @@ impl Writer {
         if let Some(words) = &group.broken {
             return Err(failed(words.clone()));
         }
-        if let Err(words) = self.say("SAVEPOINT job") {
+        if let Err(words) = self.execute_static("SAVEPOINT job") {
             return Err(failed(group.broken.insert(words).clone()));
         }
         let done = panic::catch_unwind(AssertUnwindSafe(|| job(self, group)));
@@ -265,7 +265,7 @@ impl Writer {
         });
         match done {
             Ok((answer, change)) => {
-                if let Err(words) = self.say("RELEASE job") {
+                if let Err(words) = self.execute_static("RELEASE job") {
                     return Err(failed(group.broken.insert(words).clone()));
                 }
                 if let Some(change) = change {
@@ -277,7 +277,8 @@ impl Writer {
                 let undone = if self.connection.is_autocommit() {
                     Err(error.to_string())
                 } else {
-                    self.say("ROLLBACK TO job").and_then(|()| self.say("RELEASE job"))
+                    self.execute_static("ROLLBACK TO job")
+                        .and_then(|()| self.execute_static("RELEASE job"))
                 };
                 group.broken = undone.err();
                 Err(error)

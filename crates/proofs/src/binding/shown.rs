@@ -65,7 +65,7 @@ pub(super) async fn hidden(rng: &mut Rng, plans: u64) -> anyhow::Result<Vec<Stri
         let (person, line) = (ada(), "/plan show".to_owned());
         let spoken =
             Spoken { identity: identity.clone(), transport: None, person, id: fresh_id(), line };
-        let Reply::Revision(view) = runtime.hear(spoken).await? else {
+        let Reply::Revision(view) = runtime.handle_line(spoken).await? else {
             anyhow::bail!("no revision is shown");
         };
         let lines = || view.revision.markdown.split('\n');

@@ -300,7 +300,7 @@ fn check(session: &Session, events: &[Envelope]) -> anyhow::Result<()> {
             }
             "session_deleted" => deleted = true,
             "call_finished" | "call_orphaned" | "call_in_doubt" | "model_answered" | "logged"
-            | "removal_started" | "pages_removed" => {}
+            | "removal_started" | "removal_failed" | "removal_orphaned" | "pages_removed" => {}
             kind => anyhow::ensure!(!deleted, "lifecycle: {kind} after {session} was deleted"),
         }
     }

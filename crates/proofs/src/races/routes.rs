@@ -204,7 +204,7 @@ async fn does(node: &Runtime, stage: &Stage, deed: &Deed) -> anyhow::Result<Came
             let (id, said) = (*id, (*line).to_owned());
             let transport = Some(chat.clone());
             let spoken = Spoken { identity, transport, person: ada(), id, line: said };
-            match node.hear(spoken).await? {
+            match node.handle_line(spoken).await? {
                 Reply::Accepted { session, .. } => {
                     Came::Accepted(SessionKey::named(&session, ada().owner)?)
                 }

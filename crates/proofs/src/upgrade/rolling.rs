@@ -39,9 +39,8 @@ async fn messages(cluster: &Cluster, at: usize) -> anyhow::Result<Vec<String>> {
     let path = format!("/api/sessions/cli:{SESSION}/events");
     let answer = cluster.request(at, reqwest::Method::GET, &path).send().await?;
     let events: Vec<Value> = answer.json().await?;
-    let texts = events
-        .iter()
-        .filter_map(|event| event.pointer("/data/message_queued/text").and_then(Value::as_str));
+    let queued = events.iter().filter(|event| event["type"] == "message_queued");
+    let texts = queued.filter_map(|event| event["data"]["text"].as_str());
     Ok(texts.map(str::to_owned).collect())
 }
 

@@ -323,7 +323,7 @@ impl Runtime {
         limit: Duration,
     ) -> Result<(), JournalError> {
         let until = Instant::now() + limit;
-        let mut ear = self.ports.broadcast.subscribe(identity);
+        let mut subscription = self.ports.broadcast.subscribe(identity);
         loop {
             let asks = matches!(
                 waiting(&*self.session(identity).await?),
@@ -332,13 +332,13 @@ impl Runtime {
             if !asks {
                 return Ok(());
             }
-            match timeout_at(until, ear.next()).await {
+            match timeout_at(until, subscription.next()).await {
                 Err(_) => return Ok(()),
                 Ok(Some(_)) => {}
                 // Nobody tells any more: look again now and then.
                 Ok(None) => {
                     sleep(LOOK_AGAIN).await;
-                    ear = self.ports.broadcast.subscribe(identity);
+                    subscription = self.ports.broadcast.subscribe(identity);
                 }
             }
         }

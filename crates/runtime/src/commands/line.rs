@@ -135,7 +135,7 @@ pub enum Reply {
 
 impl Runtime {
     /// Does what a line says.
-    pub async fn hear(&self, spoken: Spoken) -> Result<Reply, JournalError> {
+    pub async fn handle_line(&self, spoken: Spoken) -> Result<Reply, JournalError> {
         let identity = &spoken.identity;
         let (words, command) = match parse(&spoken.line) {
             Err(refusal) => return Ok(Reply::Unreadable(refusal.to_string())),

@@ -22,7 +22,7 @@ use planwright_domain::{
     time::Time,
     turn::{RequestedCall, Turn, decide::profile_of},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::{
@@ -33,7 +33,6 @@ use crate::{
     ports::Ports,
     ports::{
         journal::{Answer, JournalError},
-        notebook::NotebookError,
         toolbox::root_not_configured,
     },
     runtime::{Origin, Runtime},
@@ -169,9 +168,9 @@ impl Runtime {
                 if !self.is_orphan(life, &of, &bracket) {
                     return Ok(Advanced::at(Due::At(bracket.deadline), version));
                 }
+                // It has a back-off of its own, and is never parked: the pages must go.
                 let command = SystemCommand::OrphanRemoval { attempt };
                 self.ports.report(identity, fresh_id(), command).await?;
-                lost = Some("nobody recorded what came of removing the pages".into());
             }
             Next::RunCalls(_) if is_elsewhere(&session, &self.ports.policy) => {
                 // Nothing began. Whoever has the directory goes on; here the session is parked with this reason in the end.
@@ -288,9 +287,7 @@ impl Runtime {
             return Ok(());
         };
         let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
-        let removed = timeout(limit, self.ports.remove_pages(identity)).await;
-        let late = || NotebookError(format!("it was not done within {} s", limit.as_secs()));
-        let (command, outcome) = match removed.unwrap_or_else(|_| Err(late())) {
+        let (command, outcome) = match self.ports.remove_pages(identity, limit).await {
             Ok(pages) => (SystemCommand::RecordPagesRemoved { attempt, pages }, Outcome::Finished),
             Err(error) => {
                 let why = error.to_string();
@@ -330,7 +327,11 @@ impl Runtime {
         outcome: Outcome,
     ) -> Result<Answer, JournalError> {
         let recorded = self.ports.record(identity, id, command).await;
-        attempt.close(if recorded.is_ok() { outcome } else { Outcome::NotRecorded });
+        attempt.close(match &recorded {
+            Ok(answer) if answer.is_refused() => Outcome::Overtaken,
+            Ok(_) => outcome,
+            Err(_) => Outcome::NotRecorded,
+        });
         recorded
     }
 

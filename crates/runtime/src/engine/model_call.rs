@@ -333,7 +333,7 @@ impl Runtime {
 
     /// Ends when the model call is no longer wanted: the turn was stopped, or is over.
     async fn overtaken(&self, identity: &SessionKey, attempt: ModelAttempt) {
-        let mut ear = self.ports.broadcast.subscribe(identity);
+        let mut subscription = self.ports.broadcast.subscribe(identity);
         loop {
             if let Ok(session) = self.ports.journal.session(identity).await {
                 let open = session.turn.as_ref().and_then(Turn::open_attempt);
@@ -342,13 +342,13 @@ impl Runtime {
                 }
             }
             loop {
-                match ear.next().await {
+                match subscription.next().await {
                     Some(Signal::Preview(_)) => {}
                     Some(Signal::Moved(_) | Signal::Missed) => break,
                     // Nobody tells any more: look again now and then.
                     None => {
                         sleep(LOOK_AGAIN).await;
-                        ear = self.ports.broadcast.subscribe(identity);
+                        subscription = self.ports.broadcast.subscribe(identity);
                         break;
                     }
                 }

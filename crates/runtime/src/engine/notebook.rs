@@ -2,6 +2,8 @@
 //!
 //! A page is read, changed by a rule of the domain, and written only if nobody wrote in between.
 
+use std::time::Duration;
+
 use planwright_domain::{
     id::{CallId, Seq},
     identity::SessionKey,
@@ -16,11 +18,12 @@ use planwright_domain::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::{
     engine::tool_call::{Kit, ended, exported},
-    ports::Ports,
     ports::{
+        Ports,
         journal::{Answer, JournalError},
         notebook::{Kept, NotebookError, Put},
         toolbox::{Ran, ToolRun},
@@ -124,11 +127,17 @@ impl Runtime {
 }
 
 impl Ports {
-    /// Removes the pages of a deleted session, and says how many there were.
-    pub(crate) async fn remove_pages(&self, identity: &SessionKey) -> Result<u32, NotebookError> {
+    /// Removes the pages of a deleted session, each within this limit, and says how many it removed.
+    pub(crate) async fn remove_pages(
+        &self,
+        identity: &SessionKey,
+        limit: Duration,
+    ) -> Result<u32, NotebookError> {
+        let late =
+            |_| NotebookError(format!("the store did not answer within {} s", limit.as_secs()));
         let mut pages = 0;
-        for name in self.notebook.list(identity).await? {
-            self.notebook.remove(identity, &name).await?;
+        for name in timeout(limit, self.notebook.list(identity)).await.map_err(late)?? {
+            timeout(limit, self.notebook.remove(identity, &name)).await.map_err(late)??;
             pages += 1;
         }
         Ok(pages)

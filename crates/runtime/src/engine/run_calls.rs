@@ -36,9 +36,17 @@ use crate::{
 struct Started {
     attempt: CallAttempt,
     open: OpenAttempt,
-    /// What is run; nothing, if it is no longer wanted or its arguments are not there.
-    run: Option<ToolRun>,
+    run: Run,
     call: OpenCall,
+}
+
+/// What a started call needs to be made.
+enum Run {
+    Ready(Box<ToolRun>),
+    /// The turn has ended meanwhile.
+    Unwanted,
+    /// The arguments that were recorded for its step are not there.
+    WithoutArguments,
 }
 
 impl Runtime {
@@ -100,16 +108,20 @@ impl Runtime {
                 Some(step) => recorded.get(&step).cloned(),
                 None => requested(call).map(|asked| asked.arguments.clone()),
             };
-            let run = arguments.filter(|_| is_wanted).map(|arguments| ToolRun {
-                identity: identity.clone(),
-                call,
-                attempt: number,
-                tool: made.tool.clone(),
-                arguments,
-                plan: made.plan,
-                context: context.clone(),
-                root: after.root.clone(),
-            });
+            let run = match arguments {
+                _ if !is_wanted => Run::Unwanted,
+                None => Run::WithoutArguments,
+                Some(arguments) => Run::Ready(Box::new(ToolRun {
+                    identity: identity.clone(),
+                    call,
+                    attempt: number,
+                    tool: made.tool.clone(),
+                    arguments,
+                    plan: made.plan,
+                    context: context.clone(),
+                    root: after.root.clone(),
+                })),
+            };
             Some(Started { attempt: *attempt, open, run, call: made.clone() })
         });
         let runs = started.map(|started| self.run_call(identity, started, note_every, begun));
@@ -126,9 +138,16 @@ impl Runtime {
         begun: Instant,
     ) -> Result<Option<String>, JournalError> {
         let Started { attempt, open, run, call: made } = started;
-        let Some(run) = run else {
-            let why = "the turn ended first, or its recorded arguments are not there";
-            return Ok(self.abandon_call(identity, attempt, open, why).await);
+        let run = match run {
+            Run::Ready(run) => *run,
+            Run::Unwanted => {
+                self.abandon_call(identity, attempt, open, "the turn ended first").await;
+                return Ok(None);
+            }
+            Run::WithoutArguments => {
+                let why = "its recorded arguments are not there";
+                return Ok(self.abandon_call(identity, attempt, open, why).await);
+            }
         };
         let kit = self.kit();
         let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());

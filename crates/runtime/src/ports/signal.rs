@@ -72,14 +72,14 @@ pub enum Hint {
     Missed,
 }
 
-/// An ear on every session.
+/// Subscription to changes of any session.
 #[async_trait]
 pub trait Hints: Send {
     /// The next hint; none when there will be no more.
     async fn next(&mut self) -> Option<Hint>;
 }
 
-/// An ear on one session.
+/// Subscription to one session.
 #[async_trait]
 pub trait Subscription: Send {
     /// The next signal; none when there will be no more.

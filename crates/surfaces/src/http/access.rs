@@ -25,7 +25,7 @@ use super::{
 };
 
 /// Does what a line says in this session, from this chat.
-pub(crate) async fn hear(
+pub(crate) async fn handle_line(
     app: &App,
     caller: &Caller,
     headers: &HeaderMap,
@@ -35,7 +35,7 @@ pub(crate) async fn hear(
 ) -> Result<Value, Problem> {
     let (id, person) = (caller.command_id(headers)?, caller.person.clone());
     let spoken = Spoken { identity, transport: Some(transport), person, id, line };
-    let reply = app.runtime.hear(spoken).await?;
+    let reply = app.runtime.handle_line(spoken).await?;
     // A terminal says a refusal in its own way; a page shows it like every other.
     if let (Reply::Refused(refusal), ChannelType::Web) = (&reply, caller.channel) {
         return Err(refusal.clone().into());

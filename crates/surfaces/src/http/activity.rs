@@ -234,22 +234,22 @@ pub(crate) async fn get_spend(
 /// and `missed` where everything should be read again.
 #[utoipa::path(get, path = "/api/hints", responses((status = 200, content_type = "text/event-stream", body = Object), Problems))]
 pub(crate) async fn stream_hints(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let ear = app.runtime.ports.broadcast.hints();
+    let subscription = app.runtime.ports.broadcast.hints();
     let begun = vec![Event::default().event("missed").data("{}")];
-    let state = (app, caller, ear, begun);
-    let events = stream::unfold(state, |(app, caller, mut ear, mut ready)| async move {
+    let state = (app, caller, subscription, begun);
+    let events = stream::unfold(state, |(app, caller, mut subscription, mut ready)| async move {
         loop {
             if let Some(event) = ready.pop() {
-                return Some((Ok::<_, Infallible>(event), (app, caller, ear, ready)));
+                return Some((Ok::<_, Infallible>(event), (app, caller, subscription, ready)));
             }
-            ready = gathered(&app, &caller, &mut *ear).await?;
+            ready = gathered(&app, &caller, &mut *subscription).await?;
         }
     });
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 
 /// The moves of a moment, as events; only of what the caller may see.
-async fn gathered(app: &App, caller: &Caller, ear: &mut dyn Hints) -> Option<Vec<Event>> {
+async fn gathered(app: &App, caller: &Caller, subscription: &mut dyn Hints) -> Option<Vec<Event>> {
     let (mut moved, mut missed) = (BTreeSet::new(), false);
     let mut take = |hint, missed: &mut bool| match hint {
         Hint::Moved(identity) => {
@@ -257,12 +257,12 @@ async fn gathered(app: &App, caller: &Caller, ear: &mut dyn Hints) -> Option<Vec
         }
         Hint::Missed => *missed = true,
     };
-    take(ear.next().await?, &mut missed);
+    take(subscription.next().await?, &mut missed);
     let end = tokio::time::sleep(GATHER);
     tokio::pin!(end);
     loop {
         tokio::select! {
-            hint = ear.next() => take(hint?, &mut missed),
+            hint = subscription.next() => take(hint?, &mut missed),
             () = &mut end => break,
         }
     }

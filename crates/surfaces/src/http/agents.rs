@@ -249,9 +249,9 @@ pub(crate) async fn live(State(app): State<Arc<App>>, caller: Caller) -> Result<
     let agent = caller.agent.clone().ok_or_else(no_place)?;
     let seat = seat(&caller, &agent);
     let presence = app.agents.comes(caller.grant);
-    let ear = app.runtime.ports.broadcast.subscribe(&seat.identity);
+    let subscription = app.runtime.ports.broadcast.subscribe(&seat.identity);
     let tools = app.runtime.agent_tools(&seat).await?;
-    let watch = Watch { app, seat, presence, ear, tools, greeted: false };
+    let watch = Watch { app, seat, presence, subscription, tools, greeted: false };
     let events = stream::unfold(watch, |mut watch| async move {
         let event = watch.next().await?;
         Some((Ok::<_, Infallible>(event), watch))
@@ -264,7 +264,7 @@ struct Watch {
     seat: Seat,
     #[expect(dead_code, reason = "it is held while the stream is open")]
     presence: Presence,
-    ear: Box<dyn Subscription>,
+    subscription: Box<dyn Subscription>,
     tools: Vec<Arc<ToolSpec>>,
     greeted: bool,
 }
@@ -276,7 +276,7 @@ impl Watch {
             return Some(Event::default().event("here").data("{}"));
         }
         loop {
-            self.ear.next().await?;
+            self.subscription.next().await?;
             let now = self.app.runtime.agent_tools(&self.seat).await.ok()?;
             if now != self.tools {
                 self.tools = now;

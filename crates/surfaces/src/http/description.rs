@@ -67,6 +67,8 @@ pub(crate) fn openapi(mut api: OpenApi) -> Value {
             required.retain(|one| one != name);
         }
     }
+    fields["required"] = json!(["id", "source", "time", "subject", "sessionId", "seq", "schema"]);
+    fields["properties"]["time"]["format"] = json!("date-time");
     schemas["EnvelopeFields"] = fields;
     schemas["Envelope"] = json!({
         "description": "Something that happened, or a preview of it.",

@@ -21,7 +21,7 @@ pub struct Envelope {
     pub kind: String,
     /// When it was recorded; a preview was not.
     pub time: Option<String>,
-    /// The plan or turn it is about.
+    /// What it is about: a turn, a call, a plan, a run, a schedule, a task, a goal or a memory.
     pub subject: Option<String>,
     /// What the event holds: its form depends on `type`.
     #[schema(value_type = Object)]
@@ -41,13 +41,14 @@ impl Envelope {
         let event = SessionEventDto::from(&recorded.event);
         let mut event = serde_json::to_value(event).unwrap_or_default();
         let kind = event["type"].as_str().unwrap_or_default().to_owned();
+        let data = event["data"].take();
         Self {
             id: Some(format!("{session_id}/{}", recorded.seq)),
             source: "planwright".into(),
             kind,
             time: Some(time(recorded.at)),
-            subject: subject(&recorded.event),
-            data: event["data"].take(),
+            subject: subject(&data),
+            data,
             session_id: session_id.to_owned(),
             seq: Some(recorded.seq.0),
             schema: "session_event/1".into(),
@@ -78,90 +79,22 @@ impl Envelope {
     }
 }
 
-fn subject(event: &SessionEvent) -> Option<String> {
-    use planwright_domain::{
-        autonomy::event::AutoEvent, memory::MemoryEvent, notebook::NotebookEvent,
-        plan::event::PlanEvent, turn::event::TurnEvent,
-    };
-    match event {
-        SessionEvent::Plan(event) => match event {
-            PlanEvent::PlanStarted { plan, .. }
-            | PlanEvent::ExecutionStarted { plan, .. }
-            | PlanEvent::StepQueued { plan, .. }
-            | PlanEvent::PlanEnded { plan, .. } => Some(plan.to_string()),
-            PlanEvent::RevisionAdded { revision, .. } => Some(revision.plan.to_string()),
-            PlanEvent::PlanApproved { approval, .. } => Some(approval.plan.to_string()),
-            PlanEvent::DraftChanged { .. }
-            | PlanEvent::StepBegun { .. }
-            | PlanEvent::StepEnded { .. }
-            | PlanEvent::DecisionReminded { .. }
-            | PlanEvent::DecisionExpired { .. }
-            | PlanEvent::RevisionShown { .. }
-            | PlanEvent::BlocksSeen { .. }
-            | PlanEvent::ChangesRequested { .. }
-            | PlanEvent::ExecutionPaused { .. }
-            | PlanEvent::PlanFailed { .. } => None,
-        },
-        SessionEvent::Turn(event) => match event {
-            TurnEvent::TurnStarted { turn, .. }
-            | TurnEvent::ModelCallStarted { turn, .. }
-            | TurnEvent::ModelAnswered { turn, .. }
-            | TurnEvent::ModelCallFailed { turn, .. }
-            | TurnEvent::ModelCallAbandoned { turn, .. }
-            | TurnEvent::ModelCallOrphaned { turn, .. }
-            | TurnEvent::ViewCompacted { turn, .. }
-            | TurnEvent::TurnFinished { turn, .. } => Some(turn.to_string()),
-            TurnEvent::CallStarted { call, .. }
-            | TurnEvent::PermissionAsked { call, .. }
-            | TurnEvent::PermissionDecided { call, .. }
-            | TurnEvent::CallFinished { call, .. }
-            | TurnEvent::CallAnswered { call, .. }
-            | TurnEvent::CallAbandoned { call, .. }
-            | TurnEvent::CallOrphaned { call, .. }
-            | TurnEvent::CallInDoubt { call, .. }
-            | TurnEvent::DoubtSettled { call, .. } => Some(call.to_string()),
-        },
-        SessionEvent::Auto(event) => match event {
-            AutoEvent::GoalAdded { goal, .. } | AutoEvent::GoalEnded { goal, .. } => {
-                Some(goal.to_string())
-            }
-            AutoEvent::TaskAdded { task, .. } | AutoEvent::TaskEnded { task, .. } => {
-                Some(task.to_string())
-            }
-            AutoEvent::RunStarted { context, .. }
-            | AutoEvent::Ticked { context, .. }
-            | AutoEvent::RunEnded { context, .. } => Some(context.run_id.to_string()),
-            AutoEvent::RunMoved { run, .. }
-            | AutoEvent::RunPinned { run, .. }
-            | AutoEvent::RunWarned { run, .. }
-            | AutoEvent::RunPaused { run, .. }
-            | AutoEvent::RunResumed { run, .. } => Some(run.to_string()),
-            AutoEvent::ScheduleAdded { schedule, .. }
-            | AutoEvent::SlotsMissed { schedule, .. }
-            | AutoEvent::SlotClaimed { schedule, .. }
-            | AutoEvent::SlotEnded { schedule, .. }
-            | AutoEvent::ScheduleEnded { schedule, .. } => Some(schedule.to_string()),
-        },
-        SessionEvent::Memory(event) => match event {
-            MemoryEvent::Saved { item } => Some(item.id.to_string()),
-            MemoryEvent::Changed { id, .. } | MemoryEvent::Forgotten { id } => Some(id.to_string()),
-        },
-        SessionEvent::Notebook(
-            NotebookEvent::NoteDue { call, .. } | NotebookEvent::AgentCallStarted { call, .. },
-        ) => Some(call.to_string()),
-        SessionEvent::AgentCalled { call, .. } => Some(call.to_string()),
-        SessionEvent::Notebook(
-            NotebookEvent::Switched { .. }
-            | NotebookEvent::PagesRemoved { .. }
-            | NotebookEvent::RemovalStarted { .. }
-            | NotebookEvent::RemovalFailed { .. }
-            | NotebookEvent::RemovalOrphaned { .. },
-        )
-        | SessionEvent::Life(_)
-        | SessionEvent::MessageQueued { .. }
-        | SessionEvent::CauseWithdrawn { .. }
-        | SessionEvent::ViewReset { .. }
-        | SessionEvent::CompactionAsked { .. }
-        | SessionEvent::Logged { .. } => None,
-    }
+/// Where an event names what it is about, the most telling first.
+const SUBJECTS: [&str; 12] = [
+    "/turn",
+    "/call",
+    "/plan",
+    "/revision/plan",
+    "/approval/plan",
+    "/run",
+    "/context/run",
+    "/schedule",
+    "/task",
+    "/goal",
+    "/item/id",
+    "/memory",
+];
+
+fn subject(data: &Value) -> Option<String> {
+    SUBJECTS.iter().find_map(|place| data.pointer(place)?.as_str()).map(str::to_owned)
 }

@@ -24,7 +24,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    access::{ask, hear, seen},
+    access::{ask, handle_line, seen},
     app::App,
     auth::Caller,
     body::Body,
@@ -216,7 +216,7 @@ pub(crate) async fn say_line(
 ) -> Result<Json<Value>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
     let transport = caller.own_chat();
-    Ok(Json(hear(&app, &caller, &headers, identity, transport, line.line).await?))
+    Ok(Json(handle_line(&app, &caller, &headers, identity, transport, line.line).await?))
 }
 
 /// What a line came to, in words.
@@ -241,8 +241,10 @@ pub(crate) async fn say_line_in_words(
     let identity = seen(&app, &caller, &id).await?;
     let (id, person) = (caller.command_id(&headers)?, caller.person.clone());
     let transport = Some(caller.own_chat());
-    let reply =
-        app.runtime.hear(Spoken { identity, transport, person, id, line: line.line }).await?;
+    let reply = app
+        .runtime
+        .handle_line(Spoken { identity, transport, person, id, line: line.line })
+        .await?;
     let moved_to = match &reply {
         Reply::Refused(refusal) => return Err(refusal.clone().into()),
         Reply::Unreadable(words) => {

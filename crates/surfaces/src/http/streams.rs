@@ -70,11 +70,20 @@ pub(crate) async fn stream_events(
 ) -> Result<Response, Problem> {
     let identity = seen(&app, &caller, &id).await?;
     let Query(from) = query.map_err(bad_query)?;
-    let last =
-        headers.get("last-event-id").and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let last = last_event(&headers)?;
     let cursor = Cursor::new(&app, &caller, identity, last.or(from.after)).await?;
     let events = envelopes(cursor);
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+}
+
+/// The place of the event that a client saw last, as the stream or an envelope named it.
+fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
+    let place = value.to_str().ok().and_then(|text| text.trim().rsplit('/').next()?.parse().ok());
+    place.map(Some).ok_or_else(|| {
+        let words = "Last-Event-ID is the number of an event, or the id of its envelope";
+        Problem::new(StatusCode::BAD_REQUEST, "bad_last_event_id", words)
+    })
 }
 
 /// Events as they happen, over a WebSocket.
@@ -108,7 +117,7 @@ struct Cursor {
     seen: Seq,
     /// The session has at least so many events; none if that must be looked up.
     known: Option<Seq>,
-    ear: Box<dyn Subscription>,
+    subscription: Box<dyn Subscription>,
     page: VecDeque<Frame>,
 }
 
@@ -119,13 +128,13 @@ impl Cursor {
         identity: SessionKey,
         after: Option<u64>,
     ) -> Result<Self, Problem> {
-        let ear = app.runtime.ports.broadcast.subscribe(&identity);
+        let subscription = app.runtime.ports.broadcast.subscribe(&identity);
         let seen = match after {
             Some(after) => Seq(after),
             None => app.runtime.session(&identity).await?.version,
         };
         let read = (identity.clone(), caller.name_of(&identity));
-        Ok(Self { app: app.clone(), read, seen, known: None, ear, page: VecDeque::new() })
+        Ok(Self { app: app.clone(), read, seen, known: None, subscription, page: VecDeque::new() })
     }
 
     /// The next thing to tell: what is recorded first, previews while there is nothing else.
@@ -142,7 +151,7 @@ impl Cursor {
                 }
                 continue;
             }
-            match self.ear.next().await? {
+            match self.subscription.next().await? {
                 Signal::Moved(version) => self.known = self.known.max(Some(version)),
                 Signal::Missed => self.known = None,
                 Signal::Preview(preview) => {

@@ -214,7 +214,7 @@ pub(crate) async fn say_in_chat(
     let transport = caller.chat(&chat)?;
     let identity = app.runtime.resolve(caller.person.owner, &transport).await?;
     let reply =
-        super::access::hear(&app, &caller, &headers, identity.clone(), transport, line.line);
+        super::access::handle_line(&app, &caller, &headers, identity.clone(), transport, line.line);
     let reply = reply.await?;
     Ok(Json(serde_json::json!({"sessionId": caller.name_of(&identity), "reply": reply})))
 }

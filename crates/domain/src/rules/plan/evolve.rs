@@ -1,18 +1,21 @@
 //! What a plan event means. Never judges: that was `decide`'s job, once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::{
     model::{
-        actor::PersonId,
+        actor::{Person, PersonId},
         command::Start,
+        digest::Digest,
         id::Seq,
         limits,
         plan::{
-            Begun, Plan, PlanStatus, PlanWork, Progress, Review, RevisionHead, Seen, Strategy,
+            Begun, Plan, PlanStatus, PlanWork, Progress, Review, Revision, RevisionHead, Seen,
+            Strategy,
             block::BlockSet,
             draft::Draft,
             event::{DraftChange, PlanEvent},
+            review::Comment,
             step::{PlanStep, StepHead},
         },
         session::CorruptJournal,
@@ -35,38 +38,9 @@ pub(crate) fn evolve(
                     format!("plan {plan} started beside {}", other.id),
                 ));
             }
-            Plan {
-                id: *plan,
-                strategy: *strategy,
-                status: PlanStatus::Collecting,
-                current: None,
-                revisions: Vec::new(),
-                predecessor: *predecessor,
-                approved_seq: None,
-                shown: BTreeMap::new(),
-                touched: Vec::new(),
-                touched_more: 0,
-                executions: 0,
-                reads: *reads,
-                draft: None,
-                basis: None,
-                numbered: 0,
-                outcomes: BTreeMap::new(),
-                carried: carried.clone(),
-                claimed: claimed.clone(),
-                grants: Vec::new(),
-                calls_made: 0,
-                calls_done: 0,
-                calls_failed: 0,
-                steps_with_calls: BTreeSet::new(),
-                spent_micros: 0,
-                commented: 0,
-                comments_open: BTreeSet::new(),
-                seen: BTreeMap::new(),
-                blocks_seen: BTreeMap::new(),
-                waits: None,
-                begun: None,
-            }
+            let (carried, claimed) = (carried.clone(), claimed.clone());
+            let (predecessor, reads) = (*predecessor, *reads);
+            Plan { predecessor, reads, carried, claimed, ..Plan::new(*plan, *strategy) }
         }
         PlanEvent::DraftChanged { change } => {
             let mut plan = active(work, seq)?;
@@ -74,24 +48,7 @@ pub(crate) fn evolve(
             plan
         }
         PlanEvent::RevisionAdded { revision, digest, waits, .. } => {
-            let head = RevisionHead {
-                number: revision.number,
-                digest: *digest,
-                title: revision.title.clone(),
-                review: Review::Open,
-                steps: revision.steps.iter().map(PlanStep::head).collect(),
-                written: match revision.strategy {
-                    Strategy::Document => {
-                        let mut steps = document_steps::steps(&revision.markdown);
-                        steps.truncate(limits::STEPS_MAX);
-                        steps
-                    }
-                    Strategy::Collect | Strategy::Build => Vec::new(),
-                },
-                envelope: revision.envelope.clone(),
-                lines: u32::try_from(revision.markdown.lines().count()).unwrap_or(u32::MAX),
-                blocks: BlockSet::of(&revision.markdown),
-            };
+            let head = head_of(revision, *digest);
             let mut plan = active(work, seq)?;
             plan.revisions.push(seq);
             plan.comments_open.clear();
@@ -103,14 +60,7 @@ pub(crate) fn evolve(
         }
         PlanEvent::RevisionShown { digest, to } => {
             let mut plan = active(work, seq)?;
-            let rows: usize = plan.shown.values().map(BTreeMap::len).sum();
-            if rows >= limits::SHOWN_MAX {
-                plan.shown.clear();
-            }
-            plan.shown.entry(to.id.clone()).or_default().insert(to.surface.clone(), *digest);
-            see(&mut plan, &to.id);
-            let blocks = plan.current.as_ref().map(|head| head.blocks.clone());
-            rendering::remember(&mut plan, &to.id, &blocks.unwrap_or_default());
+            show(&mut plan, *digest, to);
             plan
         }
         PlanEvent::BlocksSeen { blocks, by, .. } => {
@@ -120,15 +70,7 @@ pub(crate) fn evolve(
         }
         PlanEvent::ChangesRequested { comments, by, .. } => {
             let mut plan = active(work, seq)?;
-            let numbers =
-                comments.iter().map(|comment| comment.number).filter(|number| *number > 0);
-            plan.comments_open.extend(numbers);
-            plan.commented = plan.comments_open.last().copied().unwrap_or(0).max(plan.commented);
-            see(&mut plan, &by.id);
-            plan.waits = None;
-            if let Some(head) = &mut plan.current {
-                head.review = Review::Withdrawn;
-            }
+            request_changes(&mut plan, comments, &by.id);
             plan
         }
         PlanEvent::DecisionReminded { next, .. } => {
@@ -190,6 +132,52 @@ pub(crate) fn evolve(
         }
     };
     Ok(PlanWork::Active(Box::new(plan)))
+}
+
+/// What the folded plan keeps of a revision; its text stays in the journal.
+fn head_of(revision: &Revision, digest: Digest) -> RevisionHead {
+    let written = match revision.strategy {
+        Strategy::Document => {
+            let mut steps = document_steps::steps(&revision.markdown);
+            steps.truncate(limits::STEPS_MAX);
+            steps
+        }
+        Strategy::Collect | Strategy::Build => Vec::new(),
+    };
+    RevisionHead {
+        number: revision.number,
+        digest,
+        title: revision.title.clone(),
+        review: Review::Open,
+        steps: revision.steps.iter().map(PlanStep::head).collect(),
+        written,
+        envelope: revision.envelope.clone(),
+        lines: u32::try_from(revision.markdown.lines().count()).unwrap_or(u32::MAX),
+        blocks: BlockSet::of(&revision.markdown),
+    }
+}
+
+/// A surface showed the whole revision to this person.
+fn show(plan: &mut Plan, digest: Digest, to: &Person) {
+    let rows: usize = plan.shown.values().map(BTreeMap::len).sum();
+    if rows >= limits::SHOWN_MAX {
+        plan.shown.clear();
+    }
+    plan.shown.entry(to.id.clone()).or_default().insert(to.surface.clone(), digest);
+    see(plan, &to.id);
+    let blocks = plan.current.as_ref().map(|head| head.blocks.clone());
+    rendering::remember(plan, &to.id, &blocks.unwrap_or_default());
+}
+
+fn request_changes(plan: &mut Plan, comments: &[Comment], by: &PersonId) {
+    let numbers = comments.iter().map(|comment| comment.number).filter(|number| *number > 0);
+    plan.comments_open.extend(numbers);
+    plan.commented = plan.comments_open.last().copied().unwrap_or(0).max(plan.commented);
+    see(plan, by);
+    plan.waits = None;
+    if let Some(head) = &mut plan.current {
+        head.review = Review::Withdrawn;
+    }
 }
 
 /// A call of the running execution waits for a person, or waits no more.

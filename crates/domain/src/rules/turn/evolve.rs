@@ -2,8 +2,10 @@
 
 use crate::{
     model::{
+        attempt::CallAttempt,
         command::{Permit, Verdict},
-        id::{CallId, PlanId, Seq},
+        effect::Bracket,
+        id::{CallId, PlanId, Seq, TurnId},
         limits,
         plan::{
             Grant, PauseReason, Plan, PlanWork, Progress, Strategy,
@@ -11,11 +13,12 @@ use crate::{
         },
         session::{CorruptJournal, Session},
         turn::{
-            Answer, Call, CallKind, CallState, Cause, Doubt, OpenCall, RequestedCall, Step, Turn,
-            Work,
+            Answer, Call, CallKind, CallResult, CallState, Cause, Doubt, OpenCall, RequestedCall,
+            Step, Turn, Work,
             ask::Ask,
             asking::Asking,
             event::{Arrival, TurnEvent},
+            profile::Profile,
         },
     },
     rules::{autonomy, notebook, plan},
@@ -32,23 +35,7 @@ pub(crate) fn evolve(
 ) -> Result<(), CorruptJournal> {
     match event {
         TurnEvent::TurnStarted { turn, queued, profile, .. } => {
-            let at = session.queue.iter().position(|waiting| waiting.seq == *queued);
-            let at = at.ok_or_else(|| CorruptJournal::new(seq, "a turn without a queued cause"))?;
-            let cause = session.queue.remove(at);
-            let (work, step) = begun(session, cause.cause);
-            session.turn = Some(Turn {
-                id: *turn,
-                cause,
-                started: seq,
-                round: 1,
-                step,
-                planned: None,
-                work,
-                profile: profile.clone(),
-                reported: false,
-                said: String::new(),
-                asking: Asking::default(),
-            });
+            start_turn(session, seq, *turn, *queued, profile.as_ref())?;
         }
         TurnEvent::ModelCallStarted { attempt, bracket, entered, .. } => {
             session.queue.retain(|waiting| !entered.contains(&waiting.seq));
@@ -60,19 +47,7 @@ pub(crate) fn evolve(
             session.usage = session.usage.plus(answer.usage);
             measure(session, answer);
             if *arrival == Arrival::InTime {
-                let pending = |requested: &RequestedCall| Call {
-                    requested: requested.clone(),
-                    state: CallState::Pending(1),
-                    step: None,
-                    permit: None,
-                };
-                spend(session, answer);
-                let cause = open(session, seq)?.cause.cause;
-                session.auto.answered(cause, answer);
-                let turn = open(session, seq)?;
-                turn.said = said(answer);
-                turn.asking = Asking::default();
-                turn.step = Step::Calls(answer.calls.iter().map(pending).collect());
+                take_answer(session, seq, answer)?;
             }
         }
         TurnEvent::ModelCallFailed { attempt, retry_at, asking, .. } => {
@@ -100,39 +75,11 @@ pub(crate) fn evolve(
             open(session, seq)?.step = Step::ModelDue { attempt: attempt + 1, not_before: None };
         }
         TurnEvent::CallStarted { call, attempt, bracket, plan, step } => {
-            let turn = open(session, seq)?;
-            let id = turn.id;
-            let asked = find(turn, *call)
-                .ok_or_else(|| CorruptJournal::new(seq, "an unknown call started"))?;
-            asked.state = CallState::Open(*attempt);
-            let CallKind::Tool(facts) = &asked.requested.kind else {
-                return Err(CorruptJournal::new(seq, "a call started that is no tool's"));
-            };
-            let started = OpenCall {
-                turn: id,
-                tool: asked.requested.tool.clone(),
-                arguments: asked.requested.arguments.chars().take(ARGUMENTS_SHOWN_CHARS).collect(),
-                attempt: *attempt,
-                bracket: *bracket,
-                facts: facts.clone(),
-                plan: *plan,
-                step: *step,
-            };
-            session.open.insert(*call, started);
-            let cause = open(session, seq)?.cause.cause;
-            session.auto.call_started(cause);
-            if let Some(active) = leased(session, *plan) {
-                active.calls_made += 1;
-            }
+            let attempt = CallAttempt { call: *call, number: *attempt };
+            start_call(session, seq, attempt, *bracket, (*plan, *step))?;
         }
         TurnEvent::PermissionAsked { call, digest, facts, aim, why, expires, plan } => {
-            let asked = find(open(session, seq)?, *call);
-            let asked = asked.ok_or_else(|| CorruptJournal::new(seq, "an unknown call asks"))?;
-            if let CallState::Pending(attempt) = asked.state {
-                asked.state = CallState::Asking(attempt);
-            }
-            let (tool, arguments) =
-                (asked.requested.tool.clone(), asked.requested.arguments.clone());
+            let RequestedCall { tool, arguments, .. } = wait_for_permission(session, seq, *call)?;
             if let Some(plan) = leased(session, *plan) {
                 let reason = PauseReason::AsksPermission { tool: tool.clone() };
                 plan::evolve::set_progress(plan, Progress::Paused(reason));
@@ -156,18 +103,7 @@ pub(crate) fn evolve(
             permitted(session, &ask, permit);
         }
         TurnEvent::CallFinished { call, attempt, result } => {
-            notebook::count(session, *call, result);
-            let open = session.open.remove(call);
-            let doubt = session.doubts.remove(call);
-            let opened = open.map(|open| (open.plan, open.step));
-            let doubted = doubt.map(|doubt| (doubt.plan, doubt.step));
-            if let Some((plan, step)) = opened.or(doubted)
-                && let Some(plan) = leased(session, plan)
-            {
-                plan::evolve::call_ended(plan, step, result);
-            }
-            observe(session, *call, &result.output);
-            close(session, *call, |state| state == CallState::Open(*attempt));
+            finish_call(session, CallAttempt { call: *call, number: *attempt }, result);
         }
         TurnEvent::CallAnswered { call, .. } => close(session, *call, |_| true),
         TurnEvent::CallAbandoned { call, attempt, .. } => {
@@ -185,18 +121,7 @@ pub(crate) fn evolve(
             make_again(session, *call, *attempt);
         }
         TurnEvent::CallInDoubt { call, attempt } => {
-            let missing = || CorruptJournal::new(seq, "a call in doubt that never started");
-            let open = session.open.remove(call).ok_or_else(missing)?;
-            let doubt = Doubt {
-                tool: open.tool,
-                arguments: open.arguments,
-                attempt: *attempt,
-                deadline: open.bracket.deadline,
-                plan: open.plan,
-                step: open.step,
-            };
-            session.doubts.insert(*call, doubt);
-            close(session, *call, |_| true);
+            doubt_call(session, seq, CallAttempt { call: *call, number: *attempt })?;
         }
         TurnEvent::DoubtSettled { call, verdict, .. } => {
             let doubt = session.doubts.remove(call);
@@ -215,6 +140,132 @@ pub(crate) fn evolve(
             session.ask = None;
         }
     }
+    Ok(())
+}
+
+fn start_turn(
+    session: &mut Session,
+    seq: Seq,
+    turn: TurnId,
+    queued: Seq,
+    profile: Option<&Profile>,
+) -> Result<(), CorruptJournal> {
+    let at = session.queue.iter().position(|waiting| waiting.seq == queued);
+    let at = at.ok_or_else(|| CorruptJournal::new(seq, "a turn without a queued cause"))?;
+    let cause = session.queue.remove(at);
+    let (work, step) = begun(session, cause.cause);
+    session.turn = Some(Turn {
+        id: turn,
+        cause,
+        started: seq,
+        round: 1,
+        step,
+        planned: None,
+        work,
+        profile: profile.cloned(),
+        reported: false,
+        said: String::new(),
+        asking: Asking::default(),
+    });
+    Ok(())
+}
+
+/// An answer that came in time: its calls are due.
+fn take_answer(session: &mut Session, seq: Seq, answer: &Answer) -> Result<(), CorruptJournal> {
+    let pending = |requested: &RequestedCall| Call {
+        requested: requested.clone(),
+        state: CallState::Pending(1),
+        step: None,
+        permit: None,
+    };
+    spend(session, answer);
+    let cause = open(session, seq)?.cause.cause;
+    session.auto.answered(cause, answer);
+    let turn = open(session, seq)?;
+    turn.said = said(answer);
+    turn.asking = Asking::default();
+    turn.step = Step::Calls(answer.calls.iter().map(pending).collect());
+    Ok(())
+}
+
+fn start_call(
+    session: &mut Session,
+    seq: Seq,
+    attempt: CallAttempt,
+    bracket: Bracket,
+    (plan, step): (Option<PlanId>, Option<u32>),
+) -> Result<(), CorruptJournal> {
+    let CallAttempt { call, number } = attempt;
+    let turn = open(session, seq)?;
+    let id = turn.id;
+    let asked =
+        find(turn, call).ok_or_else(|| CorruptJournal::new(seq, "an unknown call started"))?;
+    asked.state = CallState::Open(number);
+    let CallKind::Tool(facts) = &asked.requested.kind else {
+        return Err(CorruptJournal::new(seq, "a call started that is no tool's"));
+    };
+    let started = OpenCall {
+        turn: id,
+        tool: asked.requested.tool.clone(),
+        arguments: asked.requested.arguments.chars().take(ARGUMENTS_SHOWN_CHARS).collect(),
+        attempt: number,
+        bracket,
+        facts: facts.clone(),
+        plan,
+        step,
+    };
+    session.open.insert(call, started);
+    let cause = open(session, seq)?.cause.cause;
+    session.auto.call_started(cause);
+    if let Some(active) = leased(session, plan) {
+        active.calls_made += 1;
+    }
+    Ok(())
+}
+
+/// Marks a call as one that waits for a person, and gives what it asks for.
+fn wait_for_permission(
+    session: &mut Session,
+    seq: Seq,
+    call: CallId,
+) -> Result<RequestedCall, CorruptJournal> {
+    let asked = find(open(session, seq)?, call);
+    let asked = asked.ok_or_else(|| CorruptJournal::new(seq, "an unknown call asks"))?;
+    if let CallState::Pending(attempt) = asked.state {
+        asked.state = CallState::Asking(attempt);
+    }
+    Ok(asked.requested.clone())
+}
+
+fn finish_call(session: &mut Session, attempt: CallAttempt, result: &CallResult) {
+    let CallAttempt { call, number } = attempt;
+    notebook::count(session, call, result);
+    let open = session.open.remove(&call);
+    let doubt = session.doubts.remove(&call);
+    let opened = open.map(|open| (open.plan, open.step));
+    let doubted = doubt.map(|doubt| (doubt.plan, doubt.step));
+    if let Some((plan, step)) = opened.or(doubted)
+        && let Some(plan) = leased(session, plan)
+    {
+        plan::evolve::call_ended(plan, step, result);
+    }
+    observe(session, call, &result.output);
+    close(session, call, |state| state == CallState::Open(number));
+}
+
+fn doubt_call(session: &mut Session, seq: Seq, attempt: CallAttempt) -> Result<(), CorruptJournal> {
+    let missing = || CorruptJournal::new(seq, "a call in doubt that never started");
+    let open = session.open.remove(&attempt.call).ok_or_else(missing)?;
+    let doubt = Doubt {
+        tool: open.tool,
+        arguments: open.arguments,
+        attempt: attempt.number,
+        deadline: open.bracket.deadline,
+        plan: open.plan,
+        step: open.step,
+    };
+    session.doubts.insert(attempt.call, doubt);
+    close(session, attempt.call, |_| true);
     Ok(())
 }
 

@@ -42,7 +42,7 @@ pub(super) enum Piece {
 pub(super) struct Talk {
     app: Arc<App>,
     pub(super) spoken: Spoken,
-    ear: Box<dyn Subscription>,
+    subscription: Box<dyn Subscription>,
     /// What was answered at once, if it was.
     at_once: Option<String>,
     /// Events up to here were looked at.
@@ -76,11 +76,11 @@ impl Talk {
             None => new_key().map_err(|_| refused("no_key", "no new key could be made"))?,
         };
         let identity = caller.own_session(ChannelType::Api, key);
-        let ear = app.runtime.ports.broadcast.subscribe(&identity);
+        let subscription = app.runtime.ports.broadcast.subscribe(&identity);
         let seen = app.runtime.session(&identity).await?.version;
         let id = caller.command_id(headers)?;
         let spoken = Spoken { identity, transport: None, person, id, line };
-        let at_once = match app.runtime.hear(spoken.clone()).await? {
+        let at_once = match app.runtime.handle_line(spoken.clone()).await? {
             // A message is answered by a turn; a command by words.
             Reply::Accepted { .. } if !spoken.line.trim_start().starts_with('/') => None,
             Reply::Accepted { words, .. } => Some(words),
@@ -101,7 +101,7 @@ impl Talk {
         };
         let (told, usage, until) = (HashMap::new(), Usage::default(), Instant::now() + ANSWER_MAX);
         let (app, planned, stage) = (app.clone(), false, Stage::Answers);
-        Ok(Self { app, spoken, ear, at_once, seen, told, usage, until, planned, stage })
+        Ok(Self { app, spoken, subscription, at_once, seen, told, usage, until, planned, stage })
     }
 
     /// All of it.
@@ -159,7 +159,9 @@ impl Talk {
                 return footer.map(Piece::Text);
             }
             let left = self.until.saturating_duration_since(Instant::now());
-            if let Ok(Some(Signal::Preview(preview))) = timeout(left, self.ear.next()).await {
+            if let Ok(Some(Signal::Preview(preview))) =
+                timeout(left, self.subscription.next()).await
+            {
                 let gap = self.gap(preview.turn, preview.round);
                 let told = self.told.entry((preview.turn, preview.round)).or_default();
                 if told.len() == preview.offset && !preview.text.is_empty() {

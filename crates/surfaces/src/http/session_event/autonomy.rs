@@ -31,14 +31,14 @@ published! {
     enum Rhythm = autonomy::schedule::Rhythm {
         Cron { expression: String, zone: String },
         Every { micros: i64, from: Timestamp },
-        Once { at: String, zone: String },
+        Once { at "localTime": String, zone: String },
     }
 
     #[serde(tag = "kind")]
     enum RunEnd = autonomy::RunEnd {
         Completed,
         Failed,
-        Off { by: PersonId },
+        Off { by "person": PersonId },
     }
 
     #[serde(tag = "kind")]

@@ -18,8 +18,8 @@ published! {
     #[serde(tag = "kind")]
     enum Provenance = memory::Provenance {
         Model { turn: TurnId },
-        Person { by: PersonId },
-        Promoted { by: PersonId, from: SessionIdentity, item: MemoryId },
+        Person { by "person": PersonId },
+        Promoted { by "person": PersonId, from: SessionIdentity, item "memory": MemoryId },
         Legacy,
     }
 
@@ -36,10 +36,10 @@ published! {
         Saved { item: Box<Item> },
         /// A person changed what is remembered.
         #[serde(rename = "memory_changed")]
-        Changed { id: MemoryId, text: String, by: PersonId },
+        Changed { id "memory": MemoryId, text: String, by "person": PersonId },
         /// Something is not remembered any more.
         #[serde(rename = "memory_forgotten")]
-        Forgotten { id: MemoryId },
+        Forgotten { id "memory": MemoryId },
     }
 
     /// Why an item was found; parts of the score are in thousandths.

@@ -28,10 +28,10 @@ published! {
         /// The pages of the deleted session are about to be removed.
         RemovalStarted { attempt: u32, bracket: Bracket },
         /// The pages of the deleted session are removed.
-        PagesRemoved { pages: u32 },
+        PagesRemoved { pages "pageCount": u32 },
         /// The pages could not be removed; it is tried again.
         RemovalFailed { why "reason": String, retry_at: Timestamp },
-        /// Nobody works on the removal any more; it is made again.
-        RemovalOrphaned { attempt: u32 },
+        /// Nobody works on the removal any more; it is tried again.
+        RemovalOrphaned { attempt: u32, retry_at: Timestamp },
     }
 }

@@ -2,7 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use planwright_domain::{digest::Digest, id::PlanId, identity::Root, plan::block::BlockSet};
+use planwright_domain::{
+    digest::Digest,
+    id::PlanId,
+    identity::Root,
+    plan::block::{BlockId, BlockSet},
+};
+use planwright_format::mapping::Form;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{
     shared::{Declared, Envelope, Person, ToolFacts, Touched},
@@ -76,7 +84,7 @@ published! {
         ToolChanged { tool: String },
         AsksPermission { tool: String },
         PermissionExpired { tool: String },
-        OutOfBudget { micros: u64 },
+        OutOfBudget { micros "costMicros": u64 },
         ProfileChanged { profile: String },
     }
 
@@ -144,7 +152,7 @@ published! {
         /// A surface showed a revision in full.
         RevisionShown { digest: Digest, to: Person },
         /// A person saw some blocks of a revision for the first time.
-        BlocksSeen { digest: Digest, blocks: BlockSet, by: Person },
+        BlocksSeen { digest: Digest, blocks: BlockIds, by: Person },
         /// A person asked for a newer revision.
         ChangesRequested { digest: Digest, comments: Vec<Comment>, by: Person },
         /// A person approved a revision.
@@ -172,5 +180,37 @@ published! {
             touched_more: u64,
             observation: Observation
         },
+    }
+}
+
+/// Blocks of a revision, by their ids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub(crate) struct BlockIds(#[schemars(with = "Vec<String>")] BlockSet);
+
+impl From<BlockIds> for Vec<String> {
+    fn from(ids: BlockIds) -> Self {
+        ids.0.0.iter().map(BlockId::to_string).collect()
+    }
+}
+
+impl TryFrom<Vec<String>> for BlockIds {
+    type Error = &'static str;
+
+    fn try_from(ids: Vec<String>) -> Result<Self, &'static str> {
+        let ids: Option<_> = ids.iter().map(|id| BlockId::parse(id)).collect();
+        ids.map(|ids| Self(BlockSet(ids))).ok_or("ids of blocks are 32 hexadecimal digits each")
+    }
+}
+
+impl Form for BlockIds {
+    type Domain = BlockSet;
+
+    fn of(blocks: &BlockSet) -> Self {
+        Self(blocks.clone())
+    }
+
+    fn domain(self) -> BlockSet {
+        self.0
     }
 }

@@ -159,7 +159,7 @@ published! {
         },
         /// A call waits for a person's permission.
         PermissionAsked {
-            call: CallId, digest: Digest, facts "tool": ToolFacts, aim: Aim, why "reason": String,
+            call: CallId, digest: Digest, facts: ToolFacts, aim: Aim, why "reason": String,
             expires "expiresAt": Timestamp;
             plan: Option<PlanId>
         },
