@@ -4,10 +4,12 @@
 //! knows of it. A mutant that does not compile, or whose passage is not there any more, is a defect of this list.
 
 use std::{
-    fs,
+    fs::{self, File},
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Command, Output},
-    time::Instant,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
@@ -265,6 +267,10 @@ const MUTANTS: [Mutant; 66] = [
 /// How many mutants run at quick size.
 const QUICK: usize = 5;
 
+/// The suite runs for a few seconds; one that has not ended by then never does.
+const RUN_MAX: Duration = Duration::from_secs(45);
+const BUILD_MAX: Duration = Duration::from_secs(600);
+
 /// Tries each mutant against the suite; at quick size, a few of them that the seed chooses.
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]
 pub(crate) fn prove(seed: u64, quick: bool) -> anyhow::Result<bool> {
@@ -273,11 +279,12 @@ pub(crate) fn prove(seed: u64, quick: bool) -> anyhow::Result<bool> {
     fastrand::Rng::with_seed(seed).shuffle(&mut mutants);
     let count = if quick { QUICK } else { MUTANTS.len() };
     mutants.truncate(count);
-    let survivors = all(&mutants)?;
+    let Tried { survivors, endless } = try_all(&mutants)?;
     survivors.iter().for_each(|words| println!("  {words}"));
     let well = survivors.is_empty();
     println!(
-        "mutants: {} of {count} hand-written mutants of decide, evolve and next were caught, {:.0} s (target all) {}",
+        "mutants: {} of {count} hand-written mutants of decide, evolve and next were caught, {endless} of them because \
+         the suite did not end, {:.0} s (target all) {}",
         count - survivors.len(),
         begun.elapsed().as_secs_f32(),
         if well { "ok" } else { "short" }
@@ -285,66 +292,99 @@ pub(crate) fn prove(seed: u64, quick: bool) -> anyhow::Result<bool> {
     Ok(well)
 }
 
-fn all(mutants: &[&Mutant]) -> anyhow::Result<Vec<String>> {
+/// What the suite said about the sources.
+#[derive(PartialEq, Eq)]
+enum Verdict {
+    Passed,
+    Failed,
+    /// A mutant can make a rule due forever. The suite noticed: it did not pass.
+    DidNotEnd,
+}
+
+struct Tried {
+    survivors: Vec<String>,
+    endless: usize,
+}
+
+fn try_all(mutants: &[&Mutant]) -> anyhow::Result<Tried> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     let copy = scratch::directory("mutants")?;
     copy_sources(&root, copy.path())?;
-    let target = root.join("target/mutants");
-    let output = cargo_test(copy.path(), &target, Run::All)?;
-    if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        anyhow::bail!("the suite fails without any mutant:\n{words}");
+    let suite = Suite {
+        copy: copy.path(),
+        target: root.join("target/mutants"),
+        log: copy.path().join("suite.log"),
+    };
+    if suite.build()? != Verdict::Passed || suite.run()? != Verdict::Passed {
+        anyhow::bail!("the suite fails without any mutant:\n{}", fs::read_to_string(&suite.log)?);
     }
-    let mut survivors = Vec::new();
+    let mut tried = Tried { survivors: Vec::new(), endless: 0 };
     for Mutant { file, from, to } in mutants {
         let path = copy.path().join("crates/domain/src").join(file);
         let text = fs::read_to_string(&path)?;
         let found = text.matches(from).count();
         anyhow::ensure!(found == 1, "{file}: the passage {from:?} is there {found} times");
         fs::write(&path, text.replacen(from, to, 1))?;
-        anyhow::ensure!(
-            tests(copy.path(), &target, Run::Nothing)?,
-            "{file}: {to:?} does not compile"
-        );
-        if tests(copy.path(), &target, Run::All)? {
-            survivors.push(format!("survived: {file}: {from:?} became {to:?}"));
+        anyhow::ensure!(suite.build()? == Verdict::Passed, "{file}: {to:?} does not compile");
+        match suite.run()? {
+            Verdict::Failed => {}
+            Verdict::Passed => {
+                tried.survivors.push(format!("survived: {file}: {from:?} became {to:?}"));
+            }
+            Verdict::DidNotEnd => {
+                println!("  did not end, and was stopped: {file}: {from:?} became {to:?}");
+                tried.endless += 1;
+            }
         }
         fs::write(&path, text)?;
     }
-    Ok(survivors)
+    Ok(tried)
 }
 
-/// Whether the tests are only built, or run too.
-#[derive(PartialEq, Eq)]
-enum Run {
-    Nothing,
-    All,
+/// The domain's own suite, over a copy of the sources.
+struct Suite<'a> {
+    copy: &'a Path,
+    target: PathBuf,
+    log: PathBuf,
 }
 
-/// Whether the domain's suite can be built, or passes.
-fn tests(copy: &Path, target: &Path, run: Run) -> anyhow::Result<bool> {
-    Ok(cargo_test(copy, target, run)?.status.success())
-}
-
-fn cargo_test(copy: &Path, target: &Path, run: Run) -> anyhow::Result<Output> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(copy).env("CARGO_TARGET_DIR", target).env("INSTA_UPDATE", "no");
-    // Each is compiled once and run for seconds.
-    let plain = "profile.dev.package.planwright-domain.opt-level=0";
-    cargo.args(["--config", plain]);
-    cargo.args([
-        "test",
-        "--quiet",
-        "--locked",
-        "--package",
-        "planwright-domain",
-        "--test",
-        "scenarios",
-    ]);
-    if run == Run::Nothing {
-        cargo.arg("--no-run");
+impl Suite<'_> {
+    fn build(&self) -> anyhow::Result<Verdict> {
+        self.cargo_test(&["--no-run"], BUILD_MAX)
     }
-    cargo.output().context("cargo cannot be run")
+
+    fn run(&self) -> anyhow::Result<Verdict> {
+        self.cargo_test(&[], RUN_MAX)
+    }
+
+    fn cargo_test(&self, more: &[&str], limit: Duration) -> anyhow::Result<Verdict> {
+        let log = File::create(&self.log)?;
+        let mut cargo = Command::new("cargo");
+        cargo.current_dir(self.copy).env("CARGO_TARGET_DIR", &self.target);
+        cargo.env("INSTA_UPDATE", "no").stdout(log.try_clone()?).stderr(log);
+        // Each is compiled once and run for seconds.
+        let plain = "profile.dev.package.planwright-domain.opt-level=0";
+        cargo.args(["--config", plain, "test", "--quiet", "--locked"]);
+        cargo.args(["--package", "planwright-domain", "--test", "scenarios"]).args(more);
+        // A group of its own: what cargo started ends with it.
+        let mut child = cargo.process_group(0).spawn().context("cargo cannot be run")?;
+        let until = Instant::now() + limit;
+        loop {
+            match child.try_wait()? {
+                Some(ended) if ended.success() => return Ok(Verdict::Passed),
+                Some(_) => return Ok(Verdict::Failed),
+                None if Instant::now() < until => thread::sleep(Duration::from_millis(20)),
+                None => break,
+            }
+        }
+        let group = format!("-{}", child.id());
+        Command::new("kill")
+            .args(["-KILL", "--", &group])
+            .status()
+            .context("kill cannot be run")?;
+        child.wait()?;
+        Ok(Verdict::DidNotEnd)
+    }
 }
 
 fn copy_sources(root: &Path, copy: &Path) -> anyhow::Result<()> {

@@ -49,6 +49,17 @@ fn later(mut world: World) -> World {
     world
 }
 
+/// The model fails like this until it is not asked any more.
+fn fails_until_given_up(mut world: World, failure: &ModelFailure) -> (World, Vec<i64>) {
+    let mut waits = Vec::new();
+    while wait(&world).is_some() {
+        world = later(world).fails(failure.clone(), 0);
+        waits.push(wait(&world).unwrap_or(0));
+        assert!(waits.len() < 200, "it does not go on for ever");
+    }
+    (world, waits)
+}
+
 #[test]
 fn a_busy_model_is_asked_again_after_twice_the_time_with_a_jitter_of_its_own() {
     let mut world = asked();
@@ -66,15 +77,10 @@ fn a_busy_model_is_asked_again_after_twice_the_time_with_a_jitter_of_its_own() {
 
 #[test]
 fn a_turn_that_stays_busy_is_suspended_wakes_by_itself_and_gives_up_in_the_end() {
-    let mut world = asked();
+    let world = asked();
     let begun = world.now;
-    let (mut tries, mut longest) = (0, 0);
-    while wait(&world).is_some() {
-        world = later(world).fails(busy(), 0);
-        longest = longest.max(wait(&world).unwrap_or(0));
-        tries += 1;
-        assert!(tries < 200, "it does not go on for ever");
-    }
+    let (world, waits) = fails_until_given_up(world, &busy());
+    let longest = waits.into_iter().max().unwrap();
     assert!((12 * 60_000_000..=19 * 60_000_000).contains(&longest), "{longest}");
     let took = world.now.0 - begun.0;
     assert!((5 * 3_600_000_000..=limits::SUSPENDED_MICROS_MAX).contains(&took), "{took}");
@@ -141,13 +147,8 @@ fn what_time_cannot_mend_is_never_tried_again() {
 #[test]
 fn an_answer_of_no_use_is_asked_for_a_few_times_and_no_more() {
     for kind in [FailureKind::Malformed, FailureKind::Empty] {
-        let mut world = asked();
-        let mut tries = 0;
-        while wait(&world).is_some() {
-            world = later(world).fails(a_failure(kind), 0);
-            tries += 1;
-        }
-        assert_eq!(tries, limits::MODEL_ATTEMPTS_MAX);
+        let (_, waits) = fails_until_given_up(asked(), &a_failure(kind));
+        assert_eq!(waits.len(), limits::MODEL_ATTEMPTS_MAX as usize);
     }
 }
 
@@ -164,10 +165,7 @@ fn a_request_that_a_server_finds_too_large_is_made_smaller_a_few_times() {
 
 #[test]
 fn an_execution_whose_model_stays_away_is_paused_with_the_reason() {
-    let mut world = running();
-    while wait(&world).is_some() {
-        world = later(world).fails(busy(), 0);
-    }
+    let (world, _) = fails_until_given_up(running(), &busy());
     let reason = PauseReason::TurnFailed { message: "busy".into() };
     assert!(
         matches!(&world.plan().status, PlanStatus::Executing(_, Progress::Paused(paused)) if *paused == reason)
