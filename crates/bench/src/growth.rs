@@ -97,7 +97,7 @@ async fn ours(turns: usize) -> anyhow::Result<(u64, usize, Vec<f64>)> {
         costs.push(cpu() - used);
     }
     let mut raw = 0;
-    for recorded in ours.runtime.ports.journal.events(&identity, Seq(0), usize::MAX).await? {
+    for recorded in ours.runtime.queries.events(&identity, Seq(0), usize::MAX).await? {
         raw += said(&recorded.event);
     }
     let connection = Connection::open(ours.journal())?;

@@ -15,6 +15,8 @@ use planwright_domain::{
     next::next,
     turn::{ModelFailure, Usage},
 };
+use planwright_outbound::ids_random::RandomIds;
+use planwright_outbound::ids_random::fresh_id;
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast,
     broadcast_nats::NatsBroadcast,
@@ -25,8 +27,7 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
-    ids::fresh_id,
+    commands::reply::{Reply, Spoken},
     ports::Ports,
     ports::{
         memory::Store,
@@ -75,7 +76,7 @@ struct Parts {
 
 /// A whole Planwright in this process.
 pub(crate) struct Ours {
-    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) runtime: Runtime,
     home: tempfile::TempDir,
     _stopping: watch::Sender<bool>,
 }
@@ -146,6 +147,7 @@ impl Ours {
             model,
             toolbox,
             clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
             policy: Arc::default(),
             session_label: false,
             notebook: Arc::new(
@@ -157,10 +159,14 @@ impl Ours {
         };
         let notebook = NotebookSettings { enabled: notebook, note_every: 2 };
         let settings = Settings { notebook, ..Settings::default() };
-        let runtime = Arc::new(Runtime::new(ports, settings));
+        let runtime = Runtime::new(&ports, &settings);
         let stopping = watch::Sender::new(false);
         if driven == Driven::ByItsLane {
-            tokio::spawn(worker.run(runtime.clone(), Scope::Everything, stopping.subscribe()));
+            tokio::spawn(worker.run(
+                runtime.engine.clone(),
+                Scope::Everything,
+                stopping.subscribe(),
+            ));
         }
         Ok(Self { runtime, home, _stopping: stopping })
     }
@@ -172,7 +178,7 @@ impl Ours {
     /// Says a line and waits until nothing is under way.
     pub(crate) async fn does(&self, identity: &SessionKey, line: &str) -> anyhow::Result<()> {
         let person = person("ada", "bench", Standing::Decides);
-        let mut subscription = self.runtime.ports.broadcast.subscribe(identity);
+        let mut subscription = self.runtime.queries.subscribe(identity);
         let spoken = Spoken {
             identity: identity.clone(),
             transport: None,
@@ -180,10 +186,10 @@ impl Ours {
             id: fresh_id(),
             line: line.into(),
         };
-        match self.runtime.handle_line(spoken).await? {
+        match self.runtime.commands.handle_line(spoken).await? {
             Reply::Accepted { .. } => {}
             Reply::Revision(view) => {
-                self.runtime.shown(identity, &person, view.digest).await?;
+                self.runtime.commands.shown(identity, &person, view.digest).await?;
             }
             other @ (Reply::Refused(_)
             | Reply::Unreadable(_)
@@ -200,7 +206,7 @@ impl Ours {
             | Reply::Help) => anyhow::bail!("{line}: {other:?}"),
         }
         loop {
-            let session = self.runtime.session(identity).await?;
+            let session = self.runtime.queries.session(identity).await?;
             if next(&session).is_rest() {
                 return Ok(());
             }

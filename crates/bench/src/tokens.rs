@@ -155,7 +155,7 @@ async fn advertised() -> anyhow::Result<Vec<String>> {
         })
     };
     let told = async |seat: &Seat, fits: Fits| {
-        let tools = runtime.agent_tools(seat).await?;
+        let tools = runtime.commands.agent_tools(seat).await?;
         let tools = tools.iter().filter(|tool| fits(&tool.name)).map(|spec| mcp::tool(spec));
         anyhow::Ok(tools.map(|tool| serde_json::to_string(&tool)).collect::<Result<String, _>>()?)
     };
@@ -169,7 +169,7 @@ async fn advertised() -> anyhow::Result<Vec<String>> {
         tool: "plan_set_content".into(),
         arguments: json!({"plan_markdown": "# Plan\n\n1. One\n"}).to_string(),
     };
-    runtime.agent_call(&working, saves).await?;
+    runtime.commands.agent_call(&working, saves).await?;
     all.push(told(&working, plan).await?);
     for line in ["/plan show", "/plan approve"] {
         ours.does(&working.identity, line).await?;

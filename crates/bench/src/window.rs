@@ -18,9 +18,9 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{CallResult, CallStatus, ModelFailure},
 };
+use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::{
     engine::advance::LAST_CHECK,
-    ids::fresh_id,
     ports::{
         model::{Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall},
         toolbox::{Ran, Tool, ToolRun, Toolbox},
@@ -80,9 +80,9 @@ async fn windows(turns: u64) -> anyhow::Result<(u64, Vec<f64>)> {
         let identity = ada_key(&format!("cli:window-{:04}", turn / TURNS_EACH))?;
         let say = PersonCommand::Say { text: nth(&TURNS, turn).into() };
         let say = SessionCommand::Person(person.clone(), say);
-        ours.runtime.dispatch(&identity, fresh_id(), say).await?;
-        while ours.runtime.advance(&identity).await?.due == Due::Now {}
-        let session = ours.runtime.session(&identity).await?;
+        ours.runtime.commands.dispatch(&identity, fresh_id(), say).await?;
+        while ours.runtime.engine.advance(&identity).await?.due == Due::Now {}
+        let session = ours.runtime.queries.session(&identity).await?;
         anyhow::ensure!(next(&session).is_rest(), "{identity} does not come to rest");
     }
     let seen = std::mem::take(&mut *toolbox.0.lock().unwrap_or_else(PoisonError::into_inner));

@@ -4,6 +4,8 @@
 //! is due at any time, and looks again now and then for rows that nobody acts on. Where more is due
 //! than can be acted on at once, owners take turns.
 
+#![deny(clippy::disallowed_methods)]
+
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     panic::AssertUnwindSafe,
@@ -21,12 +23,12 @@ use crate::{
 use futures_util::FutureExt as _;
 use planwright_domain::{id::OwnerId, id::Seq, identity::SessionKey, next::Due, time::Time};
 use planwright_runtime::{
+    engine::Engine,
     failpoint,
     ports::{
         journal::{BackedOff, DueRow},
         signal::Lane,
     },
-    runtime::Runtime,
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -80,11 +82,11 @@ impl LaneWorker {
     /// Acts on what is due until told to stop; then what has started is let to end.
     pub async fn run(
         mut self,
-        runtime: Arc<Runtime>,
+        engine: Arc<Engine>,
         scope: Scope,
         mut stopping: watch::Receiver<bool>,
     ) {
-        let mut state = Working::new(runtime, scope);
+        let mut state = Working::new(engine, scope);
         state.sweep(Sweep::Everything).await;
         let mut next_sweep = Instant::now() + SWEEP;
         loop {
@@ -132,7 +134,7 @@ struct Working {
     scope: Scope,
     /// Set when nothing new may start.
     ending: Arc<AtomicBool>,
-    runtime: Arc<Runtime>,
+    engine: Arc<Engine>,
     running: JoinSet<(SessionKey, Due)>,
     /// On which sessions is acted.
     busy: HashSet<SessionKey>,
@@ -145,11 +147,11 @@ struct Working {
 }
 
 impl Working {
-    fn new(runtime: Arc<Runtime>, scope: Scope) -> Self {
+    fn new(engine: Arc<Engine>, scope: Scope) -> Self {
         Self {
             scope,
             ending: Arc::default(),
-            runtime,
+            engine,
             running: JoinSet::new(),
             busy: HashSet::new(),
             places: BTreeMap::new(),
@@ -198,12 +200,12 @@ impl Working {
     /// When the first alarm rings.
     fn alarm(&self) -> Option<Instant> {
         let first = self.alarms.values().min()?;
-        let wait = first.0.saturating_sub(self.runtime.ports.clock.now().0).max(0);
+        let wait = first.0.saturating_sub(self.engine.now().0).max(0);
         Some(Instant::now() + Duration::from_micros(wait.cast_unsigned()))
     }
 
     fn start_due(&mut self) {
-        let now = self.runtime.ports.clock.now();
+        let now = self.engine.now();
         let rung: Vec<_> = self
             .alarms
             .iter()
@@ -220,23 +222,21 @@ impl Working {
             let Some(identity) = self.ready.pop(may_start) else { break };
             *self.places.entry(identity.owner).or_default() += 1;
             self.busy.insert(identity.clone());
-            let work = work(self.runtime.clone(), identity.clone(), self.ending.clone());
+            let work = work(self.engine.clone(), identity.clone(), self.ending.clone());
             self.running.spawn(ADVANCING.scope(identity, work));
         }
     }
 
     async fn sweep(&mut self, sweep: Sweep) {
-        let now = self.runtime.ports.clock.now();
+        let now = self.engine.now();
         let by = match sweep {
             Sweep::Everything => None,
             Sweep::Overdue => Some(now),
         };
-        match self.runtime.ports.journal.due(by, SWEEP_ROWS).await {
+        match self.engine.due(by, SWEEP_ROWS).await {
             Err(error) => tracing::error!(%error, event = "sweep_failed"),
             Ok(rows) => {
-                let settings = &self.runtime.settings;
-                let effect_ms = settings.model_deadline_ms.max(settings.tool_deadline_ms);
-                let soon = now.plus_micros(effect_ms.saturating_mul(1_000));
+                let soon = now.plus_micros(self.engine.longest_effect_micros());
                 for row in rows {
                     let due = due_of(&row, soon);
                     self.wake(row.session, due);
@@ -257,13 +257,13 @@ fn due_of(row: &DueRow, soon: Time) -> Due {
 
 /// Acts on one session until nothing is due now, and gives when it is due.
 async fn work(
-    runtime: Arc<Runtime>,
+    engine: Arc<Engine>,
     identity: SessionKey,
     ending: Arc<AtomicBool>,
 ) -> (SessionKey, Due) {
     loop {
         failpoint::hit("lane.before_advance");
-        let advancing = AssertUnwindSafe(runtime.advance(&identity)).catch_unwind().await;
+        let advancing = AssertUnwindSafe(engine.advance(&identity)).catch_unwind().await;
         failpoint::hit("lane.after_advance");
         let outcome = match advancing {
             Err(_) => Err("acting on the session panicked".to_owned()),
@@ -277,8 +277,7 @@ async fn work(
             Ok(due @ (Due::Never | Due::At(_))) => return (identity, due),
             Err(why) => {
                 tracing::error!(session_identity = %identity, why, event = "advance_failed");
-                let now = runtime.ports.clock.now();
-                let due = match runtime.ports.journal.back_off(&identity, now, &why).await {
+                let due = match engine.back_off(&identity, &why).await {
                     Ok(BackedOff::Until(time)) => Due::At(time),
                     Ok(BackedOff::Parked) | Err(_) => Due::Never,
                 };

@@ -4,6 +4,8 @@
 //! passes through it. The truth stays in the journal: a handler journals nothing there, does one
 //! effect, and ends. A wake-up that is lost is found by the sweep over overdue rows.
 
+#![deny(clippy::disallowed_methods)]
+
 use std::{
     sync::{
         Arc,
@@ -14,7 +16,10 @@ use std::{
 
 use crate::advancing::is_own;
 use planwright_domain::{id::Seq, identity::SessionKey, next::Due, time::Time};
-use planwright_runtime::{ports::signal::Lane, runtime::Runtime};
+use planwright_runtime::{
+    engine::Engine,
+    ports::{Clock, signal::Lane},
+};
 use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
@@ -39,6 +44,7 @@ const DELAY_MAX: Duration = Duration::from_secs(30);
 pub struct RestateLane {
     wakes: mpsc::UnboundedSender<Wake>,
     is_failing: Arc<AtomicBool>,
+    clock: Arc<dyn Clock>,
 }
 
 /// The working end.
@@ -62,12 +68,13 @@ pub struct RestateSettings {
 /// A lane: its waking end and its working end.
 pub fn restate(
     settings: RestateSettings,
+    clock: Arc<dyn Clock>,
 ) -> Result<(Arc<RestateLane>, RestateWorker), RestateError> {
     let ingress = Peer::new(&settings.ingress)?;
     let (sender, receiver) = mpsc::unbounded_channel();
     let is_failing = Arc::<AtomicBool>::default();
     tokio::spawn(wake::send_all(ingress.clone(), receiver, is_failing.clone()));
-    let lane = Arc::new(RestateLane { wakes: sender, is_failing });
+    let lane = Arc::new(RestateLane { wakes: sender, is_failing, clock });
     Ok((lane.clone(), RestateWorker { lane, ingress, settings }))
 }
 
@@ -90,22 +97,18 @@ impl RestateLane {
         let (delay, key) = match due {
             Due::Never => return,
             Due::Now => (Duration::ZERO, format!("{identity}@{version}")),
-            Due::At(time) => (until(time), format!("{identity}@{version}+{}", time.0)),
+            Due::At(time) => (self.until(time), format!("{identity}@{version}+{}", time.0)),
         };
         if delay <= DELAY_MAX {
             let _ = self.wakes.send(Wake { identity: identity.clone(), delay, key, _sweep: None });
         }
     }
-}
 
-/// How long it is until then, by this machine's clock.
-fn until(time: Time) -> Duration {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_micros();
-    let wait = i128::from(time.0) - i128::try_from(now).unwrap_or(i128::MAX);
-    Duration::from_micros(u64::try_from(wait.max(0)).unwrap_or(u64::MAX))
+    /// How long it is until then.
+    fn until(&self, time: Time) -> Duration {
+        let wait = time.0.saturating_sub(self.clock.now().0);
+        Duration::from_micros(u64::try_from(wait).unwrap_or_default())
+    }
 }
 
 impl RestateWorker {
@@ -113,14 +116,14 @@ impl RestateWorker {
     /// to end.
     pub async fn run(
         self,
-        runtime: Arc<Runtime>,
+        engine: Arc<Engine>,
         listener: TcpListener,
         stopping: watch::Receiver<bool>,
     ) -> Result<(), RestateError> {
         let Self { lane, ingress, settings } = self;
         let endpoint =
-            object::endpoint(runtime.clone(), lane.clone(), settings.identity_key.as_deref())?;
-        let sweeping = tokio::spawn(sweep::sweep(runtime, lane, ingress, stopping.clone()));
+            object::endpoint(engine.clone(), lane.clone(), settings.identity_key.as_deref())?;
+        let sweeping = tokio::spawn(sweep::sweep(engine, lane, ingress, stopping.clone()));
         serve::serve(endpoint, listener, settings.drain, stopping).await;
         sweeping.abort();
         Ok(())

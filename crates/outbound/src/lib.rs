@@ -9,6 +9,7 @@ pub mod clock_system;
 pub mod cluster_postgres;
 pub mod data_directory;
 mod durable_file;
+pub mod ids_random;
 mod journal;
 pub mod journal_postgres;
 pub mod journal_sqlite;

@@ -10,7 +10,7 @@ use planwright_domain::{
     next::Waiting,
 };
 use planwright_runtime::{
-    commands::line::Reply,
+    commands::reply::Reply,
     ports::{journal::Recorded, signal::Subscription},
     queries::model_request_log::{RequestRow, RequestView},
     queries::view::StatusView,

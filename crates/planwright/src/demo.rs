@@ -6,12 +6,13 @@ use planwright_domain::{
     actor::{PersonId, Standing},
     digest::Digest,
 };
+use planwright_outbound::ids_random::RandomIds;
 use planwright_outbound::{model_demo::DemoModel, model_switch::SwitchModel};
+use planwright_runtime::commands::new_secret;
 use planwright_runtime::ports::{
     access::{Access as _, Grant, OWNER},
     model::{Model, default_profiles},
 };
-use planwright_surfaces::http::tokens::new_secret;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -107,10 +108,10 @@ pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
 pub async fn serve(terminal: &mut Terminal, port: u16) -> anyhow::Result<Exit> {
     let home = tempfile::Builder::new().prefix("planwright-demo-").tempdir()?;
     let mut installation = staged(home.path(), Duration::from_millis(25)).await?;
-    let now = installation.runtime.ports.clock.now();
+    let now = installation.runtime.queries.now();
     // The demo has no passphrase: whoever reads this terminal may decide in it.
     let (secret, grant) = (
-        new_secret(),
+        new_secret(&RandomIds),
         Grant {
             id: Uuid::now_v7(),
             name: "demo".into(),

@@ -14,6 +14,7 @@ use planwright_domain::{
     next::is_running,
     owner::OwnerCommand,
 };
+use planwright_outbound::ids_random::RandomIds;
 use planwright_outbound::{
     access_file::FileAccess,
     broadcast_in_process::InProcessBroadcast,
@@ -25,9 +26,7 @@ use planwright_outbound::{
     model_switch::SwitchModel,
 };
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
-    commands::routing::new_key,
-    ids::fresh_id,
+    commands::reply::{Reply, Spoken},
     ports::Ports,
     ports::{
         access::OWNER,
@@ -63,7 +62,7 @@ pub type WrapToolbox = fn(Arc<dyn Toolbox>) -> Arc<dyn Toolbox>;
 /// A running installation, and the person in front of it.
 pub struct Installation {
     /// The runtime.
-    pub runtime: Arc<Runtime>,
+    pub runtime: Runtime,
     /// The session that is worked in.
     pub session: SessionKey,
     /// The person at this terminal.
@@ -128,13 +127,14 @@ impl Installation {
             profiles,
             toolbox,
             clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
             policy: Arc::new(config.approval.policy(roots)),
             session_label: config.metrics.session_label,
         };
-        let runtime = Arc::new(Runtime::new(ports, config.settings()));
+        let runtime = Runtime::new(&ports, &config.settings());
         let (name, surface) = (PersonId(OWNER.into()), Surface(surface()));
-        let person = runtime.person(&name, surface, Standing::Speaks).await?;
-        let identity = SessionIdentity::new(ChannelType::Cli, new_key()?);
+        let person = runtime.commands.person(&name, surface, Standing::Speaks).await?;
+        let identity = SessionIdentity::new(ChannelType::Cli, runtime.commands.new_key()?);
         let session = SessionKey::new(person.owner, identity);
         let access = Arc::new(FileAccess::open(directory.path())?);
         Ok(Self {
@@ -156,7 +156,7 @@ impl Installation {
             Some(NamedSession::OfThisTerminal(key)) => self.activate(key).await,
             Some(NamedSession::Elsewhere(identity)) => {
                 let session = SessionKey::new(self.person.owner, identity);
-                if self.runtime.session(&session).await?.version == Seq(0) {
+                if self.runtime.queries.session(&session).await?.version == Seq(0) {
                     let identity = session.identity;
                     bail!("there is no session {identity}; planwright session lists them");
                 }
@@ -174,7 +174,7 @@ impl Installation {
         } else if !self.access.matches(passphrase)? {
             bail!("the passphrase is not the one that was chosen");
         }
-        self.access.remember(&self.person.surface.0, self.runtime.ports.clock.now())?;
+        self.access.remember(&self.person.surface.0, self.runtime.queries.now())?;
         self.person.standing = Standing::Decides;
         Ok(())
     }
@@ -187,42 +187,46 @@ impl Backend for Installation {
     }
 
     fn described(&self) -> String {
-        self.runtime.ports.model.name()
+        self.runtime.queries.model_name()
     }
 
     async fn handle_line(&self, id: CommandId, line: &str) -> anyhow::Result<Reply> {
         let (identity, person) = (self.session.clone(), self.person.clone());
         let (transport, line) = (Some(terminal_chat()), line.to_owned());
-        Ok(self.runtime.handle_line(Spoken { identity, transport, person, id, line }).await?)
+        Ok(self
+            .runtime
+            .commands
+            .handle_line(Spoken { identity, transport, person, id, line })
+            .await?)
     }
 
     async fn shown(&self, digest: Digest) -> anyhow::Result<()> {
-        self.runtime.shown(&self.session, &self.person, digest).await?;
+        self.runtime.commands.shown(&self.session, &self.person, digest).await?;
         Ok(())
     }
 
     async fn status(&self) -> anyhow::Result<StatusView> {
-        Ok(self.runtime.status(&self.session).await?)
+        Ok(self.runtime.queries.status(&self.session).await?)
     }
 
     async fn events(&self, after: Seq) -> anyhow::Result<Vec<Recorded>> {
-        Ok(self.runtime.ports.journal.events(&self.session, after, PAGE).await?)
+        Ok(self.runtime.queries.events(&self.session, after, PAGE).await?)
     }
 
     async fn output(&self, digest: Digest) -> anyhow::Result<Option<String>> {
-        Ok(self.runtime.ports.output(&self.session, digest).await?)
+        Ok(self.runtime.queries.output(&self.session, digest).await?)
     }
 
     async fn requests(&self) -> anyhow::Result<Vec<RequestRow>> {
-        Ok(self.runtime.requests(&self.session).await?)
+        Ok(self.runtime.queries.requests(&self.session).await?)
     }
 
     async fn request_at(&self, seq: Seq) -> anyhow::Result<Option<RequestView>> {
-        Ok(self.runtime.request_at(&self.session, seq).await?)
+        Ok(self.runtime.queries.request_at(&self.session, seq).await?)
     }
 
     async fn listen(&self) -> anyhow::Result<Box<dyn Subscription>> {
-        Ok(self.runtime.ports.broadcast.subscribe(&self.session))
+        Ok(self.runtime.queries.subscribe(&self.session))
     }
 
     fn has_passphrase(&self) -> bool {
@@ -230,7 +234,7 @@ impl Backend for Installation {
     }
 
     fn is_unlocked(&mut self) -> bool {
-        if self.access.is_remembered(&self.person.surface.0, self.runtime.ports.clock.now()) {
+        if self.access.is_remembered(&self.person.surface.0, self.runtime.queries.now()) {
             self.person.standing = Standing::Decides;
         }
         self.person.standing == Standing::Decides
@@ -247,7 +251,8 @@ impl Backend for Installation {
         };
         if let Some(worker) = self.worker.take() {
             let stopping = self.stopping.subscribe();
-            self.working = Some(tokio::spawn(worker.run(self.runtime.clone(), scope, stopping)));
+            self.working =
+                Some(tokio::spawn(worker.run(self.runtime.engine.clone(), scope, stopping)));
         }
     }
 
@@ -260,9 +265,9 @@ impl Backend for Installation {
 
     async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<ListedSession>> {
         let mut listed = Vec::new();
-        for row in self.runtime.sessions(self.person.owner, limit).await? {
+        for row in self.runtime.queries.sessions(self.person.owner, limit).await? {
             let SessionRow { session, version, waiting, mut parked, title, archived, .. } = row;
-            let running = match self.runtime.readable_session(&session).await? {
+            let running = match self.runtime.queries.readable_session(&session).await? {
                 Ok(session) => is_running(&session),
                 Err(why) => {
                     parked.get_or_insert(why);
@@ -284,23 +289,28 @@ impl Backend for Installation {
     }
 
     async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()> {
-        let bound = self.runtime.bind(&self.person, &terminal_chat(), &key).await?;
+        let bound = self.runtime.commands.bind(&self.person, &terminal_chat(), &key).await?;
         self.session = bound.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
         Ok(())
     }
 
     async fn choose(&mut self) -> anyhow::Result<()> {
-        self.session = self.runtime.resolve(self.person.owner, &terminal_chat()).await?;
+        self.session = self.runtime.commands.resolve(self.person.owner, &terminal_chat()).await?;
         Ok(())
     }
 
     async fn begin_in(&mut self, root: Root) -> anyhow::Result<()> {
-        let key = new_key()?;
+        let key = self.runtime.commands.new_key()?;
         let identity = SessionIdentity::new(ChannelType::Cli, key.clone());
         let session = SessionKey::new(self.person.owner, identity);
         let open = PersonCommand::Life(LifeCommand::Open { root });
         let command = SessionCommand::Person(self.person.clone(), open);
-        match self.runtime.dispatch(&session, fresh_id(), command).await? {
+        match self
+            .runtime
+            .commands
+            .dispatch(&session, self.runtime.commands.new_id().into(), command)
+            .await?
+        {
             Answer::Accepted { .. } => self.activate(key).await,
             Answer::Refused(refusal) => bail!("{refusal}"),
         }
@@ -320,10 +330,10 @@ impl Backend for Installation {
                 text: legacy.text,
                 provenance: Provenance::Legacy,
                 confidence: legacy.confidence.unwrap_or(50).min(100),
-                at: self.runtime.ports.clock.now(),
+                at: self.runtime.queries.now(),
             };
             let import = OwnerCommand::Import { item: Box::new(item) };
-            let stored = self.runtime.own(self.person.owner, import).await?;
+            let stored = self.runtime.commands.own(self.person.owner, import).await?;
             stored.map_err(|refusal| anyhow::anyhow!("line {number}: {refusal}"))?;
             many += 1;
         }
@@ -331,8 +341,7 @@ impl Backend for Installation {
     }
 
     async fn retry(&self) -> anyhow::Result<()> {
-        let now = self.runtime.ports.clock.now();
-        Ok(self.runtime.ports.journal.unpark(&self.session, now).await?)
+        Ok(self.runtime.commands.unpark(&self.session).await?)
     }
 }
 

@@ -4,6 +4,7 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use planwright_format::event::known_level;
+use planwright_outbound::ids_random::RandomIds;
 use planwright_outbound::{
     access_postgres::PostgresAccess,
     broadcast_nats::NatsBroadcast,
@@ -52,11 +53,17 @@ pub async fn run(
         &cluster.subjects,
     )
     .await?;
-    let (lane, worker) = restate(RestateSettings {
-        ingress: cluster.ingress.clone().context("name the engine's ingress in cluster.ingress")?,
-        identity_key: cluster.identity_key.clone(),
-        drain: Duration::from_secs(cluster.drain_seconds),
-    })?;
+    let (lane, worker) = restate(
+        RestateSettings {
+            ingress: cluster
+                .ingress
+                .clone()
+                .context("name the engine's ingress in cluster.ingress")?,
+            identity_key: cluster.identity_key.clone(),
+            drain: Duration::from_secs(cluster.drain_seconds),
+        },
+        Arc::new(SystemClock),
+    )?;
     let Agents { model, profiles, .. } = agents(args, config)?;
     let Tools { toolbox: tools, roots, .. } =
         Tools::open(config, &args.workspace, directory.path())?;
@@ -72,12 +79,13 @@ pub async fn run(
         profiles,
         toolbox,
         clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
         policy: Arc::new(config.approval.policy(roots)),
         session_label: config.metrics.session_label,
     };
-    let runtime = Arc::new(Runtime::new(ports, config.settings()));
+    let runtime = Runtime::new(&ports, &config.settings());
     let access = Arc::new(PostgresAccess::new(journal.pool()));
-    up::first_token(&*access, runtime.ports.clock.now(), &data).await?;
+    up::first_token(&*access, runtime.queries.now(), &data).await?;
     let endpoint = TcpListener::bind(cluster.endpoint).await.with_context(|| {
         format!("{} cannot be listened at; set cluster.endpoint to another", cluster.endpoint)
     })?;
@@ -87,7 +95,7 @@ pub async fn run(
     beat(&nodes, &journal, &name).await?;
     let beating = tokio::spawn(keep_beating(nodes.clone(), journal, name.clone()));
     let stopping = watch::Sender::new(false);
-    let working = tokio::spawn(worker.run(runtime.clone(), endpoint, stopping.subscribe()));
+    let working = tokio::spawn(worker.run(runtime.engine.clone(), endpoint, stopping.subscribe()));
     api.announce(terminal, &data, true)?;
     if !access.has_passphrase().await? {
         terminal.line("no passphrase was chosen yet, so nothing can be approved; run: planwright cluster passphrase");

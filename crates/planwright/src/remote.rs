@@ -18,9 +18,10 @@ use planwright_domain::{
     identity::{ChannelType, ConversationKey, Root, SessionIdentity},
     time::Time,
 };
+use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::{
-    commands::line::Reply,
-    commands::routing::new_key,
+    commands::reply::Reply,
+    commands::routing::key_of,
     ports::{
         journal::Recorded,
         signal::{Preview, Signal, Subscription},
@@ -81,7 +82,7 @@ impl Remote {
             data: data.to_owned(),
             token,
             decider: None,
-            identity: SessionIdentity::new(ChannelType::Cli, new_key()?),
+            identity: SessionIdentity::new(ChannelType::Cli, key_of(fresh_id())?),
             surface: surface(),
             person: String::new(),
             has_passphrase: false,
@@ -297,7 +298,7 @@ impl Backend for Remote {
     }
 
     async fn begin_in(&mut self, root: Root) -> anyhow::Result<()> {
-        let (before, key) = (self.identity.clone(), new_key()?);
+        let (before, key) = (self.identity.clone(), key_of(fresh_id())?);
         self.identity = SessionIdentity::new(ChannelType::Cli, key.clone());
         let request = self.request(Method::PATCH, &self.session_path(""));
         if let Err(refused) = self.send(request.json(&json!({"root": root}))).await {

@@ -7,8 +7,9 @@ use planwright_domain::{
     identity::{ChannelType, ConversationKey, SessionIdentity},
     turn::Usage,
 };
+use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::{
-    commands::routing::new_key,
+    commands::routing::key_of,
     queries::model_request_log::{RequestRow, RequestView},
     queries::waiting::waits_for,
 };
@@ -55,7 +56,7 @@ pub async fn run(
     match command {
         None | Some(SessionCommand::List) => list(backend, terminal).await,
         Some(SessionCommand::New { key }) => {
-            let key = key.as_deref().map_or_else(new_key, ConversationKey::new)?;
+            let key = key.as_deref().map_or_else(|| key_of(fresh_id()), ConversationKey::new)?;
             backend.activate(key).await?;
             terminal.line(&format!("{} is now the active session", backend.identity()));
             Ok(Exit::Fine)

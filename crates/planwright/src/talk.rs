@@ -11,10 +11,10 @@ use planwright_domain::{
     session::SessionEvent,
     turn::event::{TurnEnd, TurnEvent},
 };
+use planwright_outbound::ids_random::fresh_id;
 use planwright_outbound::{model_http::is_unreachable, passphrase};
 use planwright_runtime::{
-    commands::line::Reply,
-    ids::fresh_id,
+    commands::reply::Reply,
     ports::signal::{Signal, Subscription},
 };
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};

@@ -24,7 +24,7 @@ use planwright_domain::{
 };
 use planwright_outbound::model_http::is_unreachable;
 use planwright_runtime::{
-    commands::line::Reply,
+    commands::reply::Reply,
     ports::{journal::Recorded, signal::Preview},
     queries::view::StatusView,
     reply_text::{Text, Tone, plan as plan_text, text_of},

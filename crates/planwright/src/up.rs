@@ -14,6 +14,8 @@ use planwright_domain::{
     digest::Digest,
     time::Time,
 };
+use planwright_outbound::ids_random::RandomIds;
+use planwright_runtime::commands::new_secret;
 use planwright_runtime::{
     ports::{
         access::{Access, Grant, OWNER},
@@ -21,7 +23,7 @@ use planwright_runtime::{
     },
     runtime::Runtime,
 };
-use planwright_surfaces::http::{self, App, HttpSettings, tokens::new_secret};
+use planwright_surfaces::http::{self, App, HttpSettings};
 use serde_json::json;
 use tokio::{
     net::TcpListener,
@@ -51,7 +53,7 @@ pub async fn run(
     terminal: &mut Terminal,
     data: &Path,
 ) -> anyhow::Result<Exit> {
-    let now = installation.runtime.ports.clock.now();
+    let now = installation.runtime.queries.now();
     first_token(&*installation.access, now, data).await?;
     let mut lines = Lines::default();
     if !installation.has_passphrase() && lines.is_terminal() {
@@ -151,14 +153,14 @@ impl Api {
     /// Serves until the process is told to stop.
     pub async fn serve(
         self,
-        runtime: Arc<Runtime>,
+        runtime: Runtime,
         access: Arc<dyn Access>,
         connection: Option<Arc<dyn Connection>>,
         config: &ServerConfig,
         deployment: Deployment,
     ) -> anyhow::Result<()> {
         let figures = metrics_recorder::install();
-        let app = App::new(runtime, access, settings(config, self.address.port(), deployment));
+        let app = App::new(&runtime, access, settings(config, self.address.port(), deployment));
         let app = match figures {
             Some(figures) => app.with_figures(figures),
             None => app,
@@ -270,7 +272,7 @@ pub async fn first_token(access: &dyn Access, now: Time, data: &Path) -> anyhow:
     let token = match fs::read_to_string(&path) {
         Ok(token) => token.trim().to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let token = new_secret();
+            let token = new_secret(&RandomIds);
             write_private(&path, &token)?;
             token
         }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use planwright_domain::{actor::Standing, id::Seq, identity::SessionKey};
-use planwright_runtime::commands::line::Reply;
+use planwright_runtime::commands::reply::Reply;
 use planwright_testkit::people::person;
 use planwright_testkit::{
     house::{House, session},

@@ -21,17 +21,19 @@ use planwright_domain::{
     session::SessionEvent,
     turn::{Told, event::TurnEvent},
 };
+use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::{
-    ids::fresh_id,
     ports::{
         journal::{Answer, JournalError},
         memory::Store,
     },
+    runtime::Runtime,
+    settings::Settings,
 };
 
 use crate::{
     on_threads,
-    staged::{Counting, Staged, ada, runtime},
+    staged::{Counting, Staged, ada, planner_ports, runtime},
 };
 
 mod change;
@@ -152,7 +154,7 @@ const LIVE: &str = "live";
 /// A person says go on, and whatever is due is done. What it comes to, in words; an error is one of the proof itself.
 async fn goes_on(staged: &Staged<'_>) -> anyhow::Result<String> {
     let resume = SessionCommand::Person(ada(), PersonCommand::Decide(Decision::Resume));
-    let dispatched = staged.runtime.dispatch(staged.identity, fresh_id(), resume).await;
+    let dispatched = staged.runtime.commands.dispatch(staged.identity, fresh_id(), resume).await;
     let driven = match dispatched {
         Ok(Answer::Refused(refusal)) => return Ok(format!("refused: {}", refusal.kind())),
         Ok(Answer::Accepted { .. }) => staged.drive().await,
@@ -176,8 +178,8 @@ async fn goes_on(staged: &Staged<'_>) -> anyhow::Result<String> {
 
 /// Where a plan stands that went on, and the last refusal that its model was told.
 async fn came_to(staged: &Staged<'_>) -> anyhow::Result<String> {
-    let session = staged.runtime.session(staged.identity).await?;
-    let events = staged.runtime.ports.journal.events(staged.identity, Seq(0), usize::MAX).await?;
+    let session = staged.runtime.queries.session(staged.identity).await?;
+    let events = staged.runtime.queries.events(staged.identity, Seq(0), usize::MAX).await?;
     let refused = events.iter().rev().find_map(|recorded| {
         let SessionEvent::Turn(TurnEvent::CallAnswered {
             told: Told::Refused { kind, .. }, ..
@@ -197,10 +199,11 @@ async fn template(
     identity: &SessionKey,
     strategy: Strategy,
 ) -> anyhow::Result<()> {
-    let mut runtime = runtime(journal, Arc::new(Counting::default()));
+    let mut ports = planner_ports(journal, Arc::new(Counting::default()));
     // The root is one of the fields that the approval is bound to.
     let roots = vec![Root("/binding".into())];
-    runtime.ports.policy = Arc::new(Policy { roots, ..Policy::default() });
+    ports.policy = Arc::new(Policy { roots, ..Policy::default() });
+    let runtime = Runtime::new(&ports, &Settings::default());
     let staged = Staged { runtime: &runtime, identity };
     hold(&staged, strategy).await
 }

@@ -18,6 +18,7 @@ use planwright_domain::{
     session::{Session, SessionEvent},
     turn::event::TurnEvent,
 };
+use planwright_outbound::ids_random::RandomIds;
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast,
     clock_system::SystemClock,
@@ -28,7 +29,7 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
+    commands::reply::{Reply, Spoken},
     ports::Ports,
     ports::model::{Model, Roles, default_profiles},
     runtime::Runtime,
@@ -104,8 +105,8 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
         anyhow::ensure!(begun.elapsed() < Duration::from_secs(900), "it does not get to its end");
     }
     let runtime = runtime(home.path(), &server.base_url())?.0;
-    let session = runtime.session(&talk()?).await?;
-    let shown = runtime.revision(&talk()?, None).await?.context("a revision")?;
+    let session = runtime.queries.session(&talk()?).await?;
+    let shown = runtime.queries.revision(&talk()?, None).await?.context("a revision")?;
     let approved = session.plan().and_then(|plan| plan.status.approval().cloned());
     let same = shown.revision.markdown == PLAN
         && approved.is_some_and(|approved| approved.revision_digest == shown.digest);
@@ -153,10 +154,10 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
 
 /// How many of the last requests are what the log says, and how many were looked at.
 async fn rebuilt(runtime: &Runtime) -> anyhow::Result<(usize, usize)> {
-    let rows = runtime.requests(&talk()?).await?;
+    let rows = runtime.queries.requests(&talk()?).await?;
     let (mut same, mut looked) = (0, 0);
     for row in rows.iter().filter(|row| row.sent.is_some()).rev().step_by(7).take(12) {
-        let view = runtime.request_at(&talk()?, row.seq).await?.context("a request")?;
+        let view = runtime.queries.request_at(&talk()?, row.seq).await?.context("a request")?;
         looked += 1;
         same += usize::from(view.same);
     }
@@ -165,7 +166,7 @@ async fn rebuilt(runtime: &Runtime) -> anyhow::Result<(usize, usize)> {
 
 async fn many(runtime: &Runtime, is_one: impl Fn(&TurnEvent) -> bool) -> anyhow::Result<usize> {
     let events =
-        runtime.ports.journal.events(&talk()?, planwright_domain::id::Seq(0), usize::MAX).await?;
+        runtime.queries.events(&talk()?, planwright_domain::id::Seq(0), usize::MAX).await?;
     let of_turn = events
         .iter()
         .filter(|recorded| matches!(&recorded.event, SessionEvent::Turn(event) if is_one(event)));
@@ -184,7 +185,7 @@ fn life(home: &Path, url: &str, turns: u64) -> anyhow::Result<Child> {
 
 type Worker = planwright_outbound::lane_in_process::LaneWorker;
 
-fn runtime(home: &Path, url: &str) -> anyhow::Result<(Arc<Runtime>, Worker)> {
+fn runtime(home: &Path, url: &str) -> anyhow::Result<(Runtime, Worker)> {
     let data = home.join("data");
     let settings =
         HttpSettings { window_tokens: WINDOW, ..HttpSettings::new(Wire::Chat, url, "scripted") };
@@ -203,17 +204,18 @@ fn runtime(home: &Path, url: &str) -> anyhow::Result<(Arc<Runtime>, Worker)> {
         model,
         toolbox: Arc::new(FileToolbox::open(&home.join("workspace"), &data)?),
         clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
         policy: Arc::default(),
         session_label: false,
     };
-    Ok((Arc::new(Runtime::new(ports, Settings::default())), worker))
+    Ok((Runtime::new(&ports, &Settings::default()), worker))
 }
 
 /// One life: it goes on talking where the last one was killed.
 pub(crate) async fn live(home: PathBuf, url: String, turns: u64) -> anyhow::Result<()> {
     let (runtime, worker) = runtime(&home, &url)?;
     let stopping = watch::Sender::new(false);
-    tokio::spawn(worker.run(runtime.clone(), Scope::Everything, stopping.subscribe()));
+    tokio::spawn(worker.run(runtime.engine.clone(), Scope::Everything, stopping.subscribe()));
     let file = home.join("workspace/notes.txt");
     if !file.exists() {
         std::fs::write(&file, "a line of notes that is long enough to count\n".repeat(60))?;
@@ -223,13 +225,13 @@ pub(crate) async fn live(home: PathBuf, url: String, turns: u64) -> anyhow::Resu
     says(&runtime, 2, "write the plan").await?;
     let session = rests(&runtime).await?;
     if session.plan().is_some_and(|plan| plan.status.approval().is_none()) {
-        let shown = runtime.revision(&talk()?, None).await?.context("a plan")?;
-        runtime.shown(&talk()?, &ada(), shown.digest).await?;
+        let shown = runtime.queries.revision(&talk()?, None).await?.context("a plan")?;
+        runtime.commands.shown(&talk()?, &ada(), shown.digest).await?;
         says(&runtime, 3, "/plan approve hold").await?;
     }
     // What earlier lives said is not said again, but for the last: it may have been cut off.
     let events =
-        runtime.ports.journal.events(&talk()?, planwright_domain::id::Seq(0), usize::MAX).await?;
+        runtime.queries.events(&talk()?, planwright_domain::id::Seq(0), usize::MAX).await?;
     let is_said = |event: &SessionEvent| matches!(event, SessionEvent::MessageQueued { .. });
     let said = events.iter().filter(|recorded| is_said(&recorded.event)).count() as u64;
     for turn in said.saturating_sub(2)..turns {
@@ -252,7 +254,7 @@ async fn says(runtime: &Runtime, number: u64, line: &str) -> anyhow::Result<()> 
     let id = Uuid::new_v5(&Uuid::NAMESPACE_OID, &number.to_be_bytes()).into();
     let (identity, line) = (talk()?, line.to_owned());
     let spoken = Spoken { identity, transport: None, person: ada(), id, line };
-    let reply = runtime.handle_line(spoken.clone()).await?;
+    let reply = runtime.commands.handle_line(spoken.clone()).await?;
     anyhow::ensure!(matches!(reply, Reply::Accepted { .. }), "{}: {reply:?}", spoken.line);
     Ok(())
 }
@@ -260,7 +262,7 @@ async fn says(runtime: &Runtime, number: u64, line: &str) -> anyhow::Result<()> 
 async fn rests(runtime: &Runtime) -> anyhow::Result<Arc<Session>> {
     let begun = Instant::now();
     loop {
-        let session = runtime.session(&talk()?).await?;
+        let session = runtime.queries.session(&talk()?).await?;
         if next(&session).is_rest() {
             return Ok(session);
         }

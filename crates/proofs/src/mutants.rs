@@ -280,12 +280,13 @@ pub(crate) fn prove(seed: u64, quick: bool) -> anyhow::Result<bool> {
     let count = if quick { QUICK } else { MUTANTS.len() };
     mutants.truncate(count);
     let Tried { survivors, endless } = try_all(&mutants)?;
-    survivors.iter().for_each(|words| println!("  {words}"));
+    survivors.iter().chain(&endless).for_each(|words| println!("  {words}"));
     let well = survivors.is_empty();
     println!(
-        "mutants: {} of {count} hand-written mutants of decide, evolve and next were caught, {endless} of them because \
+        "mutants: {} of {count} hand-written mutants of decide, evolve and next were caught, {} of them because \
          the suite did not end, {:.0} s (target all) {}",
         count - survivors.len(),
+        endless.len(),
         begun.elapsed().as_secs_f32(),
         if well { "ok" } else { "short" }
     );
@@ -303,7 +304,7 @@ enum Verdict {
 
 struct Tried {
     survivors: Vec<String>,
-    endless: usize,
+    endless: Vec<String>,
 }
 
 fn try_all(mutants: &[&Mutant]) -> anyhow::Result<Tried> {
@@ -318,7 +319,7 @@ fn try_all(mutants: &[&Mutant]) -> anyhow::Result<Tried> {
     if suite.build()? != Verdict::Passed || suite.run()? != Verdict::Passed {
         anyhow::bail!("the suite fails without any mutant:\n{}", fs::read_to_string(&suite.log)?);
     }
-    let mut tried = Tried { survivors: Vec::new(), endless: 0 };
+    let mut tried = Tried { survivors: Vec::new(), endless: Vec::new() };
     for Mutant { file, from, to } in mutants {
         let path = copy.path().join("crates/domain/src").join(file);
         let text = fs::read_to_string(&path)?;
@@ -332,8 +333,7 @@ fn try_all(mutants: &[&Mutant]) -> anyhow::Result<Tried> {
                 tried.survivors.push(format!("survived: {file}: {from:?} became {to:?}"));
             }
             Verdict::DidNotEnd => {
-                println!("  did not end, and was stopped: {file}: {from:?} became {to:?}");
-                tried.endless += 1;
+                tried.endless.push(format!("did not end: {file}: {from:?} became {to:?}"));
             }
         }
         fs::write(&path, text)?;

@@ -25,13 +25,14 @@ use planwright_domain::{
     time::Time,
     turn::{ModelFailure, Usage},
 };
+use planwright_outbound::ids_random::RandomIds;
+use planwright_outbound::ids_random::fresh_id;
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast, journal_sqlite::SqliteJournal,
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
-    ids::fresh_id,
+    commands::reply::{Reply, Spoken},
     ports::Ports,
     ports::{
         Clock,
@@ -137,6 +138,7 @@ fn runtime(home: &Path) -> anyhow::Result<(Runtime, Arc<ManualClock>)> {
         model,
         toolbox: Arc::new(FileToolbox::open(&home.join("workspace"), &data)?),
         clock: clock.clone(),
+        ids: Arc::new(RandomIds),
         policy: Arc::default(),
         session_label: false,
         notebook: Arc::new(
@@ -144,7 +146,7 @@ fn runtime(home: &Path) -> anyhow::Result<(Runtime, Arc<ManualClock>)> {
         ),
         roles: planwright_runtime::ports::model::Roles::default(),
     };
-    Ok((Runtime::new(ports, Settings::default()), clock))
+    Ok((Runtime::new(&ports, &Settings::default()), clock))
 }
 
 /// Says a line in a session, as its owner.
@@ -155,7 +157,7 @@ pub(crate) async fn says(
 ) -> anyhow::Result<()> {
     let (identity, line) = (identity.clone(), line.to_owned());
     let spoken = Spoken { identity, transport: None, person: ada(), id: fresh_id(), line };
-    let reply = runtime.handle_line(spoken.clone()).await?;
+    let reply = runtime.commands.handle_line(spoken.clone()).await?;
     anyhow::ensure!(matches!(reply, Reply::Accepted { .. }), "{}: {reply:?}", spoken.line);
     Ok(())
 }
@@ -165,7 +167,7 @@ pub(crate) async fn events(
     runtime: &Runtime,
     identity: &SessionKey,
 ) -> anyhow::Result<Vec<Recorded>> {
-    Ok(runtime.ports.journal.events(identity, Seq(0), usize::MAX).await?)
+    Ok(runtime.queries.events(identity, Seq(0), usize::MAX).await?)
 }
 
 /// One life: does what is due, moves the clock, until it is killed or the time is over.
@@ -174,13 +176,13 @@ pub(crate) async fn live(night: Night, home: PathBuf, until: Time) -> anyhow::Re
     fs::write(home.join(WORKS), "")?;
     // As the lane does when a process starts: whatever an earlier life left open is nobody's.
     let keeps = (night == Night::Overnight).then_some((&*clock, home.as_path()));
-    let left = runtime.ports.journal.due(None, usize::MAX).await?;
+    let left = runtime.engine.due(None, usize::MAX).await?;
     for row in &left {
         work(&runtime, &row.session, clock.now(), keeps).await?;
     }
     loop {
         let now = clock.now();
-        let due = runtime.ports.journal.due(Some(now), AT_ONCE).await?;
+        let due = runtime.engine.due(Some(now), AT_ONCE).await?;
         if !due.is_empty() {
             let lives = due.iter().map(|row| work(&runtime, &row.session, now, keeps));
             for outcome in join_all(lives).await {
@@ -192,7 +194,7 @@ pub(crate) async fn live(night: Night, home: PathBuf, until: Time) -> anyhow::Re
             fs::write(home.join("over"), "")?;
             return Ok(());
         }
-        let first = runtime.ports.journal.due(None, 1).await?.first().and_then(|row| row.at);
+        let first = runtime.engine.due(None, 1).await?.first().and_then(|row| row.at);
         // What was recorded before the clock went back is due when it has come there again.
         let later = first.filter(|at| *at > now);
         let step = later.map_or(STEP_MICROS, |at| (at.0 - now.0).min(STEP_MICROS));
@@ -209,7 +211,7 @@ async fn work(
     keeps: Option<(&ManualClock, &Path)>,
 ) -> anyhow::Result<()> {
     loop {
-        let due = runtime.advance(identity).await?.due;
+        let due = runtime.engine.advance(identity).await?.due;
         if let Some((clock, home)) = keeps {
             write_clock(home, clock.now())?;
         }

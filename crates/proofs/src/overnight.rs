@@ -81,7 +81,7 @@ async fn night(seed: u64) -> anyhow::Result<bool> {
         child.wait()?;
     }
     let (runtime, _) = place.runtime()?;
-    let session = runtime.session(&talk).await?;
+    let session = runtime.queries.session(&talk).await?;
     let asks = waiting(&session) == Some(Waiting::Run);
     let spent = session.auto.runs.values().any(|run| {
         run.status == RunStatus::Paused(RunPause::OutOfBudget { meter: Meter::ModelCalls })

@@ -16,16 +16,17 @@ use planwright_domain::{
         event::{TurnEnd, TurnEvent},
     },
 };
+use planwright_outbound::ids_random::fresh_id;
 use planwright_outbound::{
     journal_sqlite::SqliteJournal,
     model_http::{HttpModel, HttpSettings, Wire},
     model_switch::SwitchModel,
 };
 use planwright_runtime::{
-    commands::line::{Reply as Heard, Spoken},
-    ids::fresh_id,
+    commands::reply::{Reply as Heard, Spoken},
     ports::model::{Model, default_profiles},
     runtime::Runtime,
+    settings::Settings,
 };
 use planwright_testkit::people::ada_key;
 use planwright_testkit::{
@@ -220,16 +221,17 @@ impl Stage {
         let tools = Arc::new(Counting::default());
         let dynamic: Arc<dyn Model> = model.clone();
         let profiles = default_profiles(&dynamic);
-        let mut runtime = staged::runtime_with(journal, tools.clone(), dynamic, profiles);
+        let mut ports = staged::ports(journal, tools.clone(), dynamic, profiles);
         let clock = Arc::new(ManualClock::at(planwright_domain::time::Time(1_000_000)));
-        runtime.ports.clock = clock.clone();
+        ports.clock = clock.clone();
+        let runtime = Runtime::new(&ports, &Settings::default());
         Ok(Self { runtime, clock, tools, model, _home: home })
     }
 
     async fn says(&self, words: &str) -> anyhow::Result<()> {
         let (identity, line) = (talk()?, words.to_owned());
         let spoken = Spoken { identity, transport: None, person: ada(), id: fresh_id(), line };
-        let heard = self.runtime.handle_line(spoken).await?;
+        let heard = self.runtime.commands.handle_line(spoken).await?;
         anyhow::ensure!(matches!(heard, Heard::Accepted { .. }), "{heard:?}");
         Ok(())
     }
@@ -237,12 +239,11 @@ impl Stage {
     /// Does what is due, and lets time pass, until nothing is under way.
     async fn rests(&self) -> anyhow::Result<TurnEnd> {
         for _ in 0..STEPS_MAX {
-            let session = self.runtime.session(&talk()?).await?;
+            let session = self.runtime.queries.session(&talk()?).await?;
             if next(&session).is_rest() {
                 let events = self
                     .runtime
-                    .ports
-                    .journal
+                    .queries
                     .events(&talk()?, planwright_domain::id::Seq(0), usize::MAX)
                     .await?;
                 let end = |event: &SessionEvent| {
@@ -255,11 +256,11 @@ impl Stage {
                 return ends.ok_or_else(|| anyhow::anyhow!("no turn has ended"));
             }
             let identity = talk()?;
-            let advance = self.runtime.advance(&identity);
+            let advance = self.runtime.engine.advance(&identity);
             let advanced = tokio::time::timeout(std::time::Duration::from_secs(10), advance).await;
             let advanced = advanced.map_err(|_| anyhow::anyhow!("it hangs"))??;
             if let Due::At(at) = advanced.due {
-                self.clock.pass_micros(at.0 - self.runtime.ports.clock.now().0);
+                self.clock.pass_micros(at.0 - self.runtime.queries.now().0);
             }
         }
         anyhow::bail!("it goes on for ever")
@@ -281,7 +282,7 @@ async fn tried(wire: Wire, case: &Case) -> anyhow::Result<String> {
     let stage = Stage::new(server.settings())?;
     stage.says("please look at it").await?;
     let end = stage.rests().await?;
-    let session = stage.runtime.session(&talk()?).await?;
+    let session = stage.runtime.queries.session(&talk()?).await?;
     let had = server.had();
     if let Some(wrong) = had.iter().find_map(|had| had.wrong.clone()) {
         anyhow::bail!("the server finds the request wrong: {wrong}");

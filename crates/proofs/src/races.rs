@@ -23,9 +23,9 @@ use planwright_domain::{
     session::{Session, SessionEvent},
     turn::event::TurnEvent,
 };
+use planwright_outbound::ids_random::fresh_id;
 use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
 use planwright_runtime::{
-    ids::fresh_id,
     ports::{
         journal::{Answer, Recorded},
         memory::Store,
@@ -323,9 +323,9 @@ async fn acts_on(
     asks: Option<(CommandId, SessionCommand)>,
 ) -> anyhow::Result<Option<Answer>> {
     match asks {
-        Some((id, command)) => Ok(Some(node.dispatch(&identity, id, command).await?)),
+        Some((id, command)) => Ok(Some(node.commands.dispatch(&identity, id, command).await?)),
         None => {
-            node.advance(&identity).await?;
+            node.engine.advance(&identity).await?;
             Ok(None)
         }
     }
@@ -354,7 +354,7 @@ impl Race {
             Self::ApproveApprove => {
                 let shown = PersonCommand::RecordShown { digest };
                 let shown = SessionCommand::Person(bob(), shown);
-                staged.runtime.dispatch(staged.identity, fresh_id(), shown).await?;
+                staged.runtime.commands.dispatch(staged.identity, fresh_id(), shown).await?;
                 [Act::of(ada(), approve()), Act::of(bob(), approve())]
             }
             Self::ApproveReject => {
@@ -407,7 +407,7 @@ async fn after(
     let mut answers = [None, None];
     for (at, act) in given.acts.iter().enumerate() {
         let Some((id, command)) = act.asks() else { continue };
-        let again = next.dispatch(identity, id, command).await?;
+        let again = next.commands.dispatch(identity, id, command).await?;
         if let Some(before) = &given.answers[at] {
             anyhow::ensure!(*before == again, "{}: {before:?}, then {again:?}", race.name());
         }
@@ -415,7 +415,7 @@ async fn after(
     }
     staged.drive().await?;
     let events = journal.events(identity, Seq(0), usize::MAX).await?;
-    Ok(After { events, session: next.session(identity).await?, answers })
+    Ok(After { events, session: next.queries.session(identity).await?, answers })
 }
 
 /// What came of it, in words; or what must not be.

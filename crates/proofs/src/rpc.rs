@@ -85,7 +85,7 @@ async fn all(seed: u64, cpu_seconds: u64) -> anyhow::Result<bool> {
         }
         if sent % 640 == 0 {
             // Whatever was sent: it still answers, and nobody decided.
-            let state = served.house.runtime.session(&session).await?;
+            let state = served.house.runtime.queries.session(&session).await?;
             let approved = state.plan().is_some_and(|plan| plan.status.approval().is_some());
             ensure!(!approved, "something that was sent approved the plan");
             let ask = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}});
@@ -127,7 +127,8 @@ fn cpu() -> u64 {
 async fn streamed(served: &Served, rng: &mut Rng) -> anyhow::Result<()> {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
     let planner = planwright_surfaces::mcp::Planner::new(
-        served.house.runtime.clone(),
+        served.house.runtime.commands.clone(),
+        served.house.runtime.queries.clone(),
         planwright_runtime::commands::agents::Seat {
             identity: owners_key("mcp:rpc-stream-01")?,
             person: person("owner", "mcp", planwright_domain::actor::Standing::Speaks),

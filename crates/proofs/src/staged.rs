@@ -24,13 +24,14 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{CallResult, CallStatus, ModelFailure},
 };
+use planwright_outbound::ids_random::RandomIds;
+use planwright_outbound::ids_random::fresh_id;
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast,
     clock_system::SystemClock,
     toolbox_mcp::{McpServer, McpToolbox, Pins},
 };
 use planwright_runtime::{
-    ids::fresh_id,
     ports::Ports,
     ports::{
         memory::Store,
@@ -54,19 +55,24 @@ pub(crate) fn document(tool: &str) -> String {
 
 /// A runtime over this journal, with these tools and the planner. Nobody wakes anybody: the proof acts itself.
 pub(crate) fn runtime(journal: Arc<dyn Store>, toolbox: Arc<dyn Toolbox>) -> Runtime {
+    Runtime::new(&planner_ports(journal, toolbox), &Settings::default())
+}
+
+/// What such a runtime is made of.
+pub(crate) fn planner_ports(journal: Arc<dyn Store>, toolbox: Arc<dyn Toolbox>) -> Ports {
     let model: Arc<dyn Model> = Arc::new(Planner);
     let profiles = default_profiles(&model);
-    runtime_with(journal, toolbox, model, profiles)
+    ports(journal, toolbox, model, profiles)
 }
 
 /// The same, with a model and profiles of its own.
-pub(crate) fn runtime_with(
+pub(crate) fn ports(
     journal: Arc<dyn Store>,
     toolbox: Arc<dyn Toolbox>,
     model: Arc<dyn Model>,
     profiles: Profiles,
-) -> Runtime {
-    let ports = Ports {
+) -> Ports {
+    Ports {
         journal: journal.clone(),
         memory: journal,
         lane: Arc::new(ByHand),
@@ -75,12 +81,12 @@ pub(crate) fn runtime_with(
         model,
         toolbox,
         clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
         policy: Arc::default(),
         session_label: false,
         notebook: Arc::new(planwright_outbound::notebook_object_store::NoNotebooks),
         roles: planwright_runtime::ports::model::Roles::default(),
-    };
-    Runtime::new(ports, Settings::default())
+    }
 }
 
 /// A call, made outside of any plan.
@@ -132,7 +138,7 @@ impl Staged<'_> {
     /// Ada asks for something that is granted.
     pub(crate) async fn ask(&self, command: PersonCommand) -> anyhow::Result<()> {
         let command = SessionCommand::Person(ada(), command);
-        let answer = self.runtime.dispatch(self.identity, fresh_id(), command).await?;
+        let answer = self.runtime.commands.dispatch(self.identity, fresh_id(), command).await?;
         anyhow::ensure!(!answer.is_refused(), "{answer:?}");
         Ok(())
     }
@@ -145,10 +151,10 @@ impl Staged<'_> {
     /// The same, until this is what comes next.
     pub(crate) async fn drive_until(&self, is_so: impl Fn(&Next) -> bool) -> anyhow::Result<()> {
         for _ in 0..60 {
-            if is_so(&next(&*self.runtime.session(self.identity).await?)) {
+            if is_so(&next(&*self.runtime.queries.session(self.identity).await?)) {
                 return Ok(());
             }
-            match self.runtime.advance(self.identity).await?.due {
+            match self.runtime.engine.advance(self.identity).await?.due {
                 Due::Now => {}
                 Due::Never | Due::At(_) => return Ok(()),
             }
@@ -162,7 +168,7 @@ impl Staged<'_> {
         self.ask(PersonCommand::StartPlan { plan, strategy, reads: Reads::Record }).await?;
         self.ask(PersonCommand::Say { text: "plan it".into() }).await?;
         self.drive().await?;
-        let session = self.runtime.session(self.identity).await?;
+        let session = self.runtime.queries.session(self.identity).await?;
         let head = session.plan().and_then(|plan| plan.current.as_ref()).context("a revision")?;
         let digest = head.digest;
         self.ask(PersonCommand::RecordShown { digest }).await?;
@@ -171,7 +177,7 @@ impl Staged<'_> {
 
     /// The word that approves it.
     pub(crate) fn approve(&self, digest: Digest, start: Start) -> PersonCommand {
-        let plain = Approving::of(digest, self.runtime.terms());
+        let plain = Approving::of(digest, self.runtime.queries.terms());
         let notes = vec!["mind the gap".to_owned()];
         PersonCommand::Decide(Decision::Approve(Approving { notes, start, ..plain }))
     }

@@ -1,5 +1,21 @@
 //! Execution: performs the effects that `next` names, and records what came of them.
 
+use std::sync::{Arc, Mutex};
+
+use planwright_domain::{id::Incarnation, identity::SessionKey, policy::Policy, time::Time};
+
+use crate::{
+    commands::dispatch::Dispatcher,
+    memories::Memories,
+    ports::{
+        Clock, Ids, Ports,
+        journal::{BackedOff, DueRow, Journal, JournalError},
+        model::{Model, Roles},
+        signal::Broadcast,
+    },
+    settings::Settings,
+};
+
 pub mod advance;
 pub mod attempt;
 pub mod calendar;
@@ -7,8 +23,107 @@ pub(crate) mod context_window;
 pub mod conversation;
 pub(crate) mod message_digest;
 pub(crate) mod model_call;
-pub mod notebook;
+pub(crate) mod notebook;
 pub(crate) mod output;
 pub(crate) mod replay;
+pub(crate) mod request;
 pub(crate) mod run_calls;
 pub(crate) mod tool_call;
+
+use attempt::{Attempt, Attempts};
+use conversation::Histories;
+use request::RequestBuilder;
+use tool_call::ToolRunner;
+
+/// Acts for sessions that are due. A lane drives it, one call at a time for each session.
+pub struct Engine {
+    dispatcher: Dispatcher,
+    journal: Arc<dyn Journal>,
+    broadcast: Arc<dyn Broadcast>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    policy: Arc<Policy>,
+    model: Arc<dyn Model>,
+    roles: Roles,
+    requests: RequestBuilder,
+    tools: ToolRunner,
+    memories: Memories,
+    settings: Settings,
+    /// This life of this process.
+    incarnation: Incarnation,
+    /// Conversations as the model is given them, kept warm.
+    histories: Mutex<Histories>,
+    /// What this process works on.
+    attempts: Attempts,
+}
+
+impl Engine {
+    pub(crate) fn new(ports: &Ports, settings: &Settings, attempts: Attempts) -> Self {
+        Self {
+            dispatcher: Dispatcher::new(ports),
+            journal: ports.journal.clone(),
+            broadcast: ports.broadcast.clone(),
+            clock: ports.clock.clone(),
+            ids: ports.ids.clone(),
+            policy: ports.policy.clone(),
+            model: ports.model.clone(),
+            roles: ports.roles.clone(),
+            requests: RequestBuilder::new(ports, settings),
+            tools: ToolRunner::new(ports, settings),
+            memories: Memories::new(ports, settings),
+            settings: settings.clone(),
+            incarnation: Incarnation(ports.ids.ordered()),
+            histories: Mutex::default(),
+            attempts,
+        }
+    }
+
+    /// The attempts that were dropped open since this was last asked: there are none, unless a task was cut off.
+    #[must_use]
+    pub fn take_dropped_attempts(&self) -> Vec<Attempt> {
+        self.attempts.take_dropped()
+    }
+
+    /// Now, as everything that is recorded knows it.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// This life of this process.
+    #[must_use]
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// A life of its own, for a lane whose deliveries are one each.
+    #[must_use]
+    pub fn new_life(&self) -> Incarnation {
+        Incarnation(self.ids.ordered())
+    }
+
+    /// The sessions that are due by this time, or at all; the first ones first.
+    pub async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
+        self.journal.due(by, limit).await
+    }
+
+    /// Puts off a session whose step failed; after the last of a row of failures it is parked, and nothing is due.
+    pub async fn back_off(
+        &self,
+        identity: &SessionKey,
+        why: &str,
+    ) -> Result<BackedOff, JournalError> {
+        self.journal.back_off(identity, self.clock.now(), why).await
+    }
+
+    /// The longest that one effect may take, in microseconds.
+    #[must_use]
+    pub fn longest_effect_micros(&self) -> i64 {
+        let longest = self.settings.model_deadline_ms.max(self.settings.tool_deadline_ms);
+        longest.saturating_mul(1_000)
+    }
+
+    fn in_ms(&self, milliseconds: i64) -> Time {
+        self.clock.now().plus_micros(milliseconds * 1_000)
+    }
+}

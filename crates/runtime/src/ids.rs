@@ -1,4 +1,4 @@
-//! Ids of commands.
+//! Ids of commands that are made from what they are about.
 
 use planwright_domain::id::CommandId;
 use uuid::Uuid;
@@ -6,10 +6,4 @@ use uuid::Uuid;
 /// A command id that the same report always gets, so that recording it twice has one effect.
 pub(crate) fn report_id(of: Uuid, what: &str, round: u32, attempt: u32) -> CommandId {
     Uuid::new_v5(&of, format!("{what}:{round}:{attempt}").as_bytes()).into()
-}
-
-/// A command id that nobody had before.
-#[must_use]
-pub fn fresh_id() -> CommandId {
-    Uuid::now_v7().into()
 }

@@ -3,6 +3,8 @@
 //! Start at [`commands::dispatch`] for what a person asks, at [`engine::advance`] for what must happen because of
 //! it, and at [`ports`] for what the runtime needs from the outside. No technology is named here.
 
+#![deny(clippy::disallowed_methods)]
+
 pub mod commands;
 pub mod engine;
 mod event_pages;
@@ -13,6 +15,7 @@ mod metrics;
 pub mod ports;
 pub mod queries;
 pub mod reply_text;
+mod revisions;
 pub mod runtime;
 pub mod settings;
 pub mod transfer;

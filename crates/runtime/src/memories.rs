@@ -1,53 +1,56 @@
-//! What is remembered: recalled for a turn, looked at and changed by a person.
+//! Recalls what is remembered: for a turn that begins, for a call of a memory tool, for a person who looks.
+
+use std::sync::Arc;
 
 use planwright_domain::{
-    actor::Person,
     autonomy::AutoExecutionContext,
-    command::{PersonCommand, SessionCommand},
-    id::{CommandId, MemoryId, Seq},
-    identity::SessionKey,
+    id::Seq,
     memory::{
-        Chain, Item, MemoryCommand, Scope, ScopeKind,
+        Chain, Item, ScopeKind,
+        apply::{Wants, wants},
         rank::Recalled,
-        rank::{Ranked, Why},
         select::select,
         words,
     },
-    owner::OwnerCommand,
-    refusal::Refusal,
-    session::{Session, SessionEvent, life::may_promote},
-    turn::Cause,
+    session::{Session, SessionEvent},
+    turn::{Cause, RequestedCall},
 };
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use crate::{
-    ports::journal::{Answer, JournalError},
-    runtime::Runtime,
+    ports::{
+        Clock, Ports,
+        journal::{Journal, JournalError},
+        memory::Memory,
+    },
+    settings::{MemorySettings, Settings},
 };
 
 /// How many candidates each scope gives to one question.
 const CANDIDATES_MAX: usize = 512;
 /// How many words of a question are looked up.
 const WORDS_MAX: usize = 32;
-/// How many items are listed.
-const LISTED_MAX: usize = 200;
 
-/// What is remembered, as a person looks at it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MemoryView {
-    /// The scopes that were looked at, nearest first, with how many items of each are shown.
-    pub chain: Vec<(String, usize)>,
-    /// The items, with why each was found where words were asked for.
-    pub items: Vec<Ranked>,
-    /// How many items of other sessions an engine gave: dropped, counted, never shown.
-    pub blocked: u64,
+/// What is remembered, over its port.
+#[derive(Clone)]
+pub(crate) struct Memories {
+    pub(crate) memory: Arc<dyn Memory>,
+    journal: Arc<dyn Journal>,
+    clock: Arc<dyn Clock>,
+    settings: Option<MemorySettings>,
 }
 
-impl Runtime {
+impl Memories {
+    pub(crate) fn new(ports: &Ports, settings: &Settings) -> Self {
+        Self {
+            memory: ports.memory.clone(),
+            journal: ports.journal.clone(),
+            clock: ports.clock.clone(),
+            settings: settings.memory,
+        }
+    }
+
     /// What fits these words, in the scopes that this work may see.
-    pub async fn recall(
+    pub(crate) async fn recall(
         &self,
         session: &Session,
         context: Option<&AutoExecutionContext>,
@@ -62,8 +65,8 @@ impl Runtime {
         if question.is_empty() {
             return Ok(Recalled::default());
         }
-        let found = self.ports.memory.candidates(&chain, &question, CANDIDATES_MAX).await?;
-        let recalled = select(&chain, &question, found, self.ports.clock.now(), budget_tokens);
+        let found = self.memory.candidates(&chain, &question, CANDIDATES_MAX).await?;
+        let recalled = select(&chain, &question, found, self.clock.now(), budget_tokens);
         count(&recalled);
         Ok(recalled)
     }
@@ -74,14 +77,14 @@ impl Runtime {
         session: &Session,
         queued: Seq,
     ) -> Result<Recalled, JournalError> {
-        let Some(memory) = self.settings.memory else { return Ok(Recalled::default()) };
+        let Some(memory) = self.settings else { return Ok(Recalled::default()) };
         let cause = session.queue.iter().find(|waiting| waiting.seq == queued);
         let Some(cause) = cause.map(|waiting| waiting.cause) else {
             return Ok(Recalled::default());
         };
         let context = session.auto.run_of(cause).map(|run| &run.context);
         let before = Seq(queued.0 - 1);
-        let event = self.ports.journal.events(&session.key(), before, 1).await?;
+        let event = self.journal.events(&session.key(), before, 1).await?;
         let text = match (cause, event.into_iter().next().map(|recorded| recorded.event)) {
             (Cause::Message, Some(SessionEvent::MessageQueued { text, .. })) => text,
             (Cause::Tick { .. }, _) => {
@@ -104,120 +107,28 @@ impl Runtime {
         self.recall(session, context, &text, memory.budget_tokens).await
     }
 
-    /// What a person sees of what is remembered: everything of the session, or what fits these words.
-    pub async fn memory(
+    /// Looks up what a call of a memory tool needs, from the scopes of its own turn; none if memory is off.
+    pub(crate) async fn look_up(
         &self,
-        identity: &SessionKey,
-        text: &str,
-    ) -> Result<MemoryView, JournalError> {
-        let session = self.session(identity).await?;
-        let chain = Chain::in_session(&session, None);
-        if text.trim().is_empty() {
-            let items = self.ports.memory.everything(&chain, LISTED_MAX).await?;
-            let ranked = items.into_iter().map(|item| Ranked { why: told(&item), item });
-            let items: Vec<_> = ranked.collect();
-            return Ok(view(&chain, items, 0));
-        }
-        let recalled = self.recall(&session, None, text, usize::MAX / 8).await?;
-        Ok(view(&chain, recalled.items, recalled.blocked))
-    }
-
-    /// How many items this person's other sessions remember: counted for them, never shown, never looked at by a turn.
-    pub async fn elsewhere(
-        &self,
-        person: &Person,
-        identity: &SessionKey,
-    ) -> Result<u64, JournalError> {
-        let session = self.session(identity).await?;
-        if session.owner != person.owner {
-            return Ok(0);
-        }
-        self.ports.memory.elsewhere(&Chain::in_session(&session, None)).await
-    }
-
-    /// The one item of a session, or of what is known everywhere, whose id this is, or how it ends.
-    pub async fn remembered(
-        &self,
-        identity: &SessionKey,
-        id: &str,
-    ) -> Result<Option<Item>, JournalError> {
-        let session = self.session(identity).await?;
-        let chain = Chain::in_session(&session, None);
-        if let Ok(whole) = id.parse::<Uuid>() {
-            return self.ports.memory.item(&chain, whole.into()).await;
-        }
-        if id.len() < 4 {
-            return Ok(None);
-        }
-        // People name the end of an id: the beginning of those that were made together is the same.
-        let found = self.memory(identity, "").await?.items.into_iter();
-        let mut found = found.filter(|ranked| ranked.item.id.to_string().ends_with(id));
-        Ok(match (found.next(), found.next()) {
-            (Some(one), None) => Some(one.item),
-            (_, _) => None,
-        })
-    }
-
-    /// Makes something known everywhere. The text is what the person read.
-    pub async fn promote(
-        &self,
-        person: &Person,
-        identity: &SessionKey,
-        id: MemoryId,
-        text: &str,
-    ) -> Result<Result<MemoryId, Refusal>, JournalError> {
-        let session = self.session(identity).await?;
-        if let Err(refusal) = may_promote(&session, person) {
-            return Ok(Err(refusal));
-        }
-        let Some(item) = self.ports.memory.item(&Chain::in_session(&session, None), id).await?
-        else {
-            return Ok(Err(Refusal::NotThere { what: "memory".into() }));
+        session: &Session,
+        context: Option<&AutoExecutionContext>,
+        asked: Option<&RequestedCall>,
+    ) -> Result<Option<Vec<Item>>, JournalError> {
+        let Some(memory) = self.settings else { return Ok(None) };
+        let found = match asked.and_then(wants) {
+            None => Vec::new(),
+            Some(Wants::Search(text)) => {
+                let found = self.recall(session, context, &text, memory.budget_tokens).await?;
+                found.items.into_iter().map(|ranked| ranked.item).collect()
+            }
+            Some(Wants::Item(id)) => {
+                let chain = Chain::in_session(session, context);
+                let found = self.memory.item(&chain, id).await?;
+                found.into_iter().filter(|item| chain.admits(item)).collect()
+            }
         };
-        let global = MemoryId(Uuid::new_v5(&id.0, b"global"));
-        let (item, by) = (Box::new(item), person.id.clone());
-        let command = OwnerCommand::Promote { item, text: text.into(), id: global, by };
-        let promoted = self.own(person.owner, command).await?;
-        if promoted.is_ok() {
-            tracing::info!(session_identity = %identity, event = "memory_promoted");
-        }
-        Ok(promoted.map(|_| global))
+        Ok(Some(found))
     }
-
-    /// Forgets something of a session, or something that is known everywhere.
-    pub async fn forget(
-        &self,
-        person: &Person,
-        identity: &SessionKey,
-        command: CommandId,
-        item: &Item,
-    ) -> Result<Answer, JournalError> {
-        if item.scope.session().is_none() {
-            let forgotten = self.own(person.owner, OwnerCommand::Forget { id: item.id }).await?;
-            let version = self.session(identity).await?.version;
-            return Ok(match forgotten {
-                Ok(_) => Answer::Accepted { before: version, version },
-                Err(refusal) => Answer::Refused(refusal),
-            });
-        }
-        let forget = PersonCommand::Memory(MemoryCommand::Forget { id: item.id });
-        let forget = SessionCommand::Person(person.clone(), forget);
-        self.dispatch(identity, command, forget).await
-    }
-}
-
-fn view(chain: &Chain, items: Vec<Ranked>, blocked: u64) -> MemoryView {
-    let of =
-        |scope: &Scope| items.iter().filter(|ranked: &&Ranked| ranked.item.scope == *scope).count();
-    let scopes = chain.scopes().iter().map(|scope| (scope.to_string(), of(scope))).collect();
-    MemoryView { chain: scopes, items, blocked }
-}
-
-/// Why an item is listed that nobody asked for by words.
-fn told(item: &Item) -> Why {
-    let sure = item.confidence;
-    let matched = Vec::new();
-    Why { matched, fits: 0, sure, fresh: 0, score: 0 }
 }
 
 fn count(recalled: &Recalled) {

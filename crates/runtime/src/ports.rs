@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use planwright_domain::{policy::Policy, time::Time};
+use planwright_domain::{id::CommandId, policy::Policy, time::Time};
+use uuid::Uuid;
 
 pub mod access;
 pub mod connection;
@@ -24,6 +25,20 @@ use toolbox::Toolbox;
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Time;
+}
+
+/// Where ids come from that nobody had before.
+pub trait Ids: Send + Sync {
+    /// An id that sorts after those that were made before it.
+    fn ordered(&self) -> Uuid;
+
+    /// An id that says nothing, not even when it was made.
+    fn opaque(&self) -> Uuid;
+
+    /// The id of a command that nobody gave before.
+    fn command(&self) -> CommandId {
+        self.ordered().into()
+    }
 }
 
 /// The ports that a runtime is made of.
@@ -49,6 +64,8 @@ pub struct Ports {
     pub notebook: Arc<dyn Notebooks>,
     /// The time of day.
     pub clock: Arc<dyn Clock>,
+    /// Where new ids come from.
+    pub ids: Arc<dyn Ids>,
     /// Who may decide, and when.
     pub policy: Arc<Policy>,
     /// Whether figures say which session they are of.

@@ -1,10 +1,127 @@
 //! Reads: views, timelines, activity, logs. Nothing here changes a session.
 
+use std::{collections::BTreeMap, sync::Arc};
+
+use planwright_domain::{
+    command::Terms, digest::Digest, identity::Root, notebook::NotebookTool, policy::Policy,
+    time::Time,
+};
+
+use crate::{
+    engine::{request::RequestBuilder, tool_call::ToolRunner},
+    memories::Memories,
+    ports::{
+        Clock, Ports,
+        journal::{Journal, JournalError},
+        model::{Model, Profiles, Roles},
+        notebook::Notebooks,
+        signal::{Broadcast, Lane},
+        toolbox::schemas,
+    },
+    settings::Settings,
+};
+
 pub mod activity;
 pub mod audit;
 pub mod autonomy;
+pub mod memory;
 pub mod model_request_log;
+pub mod notebook;
 pub mod reader;
+mod sessions;
 pub mod timeline;
 pub mod view;
 pub mod waiting;
+
+/// What people and surfaces read.
+pub struct Queries {
+    journal: Arc<dyn Journal>,
+    lane: Arc<dyn Lane>,
+    broadcast: Arc<dyn Broadcast>,
+    clock: Arc<dyn Clock>,
+    policy: Arc<Policy>,
+    model: Arc<dyn Model>,
+    roles: Roles,
+    profiles: Profiles,
+    notebook: Arc<dyn Notebooks>,
+    requests: RequestBuilder,
+    tools: ToolRunner,
+    memories: Memories,
+}
+
+impl Queries {
+    pub(crate) fn new(ports: &Ports, settings: &Settings) -> Self {
+        Self {
+            journal: ports.journal.clone(),
+            lane: ports.lane.clone(),
+            broadcast: ports.broadcast.clone(),
+            clock: ports.clock.clone(),
+            policy: ports.policy.clone(),
+            model: ports.model.clone(),
+            roles: ports.roles.clone(),
+            profiles: ports.profiles.clone(),
+            notebook: ports.notebook.clone(),
+            requests: RequestBuilder::new(ports, settings),
+            tools: ToolRunner::new(ports, settings),
+            memories: Memories::new(ports, settings),
+        }
+    }
+
+    /// Now, as everything that is recorded knows it.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// The name of the model that answers where no role names another.
+    #[must_use]
+    pub fn model_name(&self) -> String {
+        self.model.name()
+    }
+
+    /// The directories that a session may work in, as configured.
+    #[must_use]
+    pub fn roots(&self) -> &[Root] {
+        &self.policy.roots
+    }
+
+    /// Tools and profiles as they stand now.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        let profiles = self.profiles.iter();
+        Terms {
+            schemas: self.schemas(),
+            // An amount can be leased only if every model that may be asked has a price.
+            priced: self.model.price().is_some()
+                && self.roles.all().all(|model| model.price().is_some())
+                && profiles.clone().all(|(_, profile)| profile.model.price().is_some()),
+            profiles: profiles
+                .map(|(name, profile)| (name.clone(), profile.facts.digest))
+                .collect(),
+        }
+    }
+
+    /// The schemas of all tools that can be leased, by name.
+    fn schemas(&self) -> BTreeMap<String, Digest> {
+        let export = NotebookTool::Export;
+        let mut schemas = schemas(&*self.tools.toolbox);
+        schemas.insert(export.name().into(), export.facts().schema);
+        schemas
+    }
+
+    /// What does not get through at the moment, in sentences for people.
+    #[must_use]
+    pub fn trouble(&self) -> Vec<String> {
+        [self.lane.trouble(), self.broadcast.trouble()].into_iter().flatten().collect()
+    }
+
+    /// Fails if the journal cannot be read.
+    pub async fn check_journal(&self) -> Result<(), JournalError> {
+        self.journal.due(None, 1).await.map(drop)
+    }
+
+    /// How many sessions have plan work.
+    pub async fn planning(&self) -> Result<u64, JournalError> {
+        self.journal.planning().await
+    }
+}

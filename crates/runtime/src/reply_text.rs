@@ -2,7 +2,7 @@
 
 use planwright_domain::{chat::HELP, refusal::Refusal};
 
-use crate::{commands::line::Reply, queries::view::PlanRow};
+use crate::{commands::reply::Reply, queries::view::PlanRow};
 
 pub mod plan;
 pub mod text;

@@ -7,9 +7,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use planwright_domain::{agent::PLAN_ASK, id::CommandId, plan::Strategy, tools::ToolSpec};
 use planwright_runtime::{
+    commands::Commands,
     commands::agents::{AgentAsks, AgentTold, Seat},
     ports::journal::JournalError,
-    runtime::Runtime,
+    queries::Queries,
 };
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt as _,
@@ -84,7 +85,8 @@ pub fn asker(context: &RequestContext<RoleServer>) -> Option<String> {
 /// The server for one request: the session of its token.
 #[derive(Clone)]
 pub struct Planner {
-    runtime: Arc<Runtime>,
+    commands: Arc<Commands>,
+    queries: Arc<Queries>,
     seat: Seat,
     /// By which token it is known.
     grant: Uuid,
@@ -95,8 +97,14 @@ pub struct Planner {
 impl Planner {
     /// The server for whoever sits here.
     #[must_use]
-    pub fn new(runtime: Arc<Runtime>, seat: Seat, grant: Uuid, url: String) -> Self {
-        Self { runtime, seat, grant, url }
+    pub fn new(
+        commands: Arc<Commands>,
+        queries: Arc<Queries>,
+        seat: Seat,
+        grant: Uuid,
+        url: String,
+    ) -> Self {
+        Self { commands, queries, seat, grant, url }
     }
 
     fn seat(&self, context: &RequestContext<RoleServer>) -> Seat {
@@ -132,7 +140,7 @@ impl Planner {
     }
 
     async fn revisions(&self) -> Result<Vec<u32>, JournalError> {
-        let session = self.runtime.session(&self.seat.identity).await?;
+        let session = self.queries.session(&self.seat.identity).await?;
         let many = session.plan().map_or(0, |plan| plan.revisions.len() as u32);
         Ok((1..=many).collect())
     }
@@ -177,7 +185,7 @@ impl ServerHandler for Planner {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let specs = self.runtime.agent_tools(&self.seat(&context)).await.map_err(unavailable)?;
+        let specs = self.commands.agent_tools(&self.seat(&context)).await.map_err(unavailable)?;
         Ok(ListToolsResult::with_all_items(specs.iter().map(|spec| tool(spec)).collect()))
     }
 
@@ -187,7 +195,7 @@ impl ServerHandler for Planner {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if let Some(first) = asking::first(&request, &context, || self.review()) {
-            let session = self.runtime.session(&self.seat.identity).await.map_err(unavailable)?;
+            let session = self.queries.session(&self.seat.identity).await.map_err(unavailable)?;
             let plan = session.plan().filter(|plan| plan.awaits_decision());
             if let Some(head) = plan.and_then(|plan| plan.current.as_ref()) {
                 return Ok(first(&head.digest.to_string()).into());
@@ -195,12 +203,12 @@ impl ServerHandler for Planner {
         }
         let id = match context.meta.get(CALL).and_then(Value::as_str) {
             Some(key) => Uuid::new_v5(&self.grant, key.as_bytes()),
-            None => Uuid::now_v7(),
+            None => self.commands.new_id(),
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default()).to_string();
         let tool = request.name.into_owned();
         let asks = AgentAsks { id: CommandId(id), tool: tool.clone(), arguments };
-        let told = self.runtime.agent_call(&self.seat(&context), asks).await;
+        let told = self.commands.agent_call(&self.seat(&context), asks).await;
         Ok(self.result(&tool, told.map_err(unavailable)?).into())
     }
 
@@ -246,7 +254,7 @@ impl ServerHandler for Planner {
             }
         };
         let found =
-            self.runtime.revision(&self.seat.identity, number).await.map_err(unavailable)?;
+            self.queries.revision(&self.seat.identity, number).await.map_err(unavailable)?;
         let markdown = found.ok_or_else(missing)?.revision.markdown;
         let contents =
             ResourceContents::text(markdown, request.uri.clone()).with_mime_type("text/markdown");
@@ -278,14 +286,14 @@ impl ServerHandler for Planner {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let seat = self.seat(context.request_context());
-        let mut subscription = self.runtime.ports.broadcast.subscribe(&seat.identity);
-        let mut known = self.runtime.agent_tools(&seat).await.map_err(unavailable)?;
+        let mut subscription = self.queries.subscribe(&seat.identity);
+        let mut known = self.commands.agent_tools(&seat).await.map_err(unavailable)?;
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 signal = subscription.next() => if signal.is_none() { return Ok(()) },
             }
-            let now = self.runtime.agent_tools(&seat).await.map_err(unavailable)?;
+            let now = self.commands.agent_tools(&seat).await.map_err(unavailable)?;
             if now != known && context.sink().notify_tool_list_changed().await.is_err() {
                 return Ok(());
             }

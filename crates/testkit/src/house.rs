@@ -1,6 +1,8 @@
 //! A whole Planwright in this process: runtime, journal, lane and tools, with a scripted model.
 
 use crate::people::{ada_key, introduce, person};
+use planwright_outbound::ids_random::RandomIds;
+use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::ports::access::OWNER;
 use std::{
     fs,
@@ -28,8 +30,7 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
-    ids::fresh_id,
+    commands::reply::{Reply, Spoken},
     ports::Ports,
     ports::{
         journal::Recorded,
@@ -54,7 +55,9 @@ const REST_MAX: Duration = Duration::from_secs(20);
 /// A whole Planwright in this process.
 pub struct House {
     /// The runtime.
-    pub runtime: Arc<Runtime>,
+    pub runtime: Runtime,
+    /// What it was made of.
+    pub ports: Ports,
     /// The model's server.
     pub model: ScriptedModel,
     home: tempfile::TempDir,
@@ -137,8 +140,8 @@ impl House {
         let home = scratch::directory("house").expect("a directory");
         fs::create_dir(home.path().join("data")).expect("a directory");
         let life = Self::wire(&home, &model, window_tokens, &deployment).await;
-        let (runtime, stopping, working) = life;
-        Self { runtime, model, home, window_tokens, deployment, stopping, working }
+        let (runtime, ports, stopping, working) = life;
+        Self { runtime, ports, model, home, window_tokens, deployment, stopping, working }
     }
 
     async fn wire(
@@ -146,7 +149,7 @@ impl House {
         model: &ScriptedModel,
         window_tokens: usize,
         deployment: &Deployment,
-    ) -> (Arc<Runtime>, watch::Sender<bool>, JoinHandle<()>) {
+    ) -> (Runtime, Ports, watch::Sender<bool>, JoinHandle<()>) {
         let settings = HttpSettings {
             window_tokens,
             price: Some(Price {
@@ -157,7 +160,7 @@ impl House {
             ..HttpSettings::new(Wire::Chat, &model.base_url(), "scripted")
         };
         let data = home.path().join("data");
-        let runtime = |journal: Arc<dyn Store>, lane: Arc<dyn Lane>, broadcast| {
+        let wired = |journal: Arc<dyn Store>, lane: Arc<dyn Lane>, broadcast| {
             let model: Arc<dyn Model> = Arc::new(HttpModel::new(settings).expect("a model"));
             let ports = Ports {
                 journal: journal.clone(),
@@ -170,6 +173,7 @@ impl House {
                     FileToolbox::open(&home.path().join("workspace"), &data).expect("a workspace"),
                 ),
                 clock: Arc::new(SystemClock),
+                ids: Arc::new(RandomIds),
                 policy: Arc::default(),
                 session_label: false,
                 notebook: Arc::new(
@@ -180,7 +184,7 @@ impl House {
                 ),
                 roles: planwright_runtime::ports::model::Roles::default(),
             };
-            Arc::new(Runtime::new(ports, Settings::default()))
+            (Runtime::new(&ports, &Settings::default()), ports)
         };
         let stopping = watch::Sender::new(false);
         let told = stopping.subscribe();
@@ -191,9 +195,10 @@ impl House {
                 let broadcast: Arc<dyn Broadcast> = Arc::new(InProcessBroadcast::default());
                 let journal = Arc::new(journal.expect("a journal"));
                 introduce(&*journal, &["ada", OWNER]).await.expect("ada is known");
-                let runtime = runtime(journal, lane, broadcast);
-                let working = tokio::spawn(worker.run(runtime.clone(), Scope::Everything, told));
-                (runtime, stopping, working)
+                let (runtime, ports) = wired(journal, lane, broadcast);
+                let working =
+                    tokio::spawn(worker.run(runtime.engine.clone(), Scope::Everything, told));
+                (runtime, ports, stopping, working)
             }
             Deployment::Cluster(servers) => {
                 let settings = RestateSettings {
@@ -201,17 +206,17 @@ impl House {
                     identity_key: None,
                     drain: Duration::from_secs(1),
                 };
-                let (lane, worker) = restate(settings).expect("a lane");
+                let (lane, worker) = restate(settings, Arc::new(SystemClock)).expect("a lane");
                 let journal = PostgresJournal::open(&servers.postgres.address()).await;
                 let broadcast = NatsBroadcast::connect(&servers.nats.address(), "test").await;
                 let broadcast: Arc<dyn Broadcast> = Arc::new(broadcast.expect("a bus"));
                 let journal = Arc::new(journal.expect("a journal"));
                 introduce(&*journal, &["ada", OWNER]).await.expect("ada is known");
-                let runtime = runtime(journal, lane, broadcast);
+                let (runtime, ports) = wired(journal, lane, broadcast);
                 let listener = TcpListener::bind(loopback(servers.node)).await.expect("a port");
-                let serving = worker.run(runtime.clone(), listener, told);
+                let serving = worker.run(runtime.engine.clone(), listener, told);
                 let working = tokio::spawn(async { serving.await.expect("it serves") });
-                (runtime, stopping, working)
+                (runtime, ports, stopping, working)
             }
         }
     }
@@ -221,7 +226,7 @@ impl House {
         self.working.abort();
         let _ = (&mut self.working).await;
         let life = Self::wire(&self.home, &self.model, self.window_tokens, &self.deployment).await;
-        (self.runtime, self.stopping, self.working) = life;
+        (self.runtime, self.ports, self.stopping, self.working) = life;
     }
 
     /// A path in the workspace.
@@ -292,11 +297,11 @@ impl House {
             id: fresh_id(),
             line: line.into(),
         };
-        let reply = self.runtime.handle_line(spoken).await.expect("an answer");
+        let reply = self.runtime.commands.handle_line(spoken).await.expect("an answer");
         if let Reply::Revision(view) = &reply
             && view.current
         {
-            self.runtime.shown(identity, &person, view.digest).await.expect("an answer");
+            self.runtime.commands.shown(identity, &person, view.digest).await.expect("an answer");
         }
         reply
     }
@@ -320,10 +325,10 @@ impl House {
         identity: &SessionKey,
         is_so: impl Fn(&Session) -> bool,
     ) -> Arc<Session> {
-        let mut subscription = self.runtime.ports.broadcast.subscribe(identity);
+        let mut subscription = self.runtime.queries.subscribe(identity);
         let begun = Instant::now();
         loop {
-            let session = self.runtime.session(identity).await.expect("a session");
+            let session = self.runtime.queries.session(identity).await.expect("a session");
             if is_so(&session) {
                 return session;
             }
@@ -335,7 +340,7 @@ impl House {
     /// Everything that was recorded.
     pub async fn events(&self, identity: &SessionKey) -> Vec<SessionEvent> {
         let events =
-            self.runtime.ports.journal.events(identity, Seq(0), usize::MAX).await.expect("events");
+            self.runtime.queries.events(identity, Seq(0), usize::MAX).await.expect("events");
         events.into_iter().map(|recorded: Recorded| recorded.event).collect()
     }
 
@@ -348,7 +353,7 @@ impl House {
 impl Drop for House {
     fn drop(&mut self) {
         // Before the work of this life is cut off: what is under way now may be dropped.
-        let dropped = self.runtime.take_dropped_attempts();
+        let dropped = self.runtime.engine.take_dropped_attempts();
         self.stopping.send_replace(true);
         self.working.abort();
         if !std::thread::panicking() {

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use planwright_domain::command::{Asked, PersonCommand, SessionCommand};
 use planwright_format::body::{Packer, Place};
-use planwright_runtime::{commands::dispatch::dispatch, ids::fresh_id};
+use planwright_outbound::ids_random::fresh_id;
+use planwright_runtime::commands::dispatch::dispatch;
 
 use crate::{
     house::{House, ada, session},
@@ -40,7 +41,7 @@ pub async fn a_timer_fires_beside_sessions_that_this_version_cannot_read(
     build: impl AsyncFn(Conduct) -> House,
 ) {
     let house = build(std::sync::Arc::new(|_: &Told| Said::text("there"))).await;
-    let (talk, journal) = (session("talk-0001"), house.runtime.ports.journal.clone());
+    let (talk, journal) = (session("talk-0001"), house.ports.journal.clone());
     house.does(&talk, "hello").await;
     house.sql(&format!(
         "INSERT INTO streams (owner, identity, version, updated_at, due_at)
@@ -54,7 +55,7 @@ pub async fn a_timer_fires_beside_sessions_that_this_version_cannot_read(
          WHERE streams.identity = dreams.column1",
         dreams.join(", ")
     ));
-    let now = house.runtime.ports.clock.now();
+    let now = house.runtime.queries.now();
     let say = SessionCommand::Person(ada(), PersonCommand::Say { text: "and now?".into() });
     dispatch(&*journal, &talk, Asked::new(fresh_id(), now, say)).await.expect("an answer");
     house.sql(&format!(

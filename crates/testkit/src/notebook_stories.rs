@@ -9,7 +9,7 @@ use planwright_domain::{
     session::SessionEvent,
     turn::{CallStatus, event::TurnEvent},
 };
-use planwright_runtime::commands::line::Reply;
+use planwright_runtime::commands::reply::Reply;
 use serde_json::{Value, json};
 
 use crate::{

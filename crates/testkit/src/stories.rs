@@ -17,9 +17,9 @@ use planwright_domain::{
         event::{TurnEnd, TurnEvent},
     },
 };
+use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
-    ids::fresh_id,
+    commands::reply::{Reply, Spoken},
     ports::signal::Signal,
 };
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ fn talk() -> SessionKey {
 pub async fn a_message_is_answered_and_streamed(build: impl AsyncFn(Conduct) -> House) {
     let house =
         build(script(vec![Said::text("Good evening to you.").shaped(Shape::ByteSplit)])).await;
-    let mut subscription = house.runtime.ports.broadcast.subscribe(&talk());
+    let mut subscription = house.runtime.queries.subscribe(&talk());
     house.does(&talk(), "good evening").await;
     let mut heard = String::new();
     while let Ok(Some(signal)) =
@@ -183,17 +183,18 @@ pub async fn comments_and_notes_reach_the_model(build: impl AsyncFn(Conduct) -> 
             .any(|text| text.contains("- comment 1, on line 1: say what for"))
     );
     house.does(&talk(), "/plan show").await;
-    let ready = house.runtime.session(&talk()).await.expect("a session");
+    let ready = house.runtime.queries.session(&talk()).await.expect("a session");
     let digest = ready
         .plan()
         .and_then(|plan| plan.current.as_ref())
         .map(|head| head.digest)
         .expect("a revision");
     let notes = vec!["mind the cat".to_owned(), "and the dog".to_owned()];
-    let plain = Approving::of(digest, house.runtime.terms());
+    let plain = Approving::of(digest, house.runtime.queries.terms());
     let approve = PersonCommand::Decide(Decision::Approve(Approving { notes, ..plain }));
     house
         .runtime
+        .commands
         .dispatch(&talk(), fresh_id(), SessionCommand::Person(ada(), approve))
         .await
         .expect("an answer");
@@ -253,7 +254,7 @@ pub async fn an_error_before_the_request_is_sent_parks_the_session(
     assert_eq!(house.sql(failures), "3", "tries are counted, and backed off from");
     drop(house.sql("UPDATE streams SET failures = 7"));
     let parked = async || {
-        let rows = house.runtime.ports.journal.sessions(None, 10).await.expect("rows");
+        let rows = house.ports.journal.sessions(None, 10).await.expect("rows");
         rows[0].parked.clone()
     };
     while parked().await.is_none() {
@@ -328,9 +329,9 @@ pub async fn the_same_decision_twice_is_answered_alike_though_what_it_names_is_g
     let session = house.does(&talk(), "write something").await;
     let line = format!("/allow {}", session.ask.as_ref().expect("it asks").digest.short());
     let spoken = Spoken { identity: talk(), transport: None, person: ada(), id: fresh_id(), line };
-    let first = house.runtime.handle_line(spoken.clone()).await.expect("a reply");
+    let first = house.runtime.commands.handle_line(spoken.clone()).await.expect("a reply");
     house.rests(&talk()).await;
-    let second = house.runtime.handle_line(spoken).await.expect("a reply");
+    let second = house.runtime.commands.handle_line(spoken).await.expect("a reply");
     assert!(matches!(first, Reply::Accepted { .. }), "{first:?}");
     assert_eq!(first, second);
 }
@@ -429,9 +430,9 @@ pub async fn the_same_message_twice_is_answered_once(build: impl AsyncFn(Conduct
         id: fresh_id(),
         line: "hello".into(),
     };
-    let first = house.runtime.handle_line(spoken.clone()).await.expect("an answer");
+    let first = house.runtime.commands.handle_line(spoken.clone()).await.expect("an answer");
     house.rests(&talk()).await;
-    assert_eq!(house.runtime.handle_line(spoken).await.expect("an answer"), first);
+    assert_eq!(house.runtime.commands.handle_line(spoken).await.expect("an answer"), first);
     house.rests(&talk()).await;
     assert_eq!(house.model.requests().len(), 1);
 }
@@ -592,9 +593,9 @@ pub async fn a_decision_asked_twice_is_answered_the_same(house: House) {
         id: fresh_id(),
         line: "/plan approve hold".into(),
     };
-    let first = house.runtime.handle_line(spoken.clone()).await.expect("an answer");
+    let first = house.runtime.commands.handle_line(spoken.clone()).await.expect("an answer");
     assert!(matches!(first, Reply::Accepted { .. }), "{first:?}");
-    assert_eq!(house.runtime.handle_line(spoken).await.expect("an answer"), first);
+    assert_eq!(house.runtime.commands.handle_line(spoken).await.expect("an answer"), first);
     let again = house.says(&talk(), "/plan approve hold").await;
     assert!(
         matches!(&again, Reply::Refused(refusal) if refusal.kind() == "already_decided"),
@@ -738,7 +739,7 @@ pub async fn a_long_output_is_shortened_for_the_model_and_kept_whole(
     let digest = Digest::of(long.as_bytes());
     let gap = format!(" bytes are left out here; all of it: planwright session output {digest}]");
     assert!(told.contains(&gap) && told.len() < 70_000, "{} bytes", told.len());
-    let kept = house.runtime.ports.output(&talk(), digest).await.expect("an answer");
+    let kept = house.runtime.queries.output(&talk(), digest).await.expect("an answer");
     assert_eq!(kept.as_deref(), Some(long.as_str()));
 }
 
@@ -774,7 +775,8 @@ pub async fn what_was_said_is_summed_up_and_the_plan_stays(mut house: House) {
         house.kinds(&talk()).await.iter().filter(|kind| **kind == "view_compacted").count();
     assert!(compacted >= 1, "nothing was summed up");
     let cost = house.rests(&talk()).await.usage.cost_micros;
-    let spent = house.runtime.spent(&ada(), planwright_domain::time::Time(0)).await.expect("a sum");
+    let spent =
+        house.runtime.queries.spent(&ada(), planwright_domain::time::Time(0)).await.expect("a sum");
     assert_eq!(spent, cost, "what summing up cost is counted, too");
     house.dies_and_starts_again().await;
     house.does(&talk(), "the last words").await;
@@ -797,9 +799,14 @@ pub async fn what_was_said_is_summed_up_and_the_plan_stays(mut house: House) {
         _ => None,
     });
     assert!(matches!(ended, Some(TurnEnd::Compacted { messages: 1.. })), "{ended:?}");
-    let rows = house.runtime.requests(&talk()).await.expect("the log");
+    let rows = house.runtime.queries.requests(&talk()).await.expect("the log");
     let sent = rows.iter().rev().find(|row| row.sent.is_some()).expect("a request");
-    let view =
-        house.runtime.request_at(&talk(), sent.seq).await.expect("the log").expect("a request");
+    let view = house
+        .runtime
+        .queries
+        .request_at(&talk(), sent.seq)
+        .await
+        .expect("the log")
+        .expect("a request");
     assert!(view.same, "what was sent is rebuilt from the facts");
 }

@@ -6,10 +6,8 @@ use planwright_domain::{
     identity::{ChannelType, SessionKey, Transport},
     next::{Waiting, waiting},
 };
-use planwright_runtime::{
-    commands::line::{Reply, Spoken},
-    ids::fresh_id,
-};
+use planwright_outbound::ids_random::fresh_id;
+use planwright_runtime::commands::reply::{Reply, Spoken};
 use serde_json::json;
 
 use crate::{
@@ -238,7 +236,7 @@ pub async fn a_chat_is_moved_and_a_deleted_session_repaired(build: impl AsyncFn(
     let house = build(diligent(Given::default())).await;
     let chat = Transport::new(ChannelType::Cli, "terminal");
     let hears = async |line: &str| {
-        let identity = house.runtime.resolve(ada().owner, &chat).await.expect("a session");
+        let identity = house.runtime.commands.resolve(ada().owner, &chat).await.expect("a session");
         let spoken = Spoken {
             identity: identity.clone(),
             transport: Some(chat.clone()),
@@ -246,7 +244,7 @@ pub async fn a_chat_is_moved_and_a_deleted_session_repaired(build: impl AsyncFn(
             id: fresh_id(),
             line: line.into(),
         };
-        let reply = house.runtime.handle_line(spoken).await.expect("an answer");
+        let reply = house.runtime.commands.handle_line(spoken).await.expect("an answer");
         house.rests(&identity).await;
         (identity.identity.to_string(), reply)
     };

@@ -20,6 +20,8 @@ use planwright_domain::{
     next::{Due, Next, next},
     time::Time,
 };
+use planwright_outbound::ids_random::RandomIds;
+use planwright_outbound::ids_random::fresh_id;
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast,
     journal_sqlite::SqliteJournal,
@@ -27,9 +29,9 @@ use planwright_outbound::{
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
+    commands::reply::{Reply, Spoken},
+    engine::Engine,
     engine::attempt::Attempt,
-    ids::fresh_id,
     ports::Ports,
     ports::{
         model::{Model, Price, default_profiles},
@@ -58,7 +60,8 @@ impl Lane for ByHand {
 }
 
 struct Bench {
-    runtime: Arc<Runtime>,
+    ports: Ports,
+    runtime: Runtime,
     clock: Arc<ManualClock>,
     model: ScriptedModel,
     _home: tempfile::TempDir,
@@ -71,7 +74,7 @@ fn talk() -> SessionKey {
 impl Drop for Bench {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            assert_eq!(self.runtime.take_dropped_attempts(), [], "dropped open");
+            assert_eq!(self.runtime.engine.take_dropped_attempts(), [], "dropped open");
         }
     }
 }
@@ -99,6 +102,7 @@ impl Bench {
             model: asked,
             toolbox: Arc::new(FileToolbox::open(&home.path().join("workspace"), &data).unwrap()),
             clock: clock.clone(),
+            ids: Arc::new(RandomIds),
             policy: Arc::default(),
             session_label: false,
             notebook: Arc::new(
@@ -109,27 +113,34 @@ impl Bench {
             ),
             roles: planwright_runtime::ports::model::Roles::default(),
         };
-        let runtime = Arc::new(Runtime::new(ports, Settings::default()));
-        Self { runtime, clock, model, _home: home }
+        let runtime = Runtime::new(&ports, &Settings::default());
+        Self { ports, runtime, clock, model, _home: home }
     }
 
-    /// The runtime, to be changed while nobody else has it.
-    fn wiring(&mut self) -> &mut Runtime {
-        Arc::get_mut(&mut self.runtime).unwrap()
+    /// A new life over other ports, before anything has happened.
+    fn rewire(&mut self, change: impl FnOnce(&mut Ports)) {
+        change(&mut self.ports);
+        self.runtime = Runtime::new(&self.ports, &Settings::default());
+    }
+
+    /// A new life in which an effect must begin within this time.
+    fn start_within(&mut self, start_by_ms: i64) {
+        let settings = Settings { start_by_ms, ..Settings::default() };
+        self.runtime = Runtime::new(&self.ports, &settings);
     }
 
     async fn says(&self, text: &str) {
         let person = person("ada", "cli", Standing::Speaks);
         let command = SessionCommand::Person(person, PersonCommand::Say { text: text.into() });
-        self.runtime.dispatch(&talk(), fresh_id(), command).await.unwrap();
+        self.runtime.commands.dispatch(&talk(), fresh_id(), command).await.unwrap();
     }
 
     async fn advance(&self) -> Due {
-        self.runtime.advance(&talk()).await.unwrap().due
+        self.runtime.engine.advance(&talk()).await.unwrap().due
     }
 
     async fn next(&self) -> Next {
-        next(&self.runtime.session(&talk()).await.unwrap())
+        next(&self.runtime.queries.session(&talk()).await.unwrap())
     }
 }
 
@@ -170,8 +181,13 @@ async fn an_effect_of_this_process_is_awaited_until_its_deadline() {
     let (deadline, life) = (Time(9_000_000), Incarnation(Uuid::from_u128(7)));
     let bracket = Bracket { incarnation: life, start_by: deadline, deadline };
     let start = SystemCommand::StartModelCall { attempt, bracket };
-    bench.runtime.dispatch(&talk(), fresh_id(), SessionCommand::System(start)).await.unwrap();
-    let advance = async || bench.runtime.advance_as(&talk(), life).await.unwrap().due;
+    bench
+        .runtime
+        .commands
+        .dispatch(&talk(), fresh_id(), SessionCommand::System(start))
+        .await
+        .unwrap();
+    let advance = async || bench.runtime.engine.advance_as(&talk(), life).await.unwrap().due;
     assert_eq!(advance().await, Due::At(deadline), "someone may still be at it");
     bench.clock.pass_micros(8_000_000);
     assert_eq!(advance().await, Due::Now, "nobody can be at it any more");
@@ -188,11 +204,16 @@ async fn an_effect_of_this_process_that_nobody_works_on_is_orphaned_at_once() {
     let Next::CallModel { attempt, .. } = bench.next().await else {
         panic!("no model call is due")
     };
-    let (deadline, incarnation) = (Time(i64::MAX), bench.runtime.incarnation);
+    let (deadline, incarnation) = (Time(i64::MAX), bench.runtime.engine.incarnation());
     let bracket = Bracket { incarnation, start_by: deadline, deadline };
     let start = SystemCommand::StartModelCall { attempt, bracket };
-    bench.runtime.dispatch(&talk(), fresh_id(), SessionCommand::System(start)).await.unwrap();
-    let advanced = bench.runtime.advance(&talk()).await.unwrap();
+    bench
+        .runtime
+        .commands
+        .dispatch(&talk(), fresh_id(), SessionCommand::System(start))
+        .await
+        .unwrap();
+    let advanced = bench.runtime.engine.advance(&talk()).await.unwrap();
     assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true), "the lane backs off");
     assert_eq!(bench.advance().await, Due::Never);
     assert_eq!(bench.model.requests().len(), 1);
@@ -200,7 +221,7 @@ async fn an_effect_of_this_process_that_nobody_works_on_is_orphaned_at_once() {
 
 /// What kinds of events there are.
 async fn kinds(bench: &Bench) -> Vec<&'static str> {
-    let events = bench.runtime.ports.journal.events(&talk(), Seq(0), 500).await.unwrap();
+    let events = bench.runtime.queries.events(&talk(), Seq(0), 500).await.unwrap();
     events.iter().map(|recorded| recorded.event.kind()).collect()
 }
 
@@ -212,7 +233,7 @@ async fn a_write_that_could_not_begin_in_time_is_no_doubt_and_is_made_once() {
     while !matches!(bench.next().await, Next::AwaitPermission { .. }) {
         bench.advance().await;
     }
-    let ask = bench.runtime.session(&talk()).await.unwrap().ask.clone().unwrap();
+    let ask = bench.runtime.queries.session(&talk()).await.unwrap().ask.clone().unwrap();
     let spoken = Spoken {
         identity: talk(),
         transport: None,
@@ -220,14 +241,14 @@ async fn a_write_that_could_not_begin_in_time_is_no_doubt_and_is_made_once() {
         id: fresh_id(),
         line: format!("/allow {}", ask.digest.short()),
     };
-    bench.runtime.handle_line(spoken).await.unwrap();
-    bench.wiring().settings.start_by_ms = 0;
-    let advanced = bench.runtime.advance(&talk()).await.unwrap();
+    bench.runtime.commands.handle_line(spoken).await.unwrap();
+    bench.start_within(0);
+    let advanced = bench.runtime.engine.advance(&talk()).await.unwrap();
     assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true));
-    let session = bench.runtime.session(&talk()).await.unwrap();
+    let session = bench.runtime.queries.session(&talk()).await.unwrap();
     assert!(session.doubts.is_empty() && session.open.is_empty());
     assert_eq!(kinds(&bench).await.iter().filter(|kind| **kind == "call_abandoned").count(), 1);
-    bench.wiring().settings.start_by_ms = 30_000;
+    bench.start_within(30_000);
     while !bench.next().await.is_rest() {
         bench.advance().await;
     }
@@ -241,11 +262,11 @@ async fn a_write_that_could_not_begin_in_time_is_no_doubt_and_is_made_once() {
 async fn a_command_whose_caller_goes_away_is_told_to_those_who_watch() {
     let bench = Bench::new(vec![]).await;
     let identity = talk();
-    let mut watching = bench.runtime.ports.broadcast.subscribe(&identity);
+    let mut watching = bench.runtime.queries.subscribe(&identity);
     for number in 0..20_u64 {
         let person = person("ada", "cli", Standing::Speaks);
         let command = SessionCommand::Person(person, PersonCommand::Say { text: "hi".into() });
-        let mut asking = Box::pin(bench.runtime.dispatch(&identity, fresh_id(), command));
+        let mut asking = Box::pin(bench.runtime.commands.dispatch(&identity, fresh_id(), command));
         assert!(futures_util::poll!(&mut asking).is_pending(), "it takes a commit");
         drop(asking);
         let moved = tokio::time::timeout(Duration::from_secs(10), watching.next()).await;
@@ -265,7 +286,12 @@ async fn an_effect_of_another_process_is_orphaned_at_once() {
     let incarnation = Incarnation(Uuid::from_u128(1));
     let bracket = Bracket { incarnation, start_by: deadline, deadline };
     let start = SystemCommand::StartModelCall { attempt, bracket };
-    bench.runtime.dispatch(&talk(), fresh_id(), SessionCommand::System(start)).await.unwrap();
+    bench
+        .runtime
+        .commands
+        .dispatch(&talk(), fresh_id(), SessionCommand::System(start))
+        .await
+        .unwrap();
     assert_eq!(bench.advance().await, Due::Now);
     assert!(matches!(
         bench.next().await,
@@ -286,13 +312,13 @@ async fn an_amount_can_be_leased_only_if_every_model_that_may_be_asked_has_a_pri
     };
     let price = Price { input_micros: 1, output_micros: 1, cached_micros: 1 };
     let priced = model(Some(price));
-    bench.wiring().ports.profiles = default_profiles(&priced);
-    bench.wiring().ports.model = priced.clone();
-    assert!(bench.runtime.terms().priced);
-    bench.wiring().ports.roles.fallbacks = vec![priced];
-    assert!(bench.runtime.terms().priced);
-    bench.wiring().ports.roles.execute = Some(model(None));
-    assert!(!bench.runtime.terms().priced);
+    bench.rewire(|ports| ports.profiles = default_profiles(&priced));
+    bench.rewire(|ports| ports.model = priced.clone());
+    assert!(bench.runtime.queries.terms().priced);
+    bench.rewire(|ports| ports.roles.fallbacks = vec![priced]);
+    assert!(bench.runtime.queries.terms().priced);
+    bench.rewire(|ports| ports.roles.execute = Some(model(None)));
+    assert!(!bench.runtime.queries.terms().priced);
 }
 
 fn at(server: &ScriptedModel) -> Arc<dyn Model> {
@@ -310,13 +336,13 @@ impl Bench {
             id: fresh_id(),
             line: line.into(),
         };
-        let reply = self.runtime.handle_line(spoken).await.unwrap();
+        let reply = self.runtime.commands.handle_line(spoken).await.unwrap();
         if let Reply::Revision(view) = &reply {
-            self.runtime.shown(&talk(), &ada(), view.digest).await.unwrap();
+            self.runtime.commands.shown(&talk(), &ada(), view.digest).await.unwrap();
         }
         while !self.next().await.is_rest() {
             if let Due::At(time) = self.advance().await {
-                self.clock.pass_micros(time.0 - self.runtime.ports.clock.now().0);
+                self.clock.pass_micros(time.0 - self.runtime.queries.now().0);
             }
         }
     }
@@ -329,8 +355,8 @@ async fn one_model_talks_another_plans_and_a_third_executes() {
     let planner = ScriptedModel::saying(vec![plan, Said::text("written")]).await.unwrap();
     let worker = ScriptedModel::saying(vec![report, Said::text("done")]).await.unwrap();
     let mut bench = Bench::new(vec![Said::text("hello"), Said::text("and again")]).await;
-    bench.wiring().ports.roles.plan = Some(at(&planner));
-    bench.wiring().ports.roles.execute = Some(at(&worker));
+    bench.rewire(|ports| ports.roles.plan = Some(at(&planner)));
+    bench.rewire(|ports| ports.roles.execute = Some(at(&worker)));
     for line in ["hi", "/plan on", "plan it", "/plan show", "/plan approve", "thanks"] {
         bench.does(line).await;
     }
@@ -343,12 +369,12 @@ async fn another_model_stands_in_for_one_that_stays_busy_and_the_next_turn_begin
     let busy = || Said::text("").shaped(Shape::ServerError);
     let other = ScriptedModel::saying(vec![Said::text("I stand in")]).await.unwrap();
     let mut bench = Bench::new(vec![busy(), busy(), Said::text("I am back")]).await;
-    bench.wiring().ports.roles.fallbacks = vec![at(&other)];
+    bench.rewire(|ports| ports.roles.fallbacks = vec![at(&other)]);
     bench.does("hello").await;
     assert_eq!((bench.model.requests().len(), other.requests().len()), (2, 1));
     bench.does("hello again").await;
     assert_eq!((bench.model.requests().len(), other.requests().len()), (3, 1));
-    let rows = bench.runtime.requests(&talk()).await.unwrap();
+    let rows = bench.runtime.queries.requests(&talk()).await.unwrap();
     let came: Vec<_> = rows.iter().map(|row| row.came.split(':').next().unwrap()).collect();
     assert_eq!(came, ["failed", "failed", "answered", "answered"]);
 }
@@ -389,8 +415,8 @@ impl Notebooks for Failing {
 #[tokio::test]
 async fn the_pages_of_a_deleted_session_are_removed_however_often_that_fails_first() {
     let mut bench = Bench::new(vec![]).await;
-    let store = bench.runtime.ports.notebook.clone();
-    bench.wiring().ports.notebook = Arc::new(Failing(store.clone(), 20.into()));
+    let store = bench.ports.notebook.clone();
+    bench.rewire(|ports| ports.notebook = Arc::new(Failing(store.clone(), 20.into())));
     bench.does("/notebook on").await;
     store.write(&talk(), "findings.md", "secret", None).await.unwrap();
     bench.does("/delete yes").await;
@@ -411,11 +437,11 @@ async fn an_attempt_that_is_cut_off_is_noticed_and_then_called_an_orphan() {
     tokio::select! {
         biased;
         () = async { while !is_open().await { tokio::task::yield_now().await } } => {}
-        advanced = bench.runtime.advance(&key) => panic!("it was not cut off: {advanced:?}"),
+        advanced = bench.runtime.engine.advance(&key) => panic!("it was not cut off: {advanced:?}"),
     }
     let Next::AwaitModel { attempt, .. } = bench.next().await else { panic!("it is open") };
-    assert_eq!(bench.runtime.take_dropped_attempts(), [Attempt::Model(attempt)]);
-    let advanced = bench.runtime.advance(&talk()).await.unwrap();
+    assert_eq!(bench.runtime.engine.take_dropped_attempts(), [Attempt::Model(attempt)]);
+    let advanced = bench.runtime.engine.advance(&talk()).await.unwrap();
     assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true), "the lane backs off");
     assert_eq!(bench.advance().await, Due::Never, "it was made again");
 }
@@ -423,7 +449,7 @@ async fn an_attempt_that_is_cut_off_is_noticed_and_then_called_an_orphan() {
 /// A toolbox in which another delivery starts the same calls, just before they are started here.
 struct Overtaken {
     inner: Arc<dyn Toolbox>,
-    runtime: OnceLock<Weak<Runtime>>,
+    engine: OnceLock<Weak<Engine>>,
     is_armed: AtomicBool,
     begun: Notify,
     may_end: Notify,
@@ -442,9 +468,9 @@ impl Toolbox for Overtaken {
 
     async fn refresh(&self) {
         if self.is_armed.swap(false, Ordering::SeqCst) {
-            let runtime = self.runtime.get().and_then(Weak::upgrade).unwrap();
+            let engine = self.engine.get().and_then(Weak::upgrade).unwrap();
             let other = Incarnation(Uuid::from_u128(9));
-            tokio::spawn(async move { runtime.advance_as(&talk(), other).await });
+            tokio::spawn(async move { engine.advance_as(&talk(), other).await });
             self.begun.notified().await;
         }
     }
@@ -463,23 +489,23 @@ async fn calls_that_another_delivery_started_are_not_made_here() {
     let list = Said::call("list_files", &json!({"path": "."}));
     let mut bench = Bench::new(vec![list, Said::text("done")]).await;
     let toolbox = Arc::new(Overtaken {
-        inner: bench.runtime.ports.toolbox.clone(),
-        runtime: OnceLock::new(),
+        inner: bench.ports.toolbox.clone(),
+        engine: OnceLock::new(),
         is_armed: AtomicBool::new(false),
         begun: Notify::new(),
         may_end: Notify::new(),
         ran: AtomicU32::new(0),
     });
-    bench.wiring().ports.toolbox = toolbox.clone();
+    bench.rewire(|ports| ports.toolbox = toolbox.clone());
     bench.says("list").await;
     while !matches!(bench.next().await, Next::RunCalls(_)) {
         bench.advance().await;
     }
-    let runtime = bench.runtime.clone();
-    toolbox.runtime.set(Arc::downgrade(&runtime)).unwrap();
+    let engine = bench.runtime.engine.clone();
+    toolbox.engine.set(Arc::downgrade(&engine)).unwrap();
     toolbox.is_armed.store(true, Ordering::SeqCst);
     let identity = talk();
-    let advancing = runtime.advance_as(&identity, Incarnation(Uuid::from_u128(8)));
+    let advancing = engine.advance_as(&identity, Incarnation(Uuid::from_u128(8)));
     let advanced = tokio::time::timeout(Duration::from_secs(5), advancing).await;
     assert_eq!(toolbox.ran.load(Ordering::SeqCst), 1, "one attempt, one effect");
     assert!(advanced.is_ok(), "who did not start it does not wait for it");

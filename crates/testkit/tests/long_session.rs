@@ -17,10 +17,8 @@ use planwright_domain::{
     time::Time,
     turn::{Answer, Usage},
 };
-use planwright_runtime::{
-    ids::fresh_id,
-    ports::journal::{Append, Journal, Undecided},
-};
+use planwright_outbound::ids_random::fresh_id;
+use planwright_runtime::ports::journal::{Append, Journal, Undecided};
 use planwright_testkit::{
     house::{House, ada, session},
     scripted_model::{Said, Told},
@@ -104,7 +102,7 @@ async fn a_turn_on_a_conversation_far_longer_than_the_window_comes_to_rest() {
     let house = House::with_window(Arc::new(conduct), WINDOW_TOKENS).await;
     let talk = session("long-0001");
     for _ in 0..4 {
-        talked(&*house.runtime.ports.journal, &talk, 500).await;
+        talked(&*house.ports.journal, &talk, 500).await;
     }
     house.says(&talk, "And where is the seal?").await;
     let rested = house.rests(&talk).await;

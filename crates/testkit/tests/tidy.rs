@@ -106,57 +106,54 @@ const DOMAIN: [Part; 17] = [
 ];
 
 /// The same for the runtime.
-const RUNTIME: [Part; 21] = [
+const RUNTIME: [Part; 25] = [
     ("ports", &[]),
     ("failpoint", &[]),
     ("ids", &[]),
     ("settings", &[]),
     ("metrics", &[]),
     ("event_pages", &["ports"]),
+    ("revisions", &["ports"]),
     ("transfer", &["ports"]),
+    ("memories", &["ports", "settings"]),
+    ("commands::dispatch", &["failpoint", "metrics", "ports"]),
     ("engine::attempt", &[]),
     ("engine::calendar", &[]),
     ("engine::message_digest", &["ports"]),
     ("engine::output", &["ports"]),
     ("engine::conversation", &["engine::message_digest", "event_pages", "ports"]),
     ("engine::context_window", &["engine::conversation", "engine::output", "ports"]),
-    ("commands::dispatch", &["failpoint", "metrics", "ports"]),
-    (
-        "runtime",
-        &[
-            "commands::dispatch",
-            "engine::attempt",
-            "engine::conversation",
-            "failpoint",
-            "metrics",
-            "ports",
-            "settings",
-        ],
-    ),
-    ("memories", &["ports", "runtime"]),
+    ("engine::tool_call", &["engine::output", "event_pages", "ports", "settings"]),
+    ("engine::notebook", &["engine::tool_call", "ports", "revisions"]),
+    ("engine::request", &["engine::conversation", "engine::tool_call", "ports", "settings"]),
     (
         "queries",
         &[
-            "engine::calendar",
             "engine::context_window",
             "engine::conversation",
             "engine::message_digest",
+            "engine::output",
+            "engine::request",
+            "engine::tool_call",
             "event_pages",
+            "memories",
             "ports",
-            "runtime",
+            "revisions",
+            "settings",
             "transfer",
         ],
     ),
     (
         "engine",
         &[
+            "commands::dispatch",
             "engine",
             "event_pages",
             "failpoint",
             "ids",
+            "memories",
             "ports",
-            "queries::view",
-            "runtime",
+            "revisions",
             "settings",
         ],
     ),
@@ -164,17 +161,21 @@ const RUNTIME: [Part; 21] = [
         "commands",
         &[
             "commands",
-            "engine",
+            "engine::attempt",
+            "engine::calendar",
+            "engine::tool_call",
             "failpoint",
             "ids",
             "memories",
             "metrics",
             "ports",
             "queries",
-            "runtime",
+            "revisions",
+            "settings",
         ],
     ),
-    ("reply_text", &["commands", "engine", "memories", "queries"]),
+    ("reply_text", &["commands::reply", "queries"]),
+    ("runtime", &["commands", "engine", "ports", "queries", "settings"]),
     ("lib", &[]),
 ];
 
@@ -286,6 +287,42 @@ fn modules_use_only_what_the_tables_allow() {
         assert!(many > least, "{name}: {many} arrows: the sources were not read");
         assert_eq!(forbidden(table, &arrows), Vec::<String>::new(), "{name}");
     }
+}
+
+/// The ports that only `Commands`, `Queries` and `Engine` may hold.
+const PORTS: [&str; 11] = [
+    "Broadcast",
+    "Clock",
+    "Ids",
+    "Journal",
+    "Lane",
+    "Memory",
+    "Model",
+    "Notebooks",
+    "Ports",
+    "Store",
+    "Toolbox",
+];
+
+/// The ports that a source names: as a type behind `dyn`, or the struct of all of them.
+fn ports_named(text: &str) -> Vec<&'static str> {
+    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let is_named = |port: &&str| match *port {
+        "Ports" => code.contains("Ports {") || code.contains("&Ports") || code.contains(": Ports"),
+        _ => code.contains(&format!("dyn {port}")) || code.contains(&format!("impl {port}")),
+    };
+    PORTS.into_iter().filter(is_named).collect()
+}
+
+#[test]
+fn surfaces_reach_no_port_of_the_runtime() {
+    let mut read = 0;
+    for (path, text) in files("crates/surfaces/src", ".rs") {
+        read += 1;
+        assert_eq!(ports_named(&text), Vec::<&str>::new(), "{path}");
+    }
+    assert!(read > 30, "{read} sources were read");
+    assert_eq!(ports_named("journal: Arc<dyn Journal>\n// dyn Lane"), ["Journal"]);
 }
 
 #[test]

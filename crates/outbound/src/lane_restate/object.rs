@@ -10,19 +10,14 @@ use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
-use planwright_domain::{
-    id::{Incarnation, Seq},
-    identity::SessionKey,
-    next::Due,
-};
+use planwright_domain::{id::Seq, identity::SessionKey, next::Due};
 use planwright_runtime::{
+    engine::Engine,
     engine::advance::Advanced,
     failpoint,
     ports::journal::{BackedOff, JournalError},
-    runtime::Runtime,
 };
 use restate_sdk::prelude::{Endpoint, HandlerError, ObjectContext, TerminalError};
-use uuid::Uuid;
 
 use super::{RestateLane, peer::RestateError};
 use crate::advancing::ADVANCING;
@@ -31,7 +26,7 @@ type Running = Shared<BoxFuture<'static, Result<(), String>>>;
 
 /// What the engine calls.
 pub(super) struct Lane {
-    runtime: Arc<Runtime>,
+    engine: Arc<Engine>,
     lane: Arc<RestateLane>,
     /// What is under way here, though its call may be gone.
     running: Arc<Mutex<HashMap<SessionKey, Running>>>,
@@ -73,10 +68,10 @@ impl Lane {
         if let Some(under_way) = under_way {
             let _ = under_way.await;
         }
-        let (runtime, lane) = (self.runtime.clone(), self.lane.clone());
+        let (engine, lane) = (self.engine.clone(), self.lane.clone());
         let (running, key) = (self.running.clone(), identity.clone());
         let under_way = async move {
-            let outcome = ADVANCING.scope(key.clone(), one_effect(&runtime, &lane, &key)).await;
+            let outcome = ADVANCING.scope(key.clone(), one_effect(&engine, &lane, &key)).await;
             running.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             outcome
         };
@@ -94,21 +89,21 @@ impl Lane {
 
 /// Advances until one effect was done or nothing is due, and says what comes then.
 async fn one_effect(
-    runtime: &Runtime,
+    engine: &Engine,
     lane: &RestateLane,
     identity: &SessionKey,
 ) -> Result<(), String> {
-    let life = Incarnation(Uuid::now_v7());
+    let life = engine.new_life();
     loop {
         failpoint::hit("lane.before_advance");
-        let advancing = AssertUnwindSafe(runtime.advance_as(identity, life)).catch_unwind().await;
+        let advancing = AssertUnwindSafe(engine.advance_as(identity, life)).catch_unwind().await;
         let outcome =
             advancing.map_err(|_| JournalError::Engine("acting on the session panicked".into()));
         failpoint::hit("lane.after_advance");
         match outcome.and_then(|advanced| advanced) {
             // An attempt that was lost is a failure too: it is tried again a limited number of times.
             Ok(Advanced { lost: Some(why), .. }) => {
-                return back_off(runtime, lane, identity, &why).await;
+                return back_off(engine, lane, identity, &why).await;
             }
             Ok(advanced) if advanced.due == Due::Now && !advanced.acted => {}
             Ok(advanced) => {
@@ -117,21 +112,20 @@ async fn one_effect(
             }
             // An event that this version does not know is a failure like any other: another node, to which the next
             // wake-up may go, may know it; and a row that stays due would keep the sweep from all others.
-            Err(error) => return back_off(runtime, lane, identity, &error.to_string()).await,
+            Err(error) => return back_off(engine, lane, identity, &error.to_string()).await,
         }
     }
 }
 
 /// Acting on the session failed: it is tried again later, or parked.
 async fn back_off(
-    runtime: &Runtime,
+    engine: &Engine,
     lane: &RestateLane,
     identity: &SessionKey,
     why: &str,
 ) -> Result<(), String> {
     tracing::error!(session_identity = %identity, why, event = "advance_failed");
-    let now = runtime.ports.clock.now();
-    match runtime.ports.journal.back_off(identity, now, why).await {
+    match engine.back_off(identity, why).await {
         Ok(BackedOff::Until(time)) => {
             lane.send(identity, Seq(0), Due::At(time));
             Ok(())
@@ -142,11 +136,11 @@ async fn back_off(
 }
 
 pub(super) fn endpoint(
-    runtime: Arc<Runtime>,
+    engine: Arc<Engine>,
     lane: Arc<RestateLane>,
     identity_key: Option<&str>,
 ) -> Result<Endpoint, RestateError> {
-    let object = Lane { runtime, lane, running: Arc::default() };
+    let object = Lane { engine, lane, running: Arc::default() };
     let mut builder = Endpoint::builder().bind(object);
     if let Some(key) = identity_key {
         builder = builder.identity_key(key).map_err(|error| RestateError {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use planwright_runtime::runtime::Runtime;
+use planwright_runtime::engine::Engine;
 use tokio::sync::watch;
 
 use crate::shutdown::requested;
@@ -19,7 +19,7 @@ const SLOT_MICROS: i64 = 2_000_000;
 const ROWS: usize = 1_024;
 
 pub(super) async fn sweep(
-    runtime: Arc<Runtime>,
+    engine: Arc<Engine>,
     lane: Arc<RestateLane>,
     ingress: Peer,
     mut stopping: watch::Receiver<bool>,
@@ -37,9 +37,9 @@ pub(super) async fn sweep(
             continue;
         }
         last = Arc::new(());
-        let now = runtime.ports.clock.now();
+        let now = engine.now();
         let overdue = now.plus_micros(-GRACE_MICROS);
-        match runtime.ports.journal.due(Some(overdue), ROWS).await {
+        match engine.due(Some(overdue), ROWS).await {
             Err(error) => tracing::error!(%error, event = "sweep_failed"),
             Ok(rows) => {
                 for row in rows {

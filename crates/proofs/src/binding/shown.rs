@@ -9,11 +9,9 @@ use planwright_domain::{
     limits::PLAN_MARKDOWN_BYTES_MAX,
     plan::{Reads, Strategy},
 };
+use planwright_outbound::ids_random::fresh_id;
 use planwright_outbound::journal_sqlite::SqliteJournal;
-use planwright_runtime::{
-    commands::line::{Reply, Spoken},
-    ids::fresh_id,
-};
+use planwright_runtime::commands::reply::{Reply, Spoken};
 use planwright_testkit::scratch;
 
 use crate::staged::{Counting, Staged, ada, runtime, talk};
@@ -65,7 +63,7 @@ pub(super) async fn hidden(rng: &mut Rng, plans: u64) -> anyhow::Result<Vec<Stri
         let (person, line) = (ada(), "/plan show".to_owned());
         let spoken =
             Spoken { identity: identity.clone(), transport: None, person, id: fresh_id(), line };
-        let Reply::Revision(view) = runtime.handle_line(spoken).await? else {
+        let Reply::Revision(view) = runtime.commands.handle_line(spoken).await? else {
             anyhow::bail!("no revision is shown");
         };
         let lines = || view.revision.markdown.split('\n');

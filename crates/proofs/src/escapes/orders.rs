@@ -29,12 +29,13 @@ use planwright_runtime::{
         toolbox::{Ran, Tool, ToolRun, Toolbox},
     },
     runtime::Runtime,
+    settings::Settings,
 };
 use planwright_testkit::scratch;
 use serde_json::{Value, json};
 
 use super::Found;
-use crate::staged::{Counting, Staged, runtime_with, strict_mcp, talk};
+use crate::staged::{Counting, Staged, ports, strict_mcp, talk};
 
 /// A model that does what a function says.
 struct Says<F>(F);
@@ -92,7 +93,7 @@ pub(super) async fn changed_schemas() -> anyhow::Result<Found> {
         }));
         let journal = Arc::new(SqliteJournal::open(&home.path().join("journal.sqlite"))?);
         let profiles = default_profiles(&model);
-        let runtime = runtime_with(journal, toolbox, model, profiles);
+        let runtime = Runtime::new(&ports(journal, toolbox, model, profiles), &Settings::default());
         let (identity, name) = (talk("schema-01"), format!("{changes:?}"));
         let staged = Staged { runtime: &runtime, identity: &identity };
         let digest = staged.ready(Strategy::Collect).await?;
@@ -201,7 +202,7 @@ pub(super) async fn obeyed_outputs() -> anyhow::Result<Found> {
         let toolbox = Arc::new(Page { ran: ran.clone(), words: ordering(order) });
         let journal = Arc::new(SqliteJournal::open(&home.path().join(format!("{at}.sqlite")))?);
         let profiles = default_profiles(&model);
-        let runtime = runtime_with(journal, toolbox, model, profiles);
+        let runtime = Runtime::new(&ports(journal, toolbox, model, profiles), &Settings::default());
         let identity = talk("orders-01");
         let staged = Staged { runtime: &runtime, identity: &identity };
         staged.ready(Strategy::Document).await?;
@@ -227,7 +228,7 @@ async fn is_approved(
     runtime: &Runtime,
     identity: &planwright_domain::identity::SessionKey,
 ) -> anyhow::Result<bool> {
-    let events = runtime.ports.journal.events(identity, Seq(0), usize::MAX).await?;
+    let events = runtime.queries.events(identity, Seq(0), usize::MAX).await?;
     let is_approval =
         |event: &SessionEvent| matches!(event, SessionEvent::Plan(PlanEvent::PlanApproved { .. }));
     Ok(events.iter().any(|recorded| is_approval(&recorded.event)))
@@ -301,12 +302,15 @@ pub(super) async fn foreign_tools() -> anyhow::Result<Found> {
             profiles.insert("narrow".into(), narrow);
             let journal = Arc::new(SqliteJournal::open(&home.path().join("journal.sqlite"))?);
             let toolbox = Arc::new(Counting { schema: 0, ran: ran.clone() });
-            let runtime = runtime_with(journal, toolbox, model, Arc::new(profiles));
+            let runtime = Runtime::new(
+                &ports(journal, toolbox, model, Arc::new(profiles)),
+                &Settings::default(),
+            );
             let identity = talk("profile-01");
             let staged = Staged { runtime: &runtime, identity: &identity };
             let digest = staged.ready(Strategy::Build).await?;
             let grant = Declared { tools: ["put".to_owned()].into(), ..Declared::default() };
-            let plain = Approving::of(digest, runtime.terms());
+            let plain = Approving::of(digest, runtime.queries.terms());
             let approving = Approving { grant: Some(grant), ..plain };
             staged.ask(PersonCommand::Decide(Decision::Approve(approving))).await?;
             staged.drive().await?;

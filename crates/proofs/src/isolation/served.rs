@@ -228,7 +228,7 @@ async fn played(served: &Served, people: &People, seed: u64) -> anyhow::Result<u
     for session in &meant.made {
         let (owner, name) = session;
         let person = PersonId(format!("{owner}-{seed}"));
-        let ports = &served.house.runtime.ports;
+        let ports = &served.house.ports;
         let owner_id = ports.journal.owner_of(&person, OwnerId(uuid::Uuid::nil())).await?;
         let key = SessionKey::named(name, owner_id)?;
         served.house.rests(&key).await;

@@ -12,9 +12,9 @@ use planwright_domain::{
     session::SessionEvent,
     turn::event::TurnEvent,
 };
+use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
-    ids::fresh_id,
+    commands::reply::{Reply, Spoken},
     ports::{journal::Recorded, memory::Store, toolbox::Toolbox},
     runtime::Runtime,
 };
@@ -127,7 +127,11 @@ async fn stage(meeting: Meeting, runtime: &Runtime, number: u64) -> anyhow::Resu
         staged.ask(PersonCommand::Life(LifeCommand::Rename { title })).await?;
     }
     for chat in &chats {
-        runtime.bind(&ada(), chat, &first.identity.key).await?.map_err(anyhow::Error::from)?;
+        runtime
+            .commands
+            .bind(&ada(), chat, &first.identity.key)
+            .await?
+            .map_err(anyhow::Error::from)?;
     }
     let staged = Staged { runtime, identity: &first };
     let item = MemoryId(Uuid::new_v5(&Uuid::NAMESPACE_OID, first.to_string().as_bytes()));
@@ -170,7 +174,7 @@ async fn does(node: &Runtime, stage: &Stage, deed: &Deed) -> anyhow::Result<Came
     Ok(match deed {
         Deed::Asks(id, command) => {
             let command = SessionCommand::Person(ada(), command.clone());
-            match node.dispatch(&stage.first, *id, command).await? {
+            match node.commands.dispatch(&stage.first, *id, command).await? {
                 planwright_runtime::ports::journal::Answer::Accepted { .. } => {
                     Came::Accepted(stage.first.clone())
                 }
@@ -180,16 +184,16 @@ async fn does(node: &Runtime, stage: &Stage, deed: &Deed) -> anyhow::Result<Came
             }
         }
         Deed::Advances => {
-            node.advance(&stage.first).await?;
+            node.engine.advance(&stage.first).await?;
             Came::Nothing
         }
-        Deed::Binds(chat, to) => match node.bind(&ada(), chat, &to.identity.key).await? {
+        Deed::Binds(chat, to) => match node.commands.bind(&ada(), chat, &to.identity.key).await? {
             Ok(session) => Came::Accepted(session),
             Err(refusal) => came(refusal.kind().into()),
         },
         Deed::Unbinds(chat) => {
             let unbind = OwnerCommand::Unbind { transport: chat.clone() };
-            match node.own(ada().owner, unbind).await? {
+            match node.commands.own(ada().owner, unbind).await? {
                 Ok(_) => Came::Accepted(stage.first.clone()),
                 Err(refusal) => came(refusal.kind().into()),
             }
@@ -198,13 +202,13 @@ async fn does(node: &Runtime, stage: &Stage, deed: &Deed) -> anyhow::Result<Came
             let before = stage.received.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let identity = match before {
                 Some(identity) => identity,
-                None => node.resolve(ada().owner, chat).await?,
+                None => node.commands.resolve(ada().owner, chat).await?,
             };
             *stage.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity.clone());
             let (id, said) = (*id, (*line).to_owned());
             let transport = Some(chat.clone());
             let spoken = Spoken { identity, transport, person: ada(), id, line: said };
-            match node.handle_line(spoken).await? {
+            match node.commands.handle_line(spoken).await? {
                 Reply::Accepted { session, .. } => {
                     Came::Accepted(SessionKey::named(&session, ada().owner)?)
                 }
@@ -225,14 +229,13 @@ async fn does(node: &Runtime, stage: &Stage, deed: &Deed) -> anyhow::Result<Came
             }
         }
         Deed::Promotes(item, text) => {
-            match node.promote(&ada(), &stage.first, *item, text).await? {
+            match node.commands.promote(&ada(), &stage.first, *item, text).await? {
                 Ok(_) => Came::Accepted(stage.first.clone()),
                 Err(refusal) => came(refusal.kind().into()),
             }
         }
         Deed::Recalls => {
-            let session = node.session(&stage.second).await?;
-            let recalled = node.recall(&session, None, REMEMBERED, 800).await?;
+            let recalled = node.queries.memory(&stage.second, REMEMBERED).await?;
             let own = recalled.items.into_iter();
             // Other plays of this race have promoted the same words.
             let item = |from: &Recalled| from.is_of(&stage.first);
@@ -332,8 +335,8 @@ async fn verdict(
     drive(&stage.first).await?;
     drive(&stage.second).await?;
     let events = journal.events(&stage.first, Seq(0), usize::MAX).await?;
-    let first = node.session(&stage.first).await?;
-    let second = node.session(&stage.second).await?;
+    let first = node.queries.session(&stage.first).await?;
+    let second = node.queries.session(&stage.second).await?;
     let landed = match &told[1] {
         Came::Accepted(session) if *session == stage.first => "the first",
         Came::Accepted(session) if *session == stage.second => "the second",

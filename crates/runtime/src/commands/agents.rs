@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
 use crate::{
+    commands::{Commands, dispatch::Origin},
     engine::attempt::{Attempt, Outcome},
     failpoint,
     ids::report_id,
@@ -31,8 +32,7 @@ use crate::{
         journal::{Answer, JournalError},
         toolbox::{Ran, ToolRun},
     },
-    queries::view::{of_plan, revision_at},
-    runtime::{Origin, Runtime},
+    revisions::{of_plan, revision_at},
 };
 
 /// The longest that a call waits for a person's decision: clients give up after a minute.
@@ -121,7 +121,7 @@ pub fn reattached<'a>(held: impl Iterator<Item = &'a Held>, root: &str) -> Optio
     }
 }
 
-impl Runtime {
+impl Commands {
     /// The tools that the agent in this seat is told of now.
     pub async fn agent_tools(&self, seat: &Seat) -> Result<Vec<Arc<ToolSpec>>, JournalError> {
         let session = self.seen_from(seat).await?;
@@ -133,7 +133,7 @@ impl Runtime {
         if self.settings.memory.is_some() {
             specs.extend(OwnTool::MEMORY.map(OwnTool::spec));
         }
-        if self.has_notebook(&session) {
+        if self.tools.has_notebook(&session) {
             specs.extend(offered().map(NotebookTool::spec));
         }
         specs.retain(|spec| !seat.is_reader || only_looks(&spec.name));
@@ -142,7 +142,7 @@ impl Runtime {
 
     /// The session as its agent finds it: where nothing has happened yet, plan work is what its person chose.
     async fn seen_from(&self, seat: &Seat) -> Result<Arc<Session>, JournalError> {
-        let session = self.session(&seat.identity).await?;
+        let session = self.queries.session(&seat.identity).await?;
         let (Seq(0), Some(strategy)) = (session.version, seat.plan) else { return Ok(session) };
         let (plan, reads) = (self.first_plan(seat), self.settings.collect_reads);
         let (predecessor, by) = (None, Some(seat.person.clone()));
@@ -182,7 +182,7 @@ impl Runtime {
         }
         let identity = &seat.identity;
         if let Some((id, command)) = self.opening(seat)
-            && self.session(identity).await?.version == Seq(0)
+            && self.queries.session(identity).await?.version == Seq(0)
         {
             self.dispatch_of(seat, id, command).await?;
         }
@@ -220,7 +220,7 @@ impl Runtime {
         command: SessionCommand,
     ) -> Result<Answer, JournalError> {
         let from = Origin { transport: None, project: seat.project.clone() };
-        self.dispatch_from(from, &seat.identity, id, command).await
+        self.dispatcher.dispatch_detached(from, &seat.identity, id, command).await
     }
 
     /// Makes a notebook call that was recorded as started, unless it has ended, and records what came of it. A call
@@ -236,7 +236,7 @@ impl Runtime {
                 None => sleep(LOOK_AGAIN).await,
             }
         };
-        let (told, outcome) = match self.session(identity).await {
+        let (told, outcome) = match self.queries.session(identity).await {
             Ok(session) if session.notebook.open_agent_call(call.id).is_some() => {
                 (self.notebook_answers(identity, call).await, Outcome::Finished)
             }
@@ -261,24 +261,28 @@ impl Runtime {
     /// What the decision on a call needs from outside; what is not the domain's to answer is answered here.
     async fn prepared(&self, seat: &Seat, call: RequestedCall) -> Result<AgentCall, JournalError> {
         let identity = &seat.identity;
-        let session = self.session(identity).await?;
+        let session = self.queries.session(identity).await?;
         let plan = session.plan();
         let revision = match plan.and_then(|plan| plan.current.as_ref()) {
-            Some(_) => self.revision(identity, None).await?.map(|view| view.revision),
+            Some(_) => self.queries.revision(identity, None).await?.map(|view| view.revision),
             None => None,
         };
         let comments = if plan.is_some_and(|plan| !plan.comments_open.is_empty()) {
-            let rows = self.comments(identity).await?.into_iter();
+            let rows = self.queries.comments(identity).await?.into_iter();
             rows.filter(|row| row.answered_in.is_none()).map(|row| row.comment).collect()
         } else {
             Vec::new()
         };
         let answered = match NotebookTool::named(&call.tool) {
-            Some(_) if plan.is_some() && bound(&call).is_some() && self.has_notebook(&session) => {
+            Some(_)
+                if plan.is_some()
+                    && bound(&call).is_some()
+                    && self.tools.has_notebook(&session) =>
+            {
                 Answered::ByDecision
             }
             Some(NotebookTool::Export) => Answered::Refused(NO_EXPORT.into()),
-            Some(_) => match self.check(&session, &call.tool, &call.arguments) {
+            Some(_) => match self.tools.check(&session, &call.tool, &call.arguments) {
                 Ok(()) => Answered::ByNotebook,
                 Err(words) => Answered::Refused(words),
             },
@@ -287,7 +291,7 @@ impl Runtime {
         let given = Given {
             fresh: Uuid::new_v5(&call.id.0, b"fresh").into(),
             profiles: [PROFILE.to_owned()].into(),
-            memory: self.looked_up(&session, None, Some(&call)).await?,
+            memory: self.memories.look_up(&session, None, Some(&call)).await?,
             markdown: revision.as_ref().map(|revision: &Revision| revision.markdown.clone()),
         };
         let (owner, of) = (seat.person.owner, seat.person.id.clone());
@@ -307,7 +311,7 @@ impl Runtime {
             context: None,
             root: None,
         };
-        match self.kit().run(run).await {
+        match self.tools.run(run).await {
             Ran::Ended(result) => match result.status {
                 CallStatus::Done => Told::Text { text: result.output },
                 CallStatus::Failed => refused(result.output),
@@ -323,10 +327,10 @@ impl Runtime {
         limit: Duration,
     ) -> Result<(), JournalError> {
         let until = Instant::now() + limit;
-        let mut subscription = self.ports.broadcast.subscribe(identity);
+        let mut subscription = self.broadcast.subscribe(identity);
         loop {
             let asks = matches!(
-                waiting(&*self.session(identity).await?),
+                waiting(&*self.queries.session(identity).await?),
                 Some(Waiting::Decision | Waiting::Resume)
             );
             if !asks {
@@ -338,7 +342,7 @@ impl Runtime {
                 // Nobody tells any more: look again now and then.
                 Ok(None) => {
                     sleep(LOOK_AGAIN).await;
-                    subscription = self.ports.broadcast.subscribe(identity);
+                    subscription = self.broadcast.subscribe(identity);
                 }
             }
         }
@@ -351,7 +355,7 @@ impl Runtime {
         id: CommandId,
         answer: Answer,
     ) -> Result<AgentTold, JournalError> {
-        let session = self.session(identity).await?;
+        let session = self.queries.session(identity).await?;
         let plan = session.plan().filter(|plan| plan.awaits_decision());
         let waits = plan.and_then(|plan| plan.current.as_ref()).map(|head| head.digest);
         let told = |text: String, is_refused: bool| AgentTold { text, is_refused, waits };
@@ -360,7 +364,7 @@ impl Runtime {
             Answer::Refused(refusal) => return Ok(told(refusal.to_string(), true)),
         };
         let many = usize::try_from(version.0 - before.0).unwrap_or(usize::MAX);
-        let events = self.ports.journal.events(identity, before, many).await?;
+        let events = self.journal.events(identity, before, many).await?;
         let found = events.iter().find_map(|recorded| answers(&recorded.event, CallId(id.0)));
         Ok(match found {
             Some(Told::Text { text }) => told(text.clone(), false),
@@ -371,7 +375,7 @@ impl Runtime {
                 told(format!("{heading}\n\n{markdown}"), false)
             }
             Some(Told::Plans) => {
-                let rows = self.plans(identity).await?.into_iter();
+                let rows = self.queries.plans(identity).await?.into_iter();
                 let lines =
                     rows.map(|row| format!("{}: {}, {}\n", row.plan, row.status, row.title));
                 told(lines.collect(), false)
@@ -388,7 +392,7 @@ impl Runtime {
         session: &Session,
         digest: Digest,
     ) -> Result<Option<Revision>, JournalError> {
-        let (journal, identity) = (&*self.ports.journal, &session.key());
+        let (journal, identity) = (&*self.journal, &session.key());
         if let Some(plan) = session.plan() {
             for number in (1..=plan.revisions.len() as u32).rev() {
                 let found = of_plan(journal, identity, plan, number).await?;

@@ -10,130 +10,29 @@ use planwright_domain::{
     },
     command::{Approving, Decision, LifeCommand, Permit, PersonCommand, SessionCommand, Start},
     digest::Digest,
-    id::{CommandId, Seq},
-    identity::{ChannelType, ConversationKey, SessionIdentity, SessionKey, Transport},
+    id::Seq,
+    identity::{ChannelType, ConversationKey, SessionIdentity, SessionKey},
     memory::{ItemKind, MemoryCommand},
-    next::Waiting,
     plan::{Strategy, refusal::PlanRefusal, review::Comment},
     refusal::Refusal,
     session::Session,
-    time::Time,
 };
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use crate::{
-    commands::dispatch::refused,
-    commands::routing::key_of,
-    engine::notebook::NotebookView,
-    memories::MemoryView,
-    ports::journal::{Answer, JournalError, SessionRow},
+    commands::{
+        Commands,
+        dispatch::Origin,
+        reply::{LISTED_MAX, Reply, SessionLine, Spoken},
+        routing::key_of,
+    },
+    ports::journal::{Answer, JournalError},
     queries::autonomy::WorkView,
-    queries::view::{CommentRow, DiffView, PlanRow, RevisionView, StatusView},
-    runtime::{Origin, Runtime},
 };
-
-/// A line, by whom, where, and under which id: the same id twice has one effect.
-#[derive(Debug, Clone)]
-pub struct Spoken {
-    /// In this session.
-    pub identity: SessionKey,
-    /// From this chat; none where there is none to move.
-    pub transport: Option<Transport>,
-    /// By this person.
-    pub person: Person,
-    /// Under this id.
-    pub id: CommandId,
-    /// What they typed.
-    pub line: String,
-}
-
-impl Spoken {
-    /// The session, as the person names it.
-    fn session_name(&self) -> String {
-        self.identity.name_for(self.person.owner)
-    }
-}
-
-/// How many sessions are listed in a chat.
-pub(crate) const LISTED_MAX: usize = 50;
 
 /// The fewest digits that name a call.
 const NAMED_DIGITS_MIN: usize = 8;
 
-/// A session in a list that a person reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionLine {
-    /// Which session, as its owner names it.
-    pub session: String,
-    /// What people call it.
-    pub title: String,
-    /// How many events it has.
-    pub version: Seq,
-    /// When something last happened.
-    pub updated: Time,
-    /// What it waits for.
-    pub waiting: Option<Waiting>,
-    /// Whether it was put away.
-    pub archived: bool,
-}
-
-impl From<SessionRow> for SessionLine {
-    fn from(row: SessionRow) -> Self {
-        let SessionRow { session, title, version, updated, waiting, archived, .. } = row;
-        Self { session: session.identity.to_string(), title, version, updated, waiting, archived }
-    }
-}
-
-/// What a line comes to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reply {
-    /// It happened, and is durable.
-    Accepted {
-        /// In this session, as the person names it.
-        session: String,
-        /// The version of the session after it.
-        version: Seq,
-        /// In words.
-        words: String,
-    },
-    /// The chat talks to another conversation now.
-    Moved {
-        /// To this one, as the person names it.
-        session: String,
-        /// In words.
-        words: String,
-    },
-    /// The conversations of this person.
-    Sessions(Vec<SessionLine>),
-    /// Goals, tasks, runs and schedules.
-    Work(Box<WorkView>),
-    /// What is remembered.
-    Memory(Box<MemoryView>),
-    /// The notebook.
-    Notebook(Box<NotebookView>),
-    /// It did not, and why.
-    Refused(Refusal),
-    /// It could not be read.
-    Unreadable(String),
-    /// Where the session stands.
-    Status(Box<StatusView>),
-    /// A revision. The surface records that it was shown, once it was, in full.
-    Revision(Box<RevisionView>),
-    /// What changed.
-    Diff(DiffView),
-    /// The plans of the session.
-    Plans(Vec<PlanRow>),
-    /// The comments on the plan, and what became of each.
-    Comments(Vec<CommentRow>),
-    /// There is nothing of the kind.
-    Nothing(String),
-    /// The commands there are.
-    Help,
-}
-
-impl Runtime {
+impl Commands {
     /// Does what a line says.
     pub async fn handle_line(&self, spoken: Spoken) -> Result<Reply, JournalError> {
         let identity = &spoken.identity;
@@ -145,10 +44,10 @@ impl Runtime {
                 return self.route(&spoken, route).await;
             }
             Ok(Line::Command(ChatCommand::Act(Act::MemoryPromote(id)))) => {
-                return self.hear_promotion(&spoken, &id).await;
+                return self.promote_named(&spoken, &id).await;
             }
             Ok(Line::Command(ChatCommand::Act(Act::MemoryForget(id)))) => {
-                return self.hear_forget(&spoken, &id).await;
+                return self.forget_named(&spoken, &id).await;
             }
             Ok(Line::Command(ChatCommand::Look(look))) => {
                 return self.look(identity, &spoken.person, look).await;
@@ -161,13 +60,10 @@ impl Runtime {
             Ok(command) => {
                 let command = SessionCommand::Person(spoken.person.clone(), command);
                 let from = Origin { transport: spoken.transport.clone(), project: None };
-                self.dispatch_from(from, identity, spoken.id, command).await?
+                self.dispatcher.dispatch_detached(from, identity, spoken.id, command).await?
             }
             // What the words name may be gone because they were heard before: the same id, the same answer.
-            Err(refusal) => {
-                let (journal, now) = (&*self.ports.journal, self.ports.clock.now());
-                refused(journal, identity, spoken.id, now, refusal).await?
-            }
+            Err(refusal) => self.dispatcher.refuse(identity, spoken.id, refusal).await?,
         };
         Ok(match answer {
             Answer::Accepted { version, .. } => {
@@ -189,31 +85,33 @@ impl Runtime {
         look: Look,
     ) -> Result<Reply, JournalError> {
         let nothing = |words: &str| Reply::Nothing(words.into());
-        if look != Look::Sessions && !self.sees(person, identity).await? {
+        if look != Look::Sessions && !self.queries.sees(person, identity).await? {
             return Ok(Reply::Refused(Refusal::NotYours { identity: identity.to_string() }));
         }
         Ok(match look {
             Look::Sessions => {
-                let rows = self.sessions(person.owner, LISTED_MAX + 1).await?;
+                let rows = self.queries.sessions(person.owner, LISTED_MAX + 1).await?;
                 Reply::Sessions(rows.into_iter().map(SessionLine::from).collect())
             }
             Look::Work => {
-                let session = self.session(identity).await?;
-                Reply::Work(Box::new(WorkView::of(&session, self.ports.clock.now())))
+                let session = self.queries.session(identity).await?;
+                Reply::Work(Box::new(WorkView::of(&session, self.queries.now())))
             }
-            Look::Memory(text) => Reply::Memory(Box::new(self.memory(identity, &text).await?)),
+            Look::Memory(text) => {
+                Reply::Memory(Box::new(self.queries.memory(identity, &text).await?))
+            }
             Look::Notebook(named) => {
-                Reply::Notebook(Box::new(self.notebook(identity, named.as_deref()).await?))
+                Reply::Notebook(Box::new(self.queries.notebook(identity, named.as_deref()).await?))
             }
             Look::Deletion => nothing(&self.deletion(identity).await?),
-            Look::Status => Reply::Status(Box::new(self.status(identity).await?)),
-            Look::List => Reply::Plans(self.plans(identity).await?),
-            Look::Show(number) => match self.revision(identity, number).await? {
+            Look::Status => Reply::Status(Box::new(self.queries.status(identity).await?)),
+            Look::List => Reply::Plans(self.queries.plans(identity).await?),
+            Look::Show(number) => match self.queries.revision(identity, number).await? {
                 Some(view) => Reply::Revision(Box::new(view)),
                 None => nothing("there is no such revision; /plan list shows what there is"),
             },
-            Look::Comments => Reply::Comments(self.comments(identity).await?),
-            Look::Diff(numbers) => match self.diff(identity, &person.id, numbers).await? {
+            Look::Comments => Reply::Comments(self.queries.comments(identity).await?),
+            Look::Diff(numbers) => match self.queries.diff(identity, &person.id, numbers).await? {
                 Some(view) => Reply::Diff(view),
                 None => nothing(
                     "there are no two such revisions to compare; /plan list shows what there is",
@@ -225,7 +123,7 @@ impl Runtime {
     /// The command that begins plan work, with what the operator set.
     #[must_use]
     pub fn plan_on(&self, strategy: Strategy) -> PersonCommand {
-        let (plan, reads) = (Uuid::now_v7().into(), self.settings.collect_reads);
+        let (plan, reads) = (self.ids.ordered().into(), self.settings.collect_reads);
         PersonCommand::StartPlan { plan, strategy, reads }
     }
 
@@ -237,7 +135,7 @@ impl Runtime {
         digest: Digest,
     ) -> Result<Answer, JournalError> {
         let command = SessionCommand::Person(person.clone(), PersonCommand::RecordShown { digest });
-        self.dispatch(identity, Uuid::now_v7().into(), command).await
+        self.dispatch(identity, self.ids.ordered().into(), command).await
     }
 
     /// The command behind the words, or why it cannot be formed.
@@ -247,7 +145,7 @@ impl Runtime {
         person: &Person,
         act: Act,
     ) -> Result<Result<PersonCommand, Refusal>, JournalError> {
-        let session = self.session(identity).await?;
+        let session = self.queries.session(identity).await?;
         let decide = |decision| Ok(Ok(PersonCommand::Decide(decision)));
         match act {
             Act::PlanOn(strategy) => Ok(Ok(self.plan_on(strategy))),
@@ -257,7 +155,7 @@ impl Runtime {
                     Ok(digest) => digest,
                     Err(refusal) => return Ok(Err(refusal)),
                 };
-                let plain = Approving::of(digest, self.terms());
+                let plain = Approving::of(digest, self.queries.terms());
                 let notes = note.into_iter().collect();
                 decide(Decision::Approve(Approving { notes, start, on_failure, grant, ..plain }))
             }
@@ -274,7 +172,7 @@ impl Runtime {
                     Err(refusal) if has_revision => return Ok(Err(refusal)),
                     Err(_) => None,
                 };
-                Ok(Ok(PersonCommand::EditPlan { base, markdown, fresh: Uuid::now_v7().into() }))
+                Ok(Ok(PersonCommand::EditPlan { base, markdown, fresh: self.ids.ordered().into() }))
             }
             Act::Reject(why) => match seen(&session, person) {
                 Ok(digest) => decide(Decision::Reject { digest, why }),
@@ -311,10 +209,10 @@ impl Runtime {
             Act::Notebook(on) => Ok(Ok(PersonCommand::Notebook { on })),
             Act::Delete => Ok(Ok(PersonCommand::Life(LifeCommand::Delete))),
             Act::MemorySave(text) => {
-                let (id, kind) = (Uuid::now_v7().into(), ItemKind::Fact);
+                let (id, kind) = (self.ids.ordered().into(), ItemKind::Fact);
                 Ok(Ok(PersonCommand::Memory(MemoryCommand::Save { id, kind, text })))
             }
-            Act::MemoryEdit(id, text) => Ok(match self.remembered(identity, &id).await? {
+            Act::MemoryEdit(id, text) => Ok(match self.queries.remembered(identity, &id).await? {
                 Some(item) if item.scope.session().is_some() => {
                     Ok(PersonCommand::Memory(MemoryCommand::Change { id: item.id, text }))
                 }
@@ -364,7 +262,7 @@ impl Runtime {
         };
         let named = SessionIdentity::new(transport.channel, key.clone());
         let session = SessionKey::new(spoken.person.owner, named.clone());
-        if !is_new && self.session(&session).await?.version == Seq(0) {
+        if !is_new && self.queries.session(&session).await?.version == Seq(0) {
             let words =
                 format!("there is no session {named}; /sessions lists yours, /new begins one");
             return Ok(Reply::Nothing(words));
@@ -382,8 +280,8 @@ impl Runtime {
     /// Lets a page go to another session that its reader may see.
     async fn open(&self, person: &Person, key: SessionKey) -> Result<Reply, JournalError> {
         let (session, is_there) =
-            (key.name_for(person.owner), self.session(&key).await?.version != Seq(0));
-        if !is_there || !self.sees(person, &key).await? {
+            (key.name_for(person.owner), self.queries.session(&key).await?.version != Seq(0));
+        if !is_there || !self.queries.sees(person, &key).await? {
             let words = format!("there is no session {session}; /sessions lists yours");
             return Ok(Reply::Nothing(words));
         }
@@ -391,40 +289,10 @@ impl Runtime {
         Ok(Reply::Moved { session, words })
     }
 
-    async fn hear_promotion(&self, spoken: &Spoken, id: &str) -> Result<Reply, JournalError> {
-        let identity = &spoken.identity;
-        let Some(item) = self.remembered(identity, id).await? else {
-            return Ok(Reply::Refused(Refusal::NotThere { what: "memory".into() }));
-        };
-        let promoted = self.promote(&spoken.person, identity, item.id, &item.text).await?;
-        Ok(match promoted {
-            Ok(_) => {
-                let version = self.session(identity).await?.version;
-                let words = format!("known everywhere now: {}", item.text);
-                Reply::Accepted { session: spoken.session_name(), version, words }
-            }
-            Err(refusal) => Reply::Refused(refusal),
-        })
-    }
-
-    async fn hear_forget(&self, spoken: &Spoken, id: &str) -> Result<Reply, JournalError> {
-        let identity = &spoken.identity;
-        let Some(item) = self.remembered(identity, id).await? else {
-            return Ok(Reply::Refused(Refusal::NotThere { what: "memory".into() }));
-        };
-        Ok(match self.forget(&spoken.person, identity, spoken.id, &item).await? {
-            Answer::Accepted { version, .. } => {
-                let words = format!("forgotten: {}", item.text);
-                Reply::Accepted { session: spoken.session_name(), version, words }
-            }
-            Answer::Refused(refusal) => Reply::Refused(refusal),
-        })
-    }
-
     /// What goes when a session is deleted, in words.
     async fn deletion(&self, identity: &SessionKey) -> Result<String, JournalError> {
-        let session = self.session(identity).await?;
-        let remembered = self.memory(identity, "").await?.items.into_iter();
+        let session = self.queries.session(identity).await?;
+        let remembered = self.queries.memory(identity, "").await?.items.into_iter();
         let remembered = remembered.filter(|ranked| ranked.item.scope.session().is_some()).count();
         let plan = session.plan().map_or("no plan", |_| "its plan");
         let many = |many: usize, what: &str| {
@@ -453,7 +321,7 @@ impl Runtime {
         let Some(name) = named else { return Ok(seen(session, person)) };
         let Some(plan) = session.plan() else { return Ok(Err(PlanRefusal::WorkInactive.into())) };
         let numbered = match name {
-            RevisionName::Number(number) => self.revision(identity, Some(number)).await?,
+            RevisionName::Number(number) => self.queries.revision(identity, Some(number)).await?,
             RevisionName::Plan(_) | RevisionName::Digest(_) => None,
         };
         let numbered = numbered.map(|view| view.digest);

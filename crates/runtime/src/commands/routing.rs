@@ -8,18 +8,12 @@ use planwright_domain::{
     identity::{ConversationKey, IdentityRefusal, SessionIdentity, SessionKey, Transport},
     owner::{self, Moved, Owner, OwnerCommand, Resolution},
     refusal::Refusal,
-    session::life::{Life, may_see},
-};
-use uuid::Uuid;
-
-use crate::{
-    ids::fresh_id,
-    metrics::transport_hash,
-    ports::journal::{JournalError, SessionPage, SessionQuery, SessionRow},
-    runtime::Runtime,
+    session::life::Life,
 };
 
-impl Runtime {
+use crate::{commands::Commands, metrics::transport_hash, ports::journal::JournalError};
+
+impl Commands {
     /// The person of this name at this surface. Who was not known yet becomes an owner.
     pub async fn person(
         &self,
@@ -31,8 +25,8 @@ impl Runtime {
         let owner = match known {
             Some(owner) => owner,
             None => {
-                let fresh = OwnerId(Uuid::new_v4());
-                let owner = self.ports.journal.owner_of(name, fresh).await?;
+                let fresh = OwnerId(self.ids.opaque());
+                let owner = self.journal.owner_of(name, fresh).await?;
                 let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
                 owners.insert(name.clone(), owner);
                 owner
@@ -48,8 +42,8 @@ impl Runtime {
         command: OwnerCommand,
     ) -> Result<Result<Owner, Refusal>, JournalError> {
         let decide = move |owner: &Owner| owner::decide(owner, &command);
-        let now = self.ports.clock.now();
-        self.ports.journal.append_owner(owner, now, Box::new(decide)).await
+        let now = self.clock.now();
+        self.journal.append_owner(owner, now, Box::new(decide)).await
     }
 
     /// The conversation that this chat of this person talks to. A pointer to one that is not there or is not
@@ -59,7 +53,7 @@ impl Runtime {
         person: OwnerId,
         transport: &Transport,
     ) -> Result<SessionKey, JournalError> {
-        let journal = &self.ports.journal;
+        let journal = &self.journal;
         let owner = journal.owner(person).await?;
         let of_key = |key| SessionKey::new(person, SessionIdentity::new(transport.channel, key));
         let session = match owner.pointers.get(transport) {
@@ -73,7 +67,7 @@ impl Runtime {
             return Ok(of_key(key.clone()));
         }
         let newest = journal.newest(person, transport.channel).await?;
-        let fresh = new_key().map_err(|error| JournalError::Engine(Box::new(error)))?;
+        let fresh = self.new_key().map_err(|error| JournalError::Engine(Box::new(error)))?;
         let key = match owner::resolve(person, named, newest.map(|newest| newest.identity), fresh) {
             Resolution::Stands(key) => return Ok(of_key(key)),
             Resolution::Repair(key) => key,
@@ -100,7 +94,7 @@ impl Runtime {
     ) -> Result<Result<SessionKey, Refusal>, JournalError> {
         let identity = SessionIdentity::new(transport.channel, key.clone());
         let moved = SessionKey::new(person.owner, identity.clone());
-        let session = self.session(&moved).await?;
+        let session = self.queries.session(&moved).await?;
         if !owner::is_reachable(person.owner, &session) {
             metrics::counter!("routing.session_mismatch.blocked.count").increment(1);
             let identity = identity.to_string();
@@ -117,45 +111,13 @@ impl Runtime {
         Ok(self.own(person.owner, bind).await?.map(|_| moved))
     }
 
-    /// The sessions of this person, newest first.
-    pub async fn sessions(
-        &self,
-        owner: OwnerId,
-        limit: usize,
-    ) -> Result<Vec<SessionRow>, JournalError> {
-        self.ports.journal.sessions(Some(owner), limit).await
+    /// A key that no conversation had before.
+    pub fn new_key(&self) -> Result<ConversationKey, IdentityRefusal> {
+        key_of(self.ids.command())
     }
-
-    /// A page of the sessions of a person, newest first.
-    pub async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError> {
-        self.ports.journal.session_page(query).await
-    }
-
-    /// Whether a session is there for this person.
-    pub async fn is_visible(
-        &self,
-        person: &Person,
-        identity: &SessionKey,
-    ) -> Result<bool, JournalError> {
-        Ok(may_see(&*self.session(identity).await?, person))
-    }
-
-    /// Whether this person, who asks for this session, may see it; a refusal is counted.
-    pub async fn sees(&self, person: &Person, identity: &SessionKey) -> Result<bool, JournalError> {
-        let sees = self.is_visible(person, identity).await?;
-        if !sees {
-            metrics::counter!("routing.session_mismatch.blocked.count").increment(1);
-        }
-        Ok(sees)
-    }
-}
-
-/// A key that no conversation had before.
-pub fn new_key() -> Result<ConversationKey, IdentityRefusal> {
-    key_of(fresh_id())
 }
 
 /// The key of the session that a command begins.
-pub(crate) fn key_of(command: CommandId) -> Result<ConversationKey, IdentityRefusal> {
+pub fn key_of(command: CommandId) -> Result<ConversationKey, IdentityRefusal> {
     ConversationKey::new(&format!("talk-{}", &command.0.simple().to_string()[20..]))
 }

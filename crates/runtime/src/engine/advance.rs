@@ -1,20 +1,15 @@
 //! Performs the next due effect of a session, as `next` names it.
 //!
-//! Whoever drives a lane calls [`Runtime::advance`], one at a time per session. It loads, asks
+//! Whoever drives a lane calls [`Engine::advance`], one at a time per session. It loads, asks
 //! `next`, commits the start, acts, commits the result, and returns. It may die anywhere.
 
 use std::time::Duration;
 
 use planwright_domain::{
-    autonomy::AutoExecutionContext,
     command::{Claim, Given, ModelCommand, SessionCommand, SystemCommand},
     effect::Bracket,
     id::{CommandId, Incarnation, ScheduleId, Seq},
     identity::SessionKey,
-    memory::{
-        Chain, Item,
-        apply::{Wants, wants},
-    },
     next::{Due, Next, StartedCall, next},
     notebook::tool::{Bound, bound},
     policy::Policy,
@@ -22,27 +17,24 @@ use planwright_domain::{
     time::Time,
     turn::{RequestedCall, Turn, decide::profile_of},
 };
-use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::{
+    commands::dispatch::Origin,
+    engine::Engine,
     engine::attempt::{Attempt, OpenAttempt, Outcome},
     engine::calendar,
     failpoint,
-    ids::{fresh_id, report_id},
-    ports::Ports,
+    ids::report_id,
     ports::{
         journal::{Answer, JournalError},
         toolbox::root_not_configured,
     },
-    runtime::{Origin, Runtime},
+    revisions::of_plan,
 };
 
 /// What is traced at the last look at the clock before an effect: how long after it the effect begins can be measured.
 pub const LAST_CHECK: &str = "last_check";
-
-/// How often the result of an effect is offered to the journal before the lane backs off.
-const RECORD_ATTEMPTS_MAX: u32 = 8;
 
 /// Why an effect did not begin that had to begin sooner.
 pub(crate) const NOT_IN_TIME: &str =
@@ -75,7 +67,7 @@ fn is_elsewhere(session: &Session, policy: &Policy) -> bool {
     session.root.as_ref().is_some_and(|root| !is_known(root))
 }
 
-impl Runtime {
+impl Engine {
     /// Does the one thing that should happen now, and says when the next one is due.
     pub async fn advance(&self, identity: &SessionKey) -> Result<Advanced, JournalError> {
         self.advance_as(identity, self.incarnation).await
@@ -88,7 +80,7 @@ impl Runtime {
         identity: &SessionKey,
         life: Incarnation,
     ) -> Result<Advanced, JournalError> {
-        let session = self.ports.journal.session(identity).await?;
+        let session = self.journal.session(identity).await?;
         let (mut acted, mut lost, version) = (false, None, session.version);
         match next(&session) {
             Next::Nothing | Next::WaitForPerson(_) => {
@@ -96,56 +88,58 @@ impl Runtime {
             }
             Next::StartTurn(queued) => {
                 failpoint::hit("advance.before_turn");
-                let turn = Uuid::now_v7().into();
+                let turn = self.ids.ordered().into();
                 let named = profile_of(&session, queued);
-                let profile = named.and_then(|name| self.ports.profiles.get(name));
+                let profile = named.and_then(|name| self.requests.profiles.get(name));
                 let profile = profile.map(|profile| profile.facts.clone());
-                let recalled = self.recall_for(&session, queued).await?;
+                let recalled = self.memories.recall_for(&session, queued).await?;
                 let start = SystemCommand::StartTurn { turn, queued, profile, recalled };
-                self.ports.report(identity, fresh_id(), start).await?;
+                self.dispatcher.report(identity, self.ids.command(), start).await?;
             }
             Next::UsePlanTool { turn, call } => {
                 failpoint::hit("advance.before_plan_tool");
-                let profiles = self.ports.profiles.keys().cloned().collect();
+                let profiles = self.requests.profiles.keys().cloned().collect();
                 let turn_open = session.turn.as_ref();
                 let context = turn_open.and_then(|turn| session.auto.context(turn));
                 let calls = turn_open.map(Turn::calls).unwrap_or_default();
                 let asked = calls.iter().find(|asked| asked.requested.id == call);
                 let asked = asked.map(|asked| &asked.requested);
-                let memory = self.looked_up(&session, context, asked).await?;
+                let memory = self.memories.look_up(&session, context, asked).await?;
                 let markdown = self.planned(&session, asked).await?;
-                let given = Given { fresh: Uuid::now_v7().into(), profiles, memory, markdown };
+                let given = Given { fresh: self.ids.ordered().into(), profiles, memory, markdown };
                 let command = ModelCommand::UsePlanTool { call, given };
                 let id = report_id(call.0, "plan-tool", 0, 0);
                 let command = SessionCommand::Model(turn, command);
-                self.ports.dispatch(identity, id, command, Origin::default()).await?;
+                self.dispatcher.dispatch(identity, id, command, Origin::default()).await?;
             }
-            Next::CallModel { not_before: Some(time), .. } if time > self.ports.clock.now() => {
+            Next::CallModel { not_before: Some(time), .. } if time > self.clock.now() => {
                 return Ok(Advanced::at(Due::At(time), version));
             }
             Next::CallModel { attempt, .. } => {
                 acted = true;
                 lost = self.call_model(identity, life, attempt).await?;
             }
-            Next::AwaitDecision { at } if at > self.ports.clock.now() => {
+            Next::AwaitDecision { at } if at > self.clock.now() => {
                 return Ok(Advanced::at(Due::At(at), version));
             }
             Next::AwaitDecision { .. } => {
-                self.ports.report(identity, fresh_id(), SystemCommand::RingDecision).await?;
+                self.dispatcher
+                    .report(identity, self.ids.command(), SystemCommand::RingDecision)
+                    .await?;
             }
-            Next::AwaitSlot { at, .. } if at > self.ports.clock.now() => {
+            Next::AwaitSlot { at, .. } if at > self.clock.now() => {
                 return Ok(Advanced::at(Due::At(at), version));
             }
             Next::AwaitSlot { schedule, .. } => {
                 failpoint::hit("advance.before_claim");
                 self.claim(identity, &session, schedule).await?;
             }
-            Next::AwaitPermission { until, .. } if until > self.ports.clock.now() => {
+            Next::AwaitPermission { until, .. } if until > self.clock.now() => {
                 return Ok(Advanced::at(Due::At(until), version));
             }
             Next::AwaitPermission { call, .. } => {
                 let id = report_id(call.0, "expire-ask", 0, 0);
-                self.ports.report(identity, id, SystemCommand::ExpireAsk { call }).await?;
+                self.dispatcher.report(identity, id, SystemCommand::ExpireAsk { call }).await?;
             }
             Next::AwaitModel { attempt, bracket } => {
                 if !self.is_orphan(life, &Attempt::Model(attempt), &bracket) {
@@ -153,10 +147,10 @@ impl Runtime {
                 }
                 let id = report_id(attempt.turn.0, "orphan-model", attempt.round, attempt.number);
                 let command = SystemCommand::OrphanModelCall { attempt };
-                self.ports.report(identity, id, command).await?;
+                self.dispatcher.report(identity, id, command).await?;
                 lost = Some("nobody recorded what came of a call of the model".into());
             }
-            Next::RemovePages { not_before: Some(time), .. } if time > self.ports.clock.now() => {
+            Next::RemovePages { not_before: Some(time), .. } if time > self.clock.now() => {
                 return Ok(Advanced::at(Due::At(time), version));
             }
             Next::RemovePages { attempt, .. } => {
@@ -170,11 +164,11 @@ impl Runtime {
                 }
                 // It has a back-off of its own, and is never parked: the pages must go.
                 let command = SystemCommand::OrphanRemoval { attempt };
-                self.ports.report(identity, fresh_id(), command).await?;
+                self.dispatcher.report(identity, self.ids.command(), command).await?;
             }
-            Next::RunCalls(_) if is_elsewhere(&session, &self.ports.policy) => {
+            Next::RunCalls(_) if is_elsewhere(&session, &self.policy) => {
                 // Nothing began. Whoever has the directory goes on; here the session is parked with this reason in the end.
-                let why = root_not_configured(session.root.as_ref(), &self.ports.policy.roots);
+                let why = root_not_configured(session.root.as_ref(), &self.policy.roots);
                 return Ok(Advanced { lost: Some(why), ..Advanced::at(Due::Now, version) });
             }
             Next::RunCalls(calls) => {
@@ -186,34 +180,11 @@ impl Runtime {
                 None => lost = Some("nobody recorded what came of a tool call".into()),
             },
         }
-        let after = self.ports.journal.session(identity).await?;
+        let after = self.journal.session(identity).await?;
         let due = next(&after).due();
         // Only what is due again can be lost again.
         let lost = lost.filter(|_| due == Due::Now);
         Ok(Advanced { due, acted, version: after.version, lost })
-    }
-
-    /// What a call of a memory tool needs, from the scopes of its own turn; none if memory is off.
-    pub(crate) async fn looked_up(
-        &self,
-        session: &Session,
-        context: Option<&AutoExecutionContext>,
-        asked: Option<&RequestedCall>,
-    ) -> Result<Option<Vec<Item>>, JournalError> {
-        let Some(memory) = self.settings.memory else { return Ok(None) };
-        let found = match asked.and_then(wants) {
-            None => Vec::new(),
-            Some(Wants::Search(text)) => {
-                let found = self.recall(session, context, &text, memory.budget_tokens).await?;
-                found.items.into_iter().map(|ranked| ranked.item).collect()
-            }
-            Some(Wants::Item(id)) => {
-                let chain = Chain::in_session(session, context);
-                let found = self.ports.memory.item(&chain, id).await?;
-                found.into_iter().filter(|item| chain.admits(item)).collect()
-            }
-        };
-        Ok(Some(found))
     }
 
     /// The document of the plan, where a call changes a section of the page that the plan stands in for.
@@ -223,10 +194,16 @@ impl Runtime {
         asked: Option<&RequestedCall>,
     ) -> Result<Option<String>, JournalError> {
         let updates = asked.and_then(bound);
-        if !matches!(updates, Some(Bound::Update { .. })) || session.plan().is_none() {
+        if !matches!(updates, Some(Bound::Update { .. })) {
             return Ok(None);
         }
-        Ok(self.revision(&session.key(), None).await?.map(|view| view.revision.markdown))
+        let Some((plan, head)) =
+            session.plan().and_then(|plan| Some((plan, plan.current.as_ref()?)))
+        else {
+            return Ok(None);
+        };
+        let found = of_plan(&*self.journal, &session.key(), plan, head.number).await?;
+        Ok(found.map(|(revision, _)| revision.markdown))
     }
 
     /// Claims the slot of a schedule that is due; those before it were missed.
@@ -238,20 +215,20 @@ impl Runtime {
     ) -> Result<(), JournalError> {
         let Some(known) = session.auto.schedules.get(&schedule) else { return Ok(()) };
         let Some(first) = known.next else { return Ok(()) };
-        let due = calendar::due(&known.rhythm, first, self.ports.clock.now());
+        let due = calendar::due(&known.rhythm, first, self.clock.now());
         let (missed, slot, next) = due.map_err(|why| JournalError::Engine(why.into()))?;
         let until = slot.plus_micros(self.settings.slot_window_ms * 1_000);
         let made = |what: &str| Uuid::new_v5(&schedule.0, format!("{what}:{}", slot.0).as_bytes());
         let (task, run) = (made("task").into(), made("run").into());
         let claim = Claim { schedule, missed, slot, next, until, task, run };
         let id = made("claim").into();
-        self.ports.report(identity, id, SystemCommand::ClaimSlot(claim)).await.map(drop)
+        self.dispatcher.report(identity, id, SystemCommand::ClaimSlot(claim)).await.map(drop)
     }
 
     /// An effect is orphaned when its process is gone, its deadline has passed, or nobody in this process works on it.
     fn is_orphan(&self, life: Incarnation, attempt: &Attempt, bracket: &Bracket) -> bool {
         bracket.incarnation != life
-            || bracket.deadline <= self.ports.clock.now()
+            || bracket.deadline <= self.clock.now()
             || (life == self.incarnation && !self.attempts.is_open(attempt))
     }
 
@@ -287,7 +264,7 @@ impl Runtime {
             return Ok(());
         };
         let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
-        let (command, outcome) = match self.ports.remove_pages(identity, limit).await {
+        let (command, outcome) = match self.tools.remove_pages(identity, limit).await {
             Ok(pages) => (SystemCommand::RecordPagesRemoved { attempt, pages }, Outcome::Finished),
             Err(error) => {
                 let why = error.to_string();
@@ -295,7 +272,7 @@ impl Runtime {
                 (SystemCommand::RecordRemovalFailure { attempt, why }, Outcome::Failed)
             }
         };
-        self.end(identity, open, fresh_id(), command, outcome).await.map(drop)
+        self.end(identity, open, self.ids.command(), command, outcome).await.map(drop)
     }
 
     /// Commits the start of attempts. Gives those that are under way then: none, if the start was refused.
@@ -305,7 +282,7 @@ impl Runtime {
         attempts: Vec<OpenAttempt>,
         start: SystemCommand,
     ) -> Result<Vec<OpenAttempt>, JournalError> {
-        let outcome = match self.ports.report(identity, fresh_id(), start).await {
+        let outcome = match self.dispatcher.report(identity, self.ids.command(), start).await {
             Ok(answer) if !answer.is_refused() => return Ok(attempts),
             // Somebody else started them meanwhile, or they are no longer due.
             Ok(_) => Ok(Outcome::NotStarted),
@@ -326,7 +303,7 @@ impl Runtime {
         command: SystemCommand,
         outcome: Outcome,
     ) -> Result<Answer, JournalError> {
-        let recorded = self.ports.record(identity, id, command).await;
+        let recorded = self.dispatcher.record(identity, id, command).await;
         attempt.close(match &recorded {
             Ok(answer) if answer.is_refused() => Outcome::Overtaken,
             Ok(_) => outcome,
@@ -357,50 +334,5 @@ impl Runtime {
             start_by: self.in_ms(self.settings.start_by_ms),
             deadline: self.in_ms(deadline_ms),
         }
-    }
-}
-
-impl Ports {
-    pub(crate) async fn report(
-        &self,
-        identity: &SessionKey,
-        id: CommandId,
-        command: SystemCommand,
-    ) -> Result<Answer, JournalError> {
-        let answer =
-            self.dispatch(identity, id, SessionCommand::System(command), Origin::default()).await?;
-        if let Answer::Refused(refusal) = &answer {
-            tracing::debug!(session_identity = %identity, %refusal, event = "report_refused");
-        }
-        Ok(answer)
-    }
-
-    /// Stores the result of an effect, and tries again while the journal fails.
-    pub(crate) async fn record(
-        &self,
-        identity: &SessionKey,
-        id: CommandId,
-        command: SystemCommand,
-    ) -> Result<Answer, JournalError> {
-        let mut attempt = 1;
-        loop {
-            match self.report(identity, id, command.clone()).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) if attempt >= RECORD_ATTEMPTS_MAX => return Err(error),
-                Err(error) => {
-                    tracing::warn!(session_identity = %identity, %error, attempt, event = "result_not_stored");
-                    sleep(Duration::from_millis(50 << attempt)).await;
-                    attempt += 1;
-                }
-            }
-        }
-    }
-}
-
-impl Answer {
-    /// Whether it says no.
-    #[must_use]
-    pub fn is_refused(&self) -> bool {
-        matches!(self, Self::Refused(_))
     }
 }

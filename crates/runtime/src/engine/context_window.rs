@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_cut_looks_at_each_message_once() {
-        let (view, begun) = (talk(50_000, 10), std::time::Instant::now());
+        let (view, begun) = (talk(50_000, 10), tokio::time::Instant::now());
         let all = cut(&view, 1_000, usize::MAX).unwrap();
         let some = cut(&view, 1_000, 40_000).unwrap();
         assert!(some.at < all.at, "{} of {}", some.at, all.at);

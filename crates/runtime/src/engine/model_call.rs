@@ -16,20 +16,17 @@ use planwright_domain::{
     command::{Summed, SystemCommand},
     id::Incarnation,
     identity::SessionKey,
-    limits,
-    notebook::tool::NotebookTool,
-    prompt,
+    limits, prompt,
     session::Session,
-    tools::{self as own_tools, own::OwnTool},
     turn::{
         Answer as TurnAnswer, CallKind, FailureKind, ModelFailure, RequestedCall, Sent, Turn,
         Usage, Work, asking::Asking, role::Role,
     },
 };
 use tokio::time::{Instant, sleep, timeout};
-use uuid::Uuid;
 
 use crate::{
+    engine::Engine,
     engine::advance::{NOT_IN_TIME, WHY_CHARS_MAX},
     engine::attempt::{Attempt, OpenAttempt, Outcome},
     engine::context_window::{self, Bytes, Cut, Room, Shortened},
@@ -43,7 +40,6 @@ use crate::{
         model::{AgentProfile, Message, Model, ModelAnswer, ModelRequest, Price},
         signal::{Preview, Signal},
     },
-    runtime::Runtime,
 };
 
 /// How much of the room what is not summed up may take, in hundredths.
@@ -69,7 +65,7 @@ struct Prepared {
     fitted: Fitted,
 }
 
-impl Runtime {
+impl Engine {
     /// Asks the model once, and records what came of it. Gives why it did not begin, if that is so.
     pub(crate) async fn call_model(
         &self,
@@ -79,7 +75,7 @@ impl Runtime {
     ) -> Result<Option<String>, JournalError> {
         failpoint::hit("model.before_start");
         // Before the bracket: a server that is slow to list its tools must not use up the time to begin.
-        self.ports.toolbox.refresh().await;
+        self.tools.refresh().await;
         let bracket = self.bracket(life, self.settings.model_deadline_ms);
         let begun = Instant::now();
         let open = self.attempts.open(Attempt::Model(attempt));
@@ -122,12 +118,12 @@ impl Runtime {
         identity: &SessionKey,
         attempt: ModelAttempt,
     ) -> Result<Option<(Arc<Session>, Prepared)>, JournalError> {
-        let session = self.ports.journal.session(identity).await?;
+        let session = self.journal.session(identity).await?;
         let Some(open) = session.turn.as_ref().filter(|turn| turn.open_attempt() == Some(attempt))
         else {
             return Ok(None);
         };
-        let profile = self.profile(&session);
+        let profile = self.requests.profile(&session);
         let (model, others) = self.model_of(&session, open, profile);
         let fitted = self.fitted(&session, open, profile, &*model).await?;
         Ok(Some((session.clone(), Prepared { model, others, fitted })))
@@ -201,7 +197,7 @@ impl Runtime {
         if let Some(profile) = profile {
             return (profile.model.clone(), 0);
         }
-        let roles = &self.ports.roles;
+        let roles = &self.roles;
         let others = u32::try_from(roles.fallbacks.len()).unwrap_or(u32::MAX);
         let fallback = (turn.asking.model as usize).checked_sub(1);
         if let Some(fallback) = fallback.and_then(|at| roles.fallbacks.get(at)) {
@@ -213,7 +209,7 @@ impl Runtime {
             Role::Execute => roles.execute.as_ref(),
             Role::SumUp => roles.summary.as_ref(),
         };
-        (named.unwrap_or(&self.ports.model).clone(), others)
+        (named.unwrap_or(&self.model).clone(), others)
     }
 
     /// The request, made to fit the window of this model.
@@ -225,8 +221,7 @@ impl Runtime {
         model: &dyn Model,
     ) -> Result<Fitted, JournalError> {
         let identity = &session.key();
-        let view =
-            conversation::view(&*self.ports.journal, &self.histories, identity, session).await?;
+        let view = conversation::view(&*self.journal, &self.histories, identity, session).await?;
         let measure = session.measures.get(&model.id()).copied().unwrap_or_default();
         let Asking { halved, .. } = turn.asking;
         let room = Room::of(model.window_tokens(), self.settings.answer_tokens, halved, measure);
@@ -240,7 +235,7 @@ impl Runtime {
             let sent = context_window::sent(&request, model.id(), bytes, estimate, said, shortened);
             (request, Box::new(sent))
         };
-        let request = self.request(session, &view, profile);
+        let request = self.requests.request(session, &view, profile);
         let (request, sent) = sized(request, view.bytes, view.said, None);
         if sent.estimate <= room.soft() {
             return Ok(Fitted::Send(request, sent));
@@ -273,7 +268,7 @@ impl Runtime {
 
     /// Where what was said is cut, given what the one who sums it up can take in.
     fn cut(&self, view: &View, room: Room, kept: u64, model: &dyn Model) -> Option<Cut> {
-        let window = self.ports.roles.summary.as_ref().map(|model| model.window_tokens());
+        let window = self.roles.summary.as_ref().map(|model| model.window_tokens());
         let window = window.unwrap_or_else(|| model.window_tokens());
         let taken = Room::of(window, self.settings.answer_tokens, 0, room.measure).bytes(80);
         context_window::cut(view, room.bytes(kept), taken)
@@ -285,7 +280,7 @@ impl Runtime {
         cut: &Cut,
         view: &View,
     ) -> Result<Summed, ModelFailure> {
-        let model = self.ports.roles.summary.as_ref().unwrap_or(model);
+        let model = self.roles.summary.as_ref().unwrap_or(model);
         let transcript = cut.transcript(view);
         let words = (transcript.len() / 60).clamp(60, 800);
         let request = ModelRequest {
@@ -324,7 +319,7 @@ impl Runtime {
             failpoint::hit("model.mid_stream");
             let offset = offset.fetch_add(text.len(), Ordering::Relaxed);
             let piece = Preview { turn, round, attempt, offset, text: text.to_owned() };
-            self.ports.broadcast.publish(identity, Signal::Preview(piece));
+            self.broadcast.publish(identity, Signal::Preview(piece));
         };
         let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
         let asked = timeout(limit, model.answer(request, &preview)).await;
@@ -333,9 +328,9 @@ impl Runtime {
 
     /// Ends when the model call is no longer wanted: the turn was stopped, or is over.
     async fn overtaken(&self, identity: &SessionKey, attempt: ModelAttempt) {
-        let mut subscription = self.ports.broadcast.subscribe(identity);
+        let mut subscription = self.broadcast.subscribe(identity);
         loop {
-            if let Ok(session) = self.ports.journal.session(identity).await {
+            if let Ok(session) = self.journal.session(identity).await {
                 let open = session.turn.as_ref().and_then(Turn::open_attempt);
                 if open != Some(attempt) {
                     return;
@@ -348,52 +343,12 @@ impl Runtime {
                     // Nobody tells any more: look again now and then.
                     None => {
                         sleep(LOOK_AGAIN).await;
-                        subscription = self.ports.broadcast.subscribe(identity);
+                        subscription = self.broadcast.subscribe(identity);
                         break;
                     }
                 }
             }
         }
-    }
-
-    /// What the model is told, and what it may call.
-    pub(crate) fn request(
-        &self,
-        session: &Session,
-        view: &View,
-        profile: Option<&AgentProfile>,
-    ) -> ModelRequest {
-        let mut paragraphs = vec![self.settings.system_prompt.clone()];
-        paragraphs.extend(prompt::memory_paragraph(&view.recalled));
-        paragraphs.extend(
-            profile.filter(|profile| !profile.prompt.is_empty()).map(|named| named.prompt.clone()),
-        );
-        let mut tools: Vec<_> =
-            self.ports.toolbox.tools().iter().map(|tool| tool.spec.clone()).collect();
-        if let Some(turn) = &session.turn {
-            tools.retain(|tool| turn.may_use(&tool.name));
-            paragraphs.extend(prompt::plan_paragraph(session, turn));
-            paragraphs.extend(prompt::run_paragraph(session, turn));
-            tools.extend(own_tools::of_run(session, turn).map(OwnTool::spec));
-            if self.has_notebook(session) {
-                let usable = NotebookTool::ALL.into_iter().filter(|tool| turn.may_use(tool.name()));
-                tools.extend(usable.map(NotebookTool::spec));
-                paragraphs.push(prompt::NOTEBOOK_PARAGRAPH.into());
-            }
-            if self.settings.memory.is_some() {
-                let usable = OwnTool::MEMORY.into_iter().filter(|tool| turn.may_use(tool.name()));
-                tools.extend(usable.map(OwnTool::spec));
-            }
-            let available = planwright_domain::tools::available(session, turn);
-            tools.extend(available.into_iter().map(|tool| tool.spec_for(session.plan())));
-        }
-        ModelRequest { system: paragraphs.join("\n\n"), messages: view.messages.clone(), tools }
-    }
-
-    /// The profile that the open turn works under, as it stands now.
-    pub(crate) fn profile(&self, session: &Session) -> Option<&AgentProfile> {
-        let facts = session.turn.as_ref()?.profile.as_ref()?;
-        self.ports.profiles.get(&facts.name).filter(|profile| profile.facts.digest == facts.digest)
     }
 
     /// Gives every call our id and says what kind of tool it names.
@@ -406,9 +361,9 @@ impl Runtime {
         sent: Box<Sent>,
     ) -> TurnAnswer {
         let calls = answer.calls.into_iter().enumerate().map(|(at, call)| {
-            let kind = match self.tool(&call.tool) {
+            let kind = match self.tools.tool(&call.tool) {
                 _ if planwright_domain::tools::is_answered_here(&call.tool) => CallKind::Plan,
-                Some(tool) => match self.check(session, &call.tool, &call.arguments) {
+                Some(tool) => match self.tools.check(session, &call.tool, &call.arguments) {
                     Ok(()) => CallKind::Tool(tool.facts),
                     Err(problem) => CallKind::Unusable { problem },
                 },
@@ -422,7 +377,7 @@ impl Runtime {
             };
             let wire_id = if call.wire_id.is_empty() { format!("call_{at}") } else { call.wire_id };
             RequestedCall {
-                id: Uuid::now_v7().into(),
+                id: self.ids.ordered().into(),
                 wire_id,
                 tool: call.tool,
                 arguments: call.arguments,

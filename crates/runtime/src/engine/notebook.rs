@@ -1,4 +1,4 @@
-//! Executes the notebook's tools over the port of its pages, and reads pages for people.
+//! Executes the notebook's tools over the port of its pages.
 //!
 //! A page is read, changed by a rule of the domain, and written only if nobody wrote in between.
 
@@ -16,48 +16,21 @@ use planwright_domain::{
     session::{Session, SessionEvent, life::Life},
     turn::{CallResult, CallStatus, OpenCall},
 };
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    engine::tool_call::{Kit, ended, exported},
+    engine::tool_call::{ToolRunner, ended, exported},
     ports::{
-        Ports,
         journal::{Answer, JournalError},
         notebook::{Kept, NotebookError, Put},
         toolbox::{Ran, ToolRun},
     },
-    queries::view::of_plan,
-    runtime::Runtime,
+    revisions::of_plan,
 };
 
 /// How often a page is read again because somebody wrote in between.
 const TRIES_MAX: u32 = 16;
-
-/// The notebook, as a person looks at it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct NotebookView {
-    /// Whether it is on.
-    pub on: bool,
-    /// The pages there are, with their texts.
-    pub pages: Vec<PageView>,
-    /// The names of what was archived.
-    pub archive: Vec<String>,
-    /// Whether the plan stands in for `task_plan` now.
-    pub plan_stands_in: bool,
-}
-
-/// A page, as a person looks at it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PageView {
-    /// Its name.
-    pub name: String,
-    /// Its text.
-    pub text: String,
-}
 
 /// Why a call came to nothing: for the model, or for the operator.
 enum Trouble {
@@ -83,50 +56,17 @@ impl From<JournalError> for Trouble {
     }
 }
 
-impl Runtime {
+impl ToolRunner {
     /// Whether the notebook is on in this session.
-    #[must_use]
-    pub fn has_notebook(&self, session: &Session) -> bool {
-        session.notebook.is_on(self.settings.notebook.enabled)
+    pub(crate) fn has_notebook(&self, session: &Session) -> bool {
+        session.notebook.is_on(self.settings.enabled)
     }
 
     /// One in this many findings of this session is noted.
     pub(crate) fn note_every(&self, session: &Session) -> u64 {
-        if self.has_notebook(session) { self.settings.notebook.note_every } else { 0 }
+        if self.has_notebook(session) { self.settings.note_every } else { 0 }
     }
 
-    /// The notebook as a person looks at it: its pages, or one of them, or one of the archive.
-    pub async fn notebook(
-        &self,
-        identity: &SessionKey,
-        named: Option<&str>,
-    ) -> Result<NotebookView, JournalError> {
-        let session = self.session(identity).await?;
-        let store = |error: NotebookError| JournalError::Engine(Box::new(error));
-        let names = self.ports.notebook.list(identity).await.map_err(store)?;
-        let wanted = |name: &str| match named {
-            None => !name.starts_with("archive/"),
-            Some(named) => bare(name) == named,
-        };
-        let mut pages = Vec::new();
-        for name in names.iter().filter(|name| wanted(name)) {
-            if let Some(kept) = self.ports.notebook.read(identity, name).await.map_err(store)? {
-                pages.push(PageView { name: bare(name).to_owned(), text: kept.text });
-            }
-        }
-        // As they are read: what is to be done, what was found out, what was done.
-        pages.sort_by_key(|page| Page::named(&page.name));
-        let archive = names.iter().filter(|name| name.starts_with("archive/"));
-        Ok(NotebookView {
-            on: self.has_notebook(&session),
-            pages,
-            archive: archive.map(|name| bare(name).to_owned()).collect(),
-            plan_stands_in: session.plan().is_some(),
-        })
-    }
-}
-
-impl Ports {
     /// Removes the pages of a deleted session, each within this limit, and says how many it removed.
     pub(crate) async fn remove_pages(
         &self,
@@ -142,9 +82,7 @@ impl Ports {
         }
         Ok(pages)
     }
-}
 
-impl Kit {
     /// Makes a call of a notebook tool.
     pub(crate) async fn use_notebook(&self, tool: NotebookTool, run: &ToolRun) -> Ran {
         match self.notebook_call(tool, run).await {
@@ -159,7 +97,7 @@ impl Kit {
 
     async fn notebook_call(&self, tool: NotebookTool, run: &ToolRun) -> Result<Ran, Trouble> {
         let identity = &run.identity;
-        let session = self.ports.journal.session(identity).await?;
+        let session = self.journal.session(identity).await?;
         if !session.notebook.is_on(self.settings.enabled) || session.life == Life::Deleted {
             return Err(NotebookRefusal::Off.into());
         }
@@ -169,7 +107,7 @@ impl Kit {
                 done(self.init(identity, &session, &title, force_new).await?)
             }
             NotebookCall::Read(page) => {
-                let kept = self.ports.notebook.read(identity, page.file()).await?;
+                let kept = self.notebook.read(identity, page.file()).await?;
                 done(kept.ok_or(NotebookRefusal::NoPage { page: page.name() })?.text)
             }
             NotebookCall::Write(page, content) => {
@@ -187,12 +125,12 @@ impl Kit {
             }
             NotebookCall::Clear => {
                 for page in Page::ALL {
-                    self.ports.notebook.remove(identity, page.file()).await?;
+                    self.notebook.remove(identity, page.file()).await?;
                 }
                 done("The pages are removed; the archive stays.".into())
             }
             NotebookCall::List => {
-                let names = self.ports.notebook.list(identity).await?;
+                let names = self.notebook.list(identity).await?;
                 let (archive, pages): (Vec<_>, Vec<_>) =
                     names.iter().partition(|name| name.starts_with("archive/"));
                 let list = |names: Vec<&String>| match names.len() {
@@ -217,11 +155,11 @@ impl Kit {
         title: &str,
         force_new: bool,
     ) -> Result<String, Trouble> {
-        let now = self.ports.clock.now();
+        let now = self.clock.now();
         let stamp = minute_in_words(now);
         let fresh = |page| template::fresh(page, title, &stamp);
         let mut words = String::new();
-        let current = self.ports.notebook.read(identity, Page::TaskPlan.file()).await?;
+        let current = self.notebook.read(identity, Page::TaskPlan.file()).await?;
         let current = current.map(|kept| kept.text);
         let complete = current.as_deref().is_some_and(notebook::completion::is_complete);
         // Asked again with the same words, there is nothing to archive: it has just begun.
@@ -230,12 +168,12 @@ impl Kit {
             let name = self.archive(identity, &minute(now)).await?;
             words = format!("The last one is archived as {name}. ");
             for page in Page::ALL {
-                self.ports.notebook.remove(identity, page.file()).await?;
+                self.notebook.remove(identity, page.file()).await?;
             }
         }
         let mut made = Vec::new();
         for page in Page::ALL {
-            let put = self.ports.notebook.write(identity, page.file(), &fresh(page), None).await?;
+            let put = self.notebook.write(identity, page.file(), &fresh(page), None).await?;
             if put == Put::Done {
                 made.push(page.name());
             }
@@ -254,27 +192,27 @@ impl Kit {
     async fn archive(&self, identity: &SessionKey, minute: &str) -> Result<String, NotebookError> {
         let mut pages = Vec::new();
         for page in Page::ALL {
-            if let Some(kept) = self.ports.notebook.read(identity, page.file()).await? {
+            if let Some(kept) = self.notebook.read(identity, page.file()).await? {
                 pages.push((page, kept.text));
             }
         }
         let document = archived(&pages);
         for _ in 0..TRIES_MAX {
-            let names = self.ports.notebook.list(identity).await?;
+            let names = self.notebook.list(identity).await?;
             let taken: Vec<_> = names
                 .iter()
                 .filter_map(|name| name.strip_prefix("archive/")?.strip_suffix(".md"))
                 .map(str::to_owned)
                 .collect();
             for name in taken.iter().filter(|name| name.starts_with(&format!("plan-{minute}"))) {
-                let kept = self.ports.notebook.read(identity, &archive_file(name)).await?;
+                let kept = self.notebook.read(identity, &archive_file(name)).await?;
                 if kept.is_some_and(|kept| kept.text == document) {
                     return Ok(name.clone());
                 }
             }
             let name = archive_name(minute, &taken);
             let file = archive_file(&name);
-            let put = self.ports.notebook.write(identity, &file, &document, None).await?;
+            let put = self.notebook.write(identity, &file, &document, None).await?;
             if put == Put::Done {
                 return Ok(name);
             }
@@ -290,7 +228,7 @@ impl Kit {
         rule: impl Fn(Option<&str>) -> Result<String, NotebookRefusal>,
     ) -> Result<(), Trouble> {
         for _ in 0..TRIES_MAX {
-            let kept = self.ports.notebook.read(identity, page.file()).await?;
+            let kept = self.notebook.read(identity, page.file()).await?;
             let (text, mark) = match &kept {
                 Some(Kept { text, mark }) => (Some(text.as_str()), Some(mark.as_str())),
                 None => (None, None),
@@ -299,7 +237,7 @@ impl Kit {
             if text == Some(new.as_str()) {
                 return Ok(());
             }
-            if self.ports.notebook.write(identity, page.file(), &new, mark).await? == Put::Done {
+            if self.notebook.write(identity, page.file(), &new, mark).await? == Put::Done {
                 return Ok(());
             }
         }
@@ -314,15 +252,15 @@ impl Kit {
         let planned = planned.and_then(|plan| Some((plan, plan.current.as_ref()?.number)));
         let text = match planned {
             Some((plan, number)) => {
-                let found = of_plan(&*self.ports.journal, identity, plan, number).await?;
+                let found = of_plan(&*self.journal, identity, plan, number).await?;
                 found.map(|(revision, _)| revision.markdown)
             }
-            None => self.ports.notebook.read(identity, page.file()).await?.map(|kept| kept.text),
+            None => self.notebook.read(identity, page.file()).await?.map(|kept| kept.text),
         };
         let text = text.ok_or(NotebookRefusal::NoPage { page: page.name() })?;
         let arguments = json!({"path": exported(page), "content": text}).to_string();
         let write = ToolRun { tool: "write_file".into(), arguments, ..run.clone() };
-        Ok(self.ports.toolbox.run(write).await)
+        Ok(self.toolbox.run(write).await)
     }
 
     /// Writes the notes that became due with this result. A note is a help, not a fact: what cannot be written is
@@ -339,7 +277,7 @@ impl Kit {
         match self.due_page(identity, *before, *version, call).await {
             Ok(None) => {}
             Ok(Some(page)) => {
-                let stamp = minute_in_words(self.ports.clock.now());
+                let stamp = minute_in_words(self.clock.now());
                 let line = line(&stamp, open, call, result);
                 let title = "this session";
                 let fresh = template::fresh(page, title, &stamp);
@@ -369,7 +307,7 @@ impl Kit {
         noted: CallId,
     ) -> Result<Option<Page>, JournalError> {
         let many = usize::try_from(version.0 - before.0).unwrap_or(usize::MAX);
-        let news = self.ports.journal.events(identity, before, many).await?;
+        let news = self.journal.events(identity, before, many).await?;
         let due = |event: &SessionEvent| {
             let SessionEvent::Notebook(NotebookEvent::NoteDue { call, page }) = event else {
                 return None;
@@ -378,10 +316,6 @@ impl Kit {
         };
         Ok(news.iter().find_map(|recorded| due(&recorded.event)))
     }
-}
-
-fn bare(name: &str) -> &str {
-    name.trim_start_matches("archive/").trim_end_matches(".md")
 }
 
 fn archive_file(name: &str) -> String {

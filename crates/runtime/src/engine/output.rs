@@ -2,46 +2,44 @@
 
 use planwright_domain::{digest::Digest, identity::SessionKey, limits, turn::CallResult};
 
-use crate::{ports::Ports, ports::journal::JournalError};
+use crate::ports::journal::{Journal, JournalError};
 
-impl Ports {
-    /// The result as it is recorded. An output that is longer than that is kept beside it, under its digest.
-    pub(crate) async fn shortened(
-        &self,
-        identity: &SessionKey,
-        mut result: CallResult,
-    ) -> CallResult {
-        if result.output.len() <= limits::TOOL_OUTPUT_BYTES_MAX {
-            return result;
+/// The result as it is recorded. An output that is longer than that is kept beside it, under its digest.
+pub(crate) async fn shortened(
+    journal: &dyn Journal,
+    identity: &SessionKey,
+    mut result: CallResult,
+) -> CallResult {
+    if result.output.len() <= limits::TOOL_OUTPUT_BYTES_MAX {
+        return result;
+    }
+    let whole = until(&result.output, limits::KEPT_OUTPUT_BYTES_MAX);
+    let kept = match journal.keep_output(identity, whole).await {
+        Ok(digest) if whole.len() == result.output.len() => {
+            format!("all of it: planwright session output {digest}")
         }
-        let whole = until(&result.output, limits::KEPT_OUTPUT_BYTES_MAX);
-        let kept = match self.journal.keep_output(identity, whole).await {
-            Ok(digest) if whole.len() == result.output.len() => {
-                format!("all of it: planwright session output {digest}")
-            }
-            Ok(digest) => format!(
-                "the first {} bytes: planwright session output {digest}",
-                limits::KEPT_OUTPUT_BYTES_MAX
-            ),
-            Err(error) => {
-                tracing::warn!(session_identity = %identity, %error, event = "output_not_kept");
-                "they could not be kept".into()
-            }
-        };
-        result.output = ends(&result.output, &kept);
-        result
-    }
+        Ok(digest) => format!(
+            "the first {} bytes: planwright session output {digest}",
+            limits::KEPT_OUTPUT_BYTES_MAX
+        ),
+        Err(error) => {
+            tracing::warn!(session_identity = %identity, %error, event = "output_not_kept");
+            "they could not be kept".into()
+        }
+    };
+    result.output = ends(&result.output, &kept);
+    result
+}
 
-    /// An output that was kept, whole.
-    pub async fn output(
-        &self,
-        identity: &SessionKey,
-        digest: Digest,
-    ) -> Result<Option<String>, JournalError> {
-        let found = self.journal.output(identity, digest).await?;
-        // What was changed at rest is not what was kept.
-        Ok(found.filter(|text| Digest::of(text.as_bytes()) == digest))
-    }
+/// An output that was kept, whole.
+pub(crate) async fn whole_output(
+    journal: &dyn Journal,
+    identity: &SessionKey,
+    digest: Digest,
+) -> Result<Option<String>, JournalError> {
+    let found = journal.output(identity, digest).await?;
+    // What was changed at rest is not what was kept.
+    Ok(found.filter(|text| Digest::of(text.as_bytes()) == digest))
 }
 
 /// The beginning and the end, and between them what is missing: what failed is said last.

@@ -19,8 +19,10 @@ use tokio::{
 
 use crate::{
     engine::{
+        Engine,
         advance::{LAST_CHECK, NOT_IN_TIME, WHY_CHARS_MAX},
         attempt::{Attempt, OpenAttempt, Outcome},
+        output::shortened,
         replay,
     },
     failpoint,
@@ -29,7 +31,6 @@ use crate::{
         journal::JournalError,
         toolbox::{Ran, ToolRun},
     },
-    runtime::Runtime,
 };
 
 /// A call that was started, and what it needs.
@@ -49,7 +50,7 @@ enum Run {
     WithoutArguments,
 }
 
-impl Runtime {
+impl Engine {
     /// Makes the calls that are due. Gives why some of them did not begin, if that is so.
     pub(crate) async fn run_calls(
         &self,
@@ -60,16 +61,16 @@ impl Runtime {
     ) -> Result<Option<String>, JournalError> {
         failpoint::hit("tool.before_start");
         let Some(turn) = &session.turn else { return Ok(None) };
-        self.ports.toolbox.refresh().await;
-        let recorded = replay::arguments(&*self.ports.journal, identity, session).await?;
+        self.tools.refresh().await;
+        let recorded = replay::arguments(&*self.journal, identity, session).await?;
         let requested = |call: CallId| {
             turn.calls().iter().map(|call| &call.requested).find(|asked| asked.id == call)
         };
         let calls = due.iter().map(|attempt| {
             let name = requested(attempt.call).map_or("", |asked| &asked.tool);
-            let tool = self.tool(name).map(|tool| tool.facts);
+            let tool = self.tools.tool(name).map(|tool| tool.facts);
             let arguments = requested(attempt.call).map_or("", |asked| &asked.arguments);
-            StartingCall { attempt: *attempt, tool, aim: self.aim(name, arguments) }
+            StartingCall { attempt: *attempt, tool, aim: self.tools.aim(name, arguments) }
         });
         let bracket = self.bracket(life, self.settings.tool_deadline_ms);
         let begun = Instant::now();
@@ -82,7 +83,7 @@ impl Runtime {
             return Ok(None);
         }
         failpoint::hit("tool.after_start");
-        let after = match self.ports.journal.session(identity).await {
+        let after = match self.journal.session(identity).await {
             Ok(after) => after,
             Err(error) => {
                 for (attempt, open) in due.iter().zip(attempts) {
@@ -92,7 +93,7 @@ impl Runtime {
             }
         };
         let context = after.turn.as_ref().and_then(|turn| after.auto.context(turn)).cloned();
-        let note_every = self.note_every(&after);
+        let note_every = self.tools.note_every(&after);
         let started = due.iter().zip(attempts).filter_map(|(attempt, open)| {
             let CallAttempt { call, number } = *attempt;
             let Some(made) = after.open.get(&call).filter(|made| made.attempt == number) else {
@@ -149,7 +150,7 @@ impl Runtime {
                 return Ok(self.abandon_call(identity, attempt, open, why).await);
             }
         };
-        let kit = self.kit();
+        let tools = self.tools.clone();
         let limit = Duration::from_millis(self.settings.tool_deadline_ms.cast_unsigned());
         let start_by = Duration::from_millis(self.settings.start_by_ms.cast_unsigned());
         let mut acting = tokio::spawn(async move {
@@ -158,7 +159,7 @@ impl Runtime {
             if begun.elapsed() > start_by {
                 return None;
             }
-            Some(kit.run(run).await)
+            Some(tools.run(run).await)
         });
         let acted = timeout(limit, &mut acting).await;
         failpoint::hit("tool.before_record");
@@ -191,13 +192,13 @@ impl Runtime {
             CallStatus::Failed => Outcome::Failed,
         };
         let id = report_id(attempt.call.0, "result", 0, attempt.number);
-        let result = self.ports.shortened(identity, result).await;
+        let result = shortened(&*self.journal, identity, result).await;
         let shown = result.clone();
         let command = SystemCommand::RecordResult { attempt, result, note_every };
         let recorded = self.end(identity, open, id, command, outcome).await?;
         failpoint::hit("tool.after_record");
         if note_every > 0 {
-            self.kit().note(identity, &recorded, &made, attempt.call, &shown).await;
+            self.tools.note(identity, &recorded, &made, attempt.call, &shown).await;
         }
         Ok(None)
     }
@@ -221,7 +222,7 @@ impl Runtime {
         attempt: CallAttempt,
     ) -> Result<(), JournalError> {
         let id = report_id(attempt.call.0, "orphan-call", 0, attempt.number);
-        self.ports.report(identity, id, SystemCommand::OrphanCall { attempt }).await.map(drop)
+        self.dispatcher.report(identity, id, SystemCommand::OrphanCall { attempt }).await.map(drop)
     }
 
     async fn abandon_call(
@@ -244,13 +245,14 @@ impl Runtime {
         attempt: CallAttempt,
         acting: JoinHandle<Option<Ran>>,
     ) {
-        let (ports, identity) = (self.ports.clone(), identity.clone());
+        let (dispatcher, journal) = (self.dispatcher.clone(), self.journal.clone());
+        let identity = identity.clone();
         tokio::spawn(async move {
             let Ok(Some(Ran::Ended(result))) = acting.await else { return };
-            let result = ports.shortened(&identity, result).await;
+            let result = shortened(&*journal, &identity, result).await;
             let command = SystemCommand::RecordResult { attempt, result, note_every: 0 };
             let id = report_id(attempt.call.0, "result", 0, attempt.number);
-            if let Err(error) = ports.record(&identity, id, command).await {
+            if let Err(error) = dispatcher.record(&identity, id, command).await {
                 tracing::error!(session_identity = %identity, %error, event = "late_result_lost");
             }
         });

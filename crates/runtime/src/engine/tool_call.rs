@@ -20,14 +20,15 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
+    engine::output::whole_output,
     event_pages::for_each_event,
     ports::{
-        Ports,
-        journal::JournalError,
-        toolbox::{Ran, Tool, ToolRun},
+        Clock, Ports,
+        journal::{Journal, JournalError},
+        notebook::Notebooks,
+        toolbox::{Ran, Tool, ToolRun, Toolbox},
     },
-    runtime::Runtime,
-    settings::NotebookSettings,
+    settings::{NotebookSettings, Settings},
 };
 
 /// The tool that reads what was shortened.
@@ -58,14 +59,28 @@ pub(crate) fn read_result() -> Arc<ToolSpec> {
 
 /// What runs tools: the toolbox, and the notebook over its pages.
 #[derive(Clone)]
-pub(crate) struct Kit {
-    pub(crate) ports: Ports,
+pub(crate) struct ToolRunner {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    pub(crate) notebook: Arc<dyn Notebooks>,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: NotebookSettings,
 }
 
-impl Runtime {
-    pub(crate) fn kit(&self) -> Kit {
-        Kit { ports: self.ports.clone(), settings: self.settings.notebook }
+impl ToolRunner {
+    pub(crate) fn new(ports: &Ports, settings: &Settings) -> Self {
+        Self {
+            journal: ports.journal.clone(),
+            toolbox: ports.toolbox.clone(),
+            notebook: ports.notebook.clone(),
+            clock: ports.clock.clone(),
+            settings: settings.notebook,
+        }
+    }
+
+    /// Lists the tools again, where that takes a while.
+    pub(crate) async fn refresh(&self) {
+        self.toolbox.refresh().await;
     }
 
     /// The tool of this name, of the notebook or of the toolbox.
@@ -76,7 +91,7 @@ impl Runtime {
         if let Some(tool) = NotebookTool::named(name) {
             return Some(Tool { spec: tool.spec(), facts: tool.facts() });
         }
-        self.ports.toolbox.tools().iter().find(|tool| tool.spec.name == name).cloned()
+        self.toolbox.tools().iter().find(|tool| tool.spec.name == name).cloned()
     }
 
     /// Whether a tool can take these arguments in this session; in words if not.
@@ -94,7 +109,7 @@ impl Runtime {
         match NotebookTool::named(name) {
             Some(_) if !self.has_notebook(session) => Err(NotebookRefusal::Off.to_string()),
             Some(tool) => tool.asked(arguments).map(drop).map_err(|refusal| refusal.to_string()),
-            None => self.ports.toolbox.check(name, arguments),
+            None => self.toolbox.check(name, arguments),
         }
     }
 
@@ -106,15 +121,13 @@ impl Runtime {
         match NotebookTool::named(name).map(|tool| tool.asked(arguments)) {
             Some(Ok(NotebookCall::Export(page))) => {
                 let write = json!({"path": exported(page), "content": ""}).to_string();
-                self.ports.toolbox.aim("write_file", &write)
+                self.toolbox.aim("write_file", &write)
             }
             Some(_) => Aim::default(),
-            None => self.ports.toolbox.aim(name, arguments),
+            None => self.toolbox.aim(name, arguments),
         }
     }
-}
 
-impl Kit {
     /// Makes a call, of the notebook or of the toolbox.
     pub(crate) async fn run(&self, run: ToolRun) -> Ran {
         if run.tool == READ_RESULT {
@@ -124,7 +137,7 @@ impl Kit {
                 .unwrap_or_else(|error| ended(CallStatus::Failed, error.to_string()));
         }
         let Some(tool) = NotebookTool::named(&run.tool) else {
-            return self.ports.toolbox.run(run).await;
+            return self.toolbox.run(run).await;
         };
         self.use_notebook(tool, &run).await
     }
@@ -153,12 +166,12 @@ impl Kit {
         digest: &str,
     ) -> Result<Option<String>, JournalError> {
         if let Some(whole) = Digest::parse(digest)
-            && let Some(kept) = self.ports.output(identity, whole).await?
+            && let Some(kept) = whole_output(&*self.journal, identity, whole).await?
         {
             return Ok(Some(kept));
         }
         let mut found = None;
-        for_each_event(&*self.ports.journal, identity, Seq(0), |recorded| {
+        for_each_event(&*self.journal, identity, Seq(0), |recorded| {
             let SessionEvent::Turn(TurnEvent::CallFinished { result, .. }) = recorded.event else {
                 return Ok::<_, JournalError>(ControlFlow::Continue(()));
             };

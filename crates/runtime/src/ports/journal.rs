@@ -68,6 +68,14 @@ pub enum Answer {
     Refused(Refusal),
 }
 
+impl Answer {
+    /// Whether it says no.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+}
+
 /// An event as the journal holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {

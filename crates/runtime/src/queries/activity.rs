@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     event_pages::for_each_event_since,
     ports::journal::{JournalError, Recorded, SessionRow, Since},
-    runtime::{Runtime, unreadable},
+    queries::{Queries, sessions::unreadable},
 };
 
 /// How many sessions are read at once.
@@ -77,7 +77,7 @@ fn seen_by(person: &Person) -> Option<OwnerId> {
     (person.standing != Standing::Decides).then_some(person.owner)
 }
 
-impl Runtime {
+impl Queries {
     /// The sessions that wait for a person: this person's own, or everyone's if they may decide.
     pub async fn approvals(
         &self,
@@ -85,7 +85,7 @@ impl Runtime {
         offset: usize,
         limit: usize,
     ) -> Result<Approvals, JournalError> {
-        let (journal, owner) = (&self.ports.journal, seen_by(person));
+        let (journal, owner) = (&self.journal, seen_by(person));
         let rows = journal.waiting(owner, offset, limit).await?;
         let is_last_page = !rows.is_empty() && rows.len() < limit;
         let total = if is_last_page {
@@ -132,7 +132,7 @@ impl Runtime {
         let (mut rows, mut titles) = (Vec::new(), std::collections::HashMap::new());
         let mut events = Vec::new();
         let since = Since { time: Time(i64::MIN), kinds: &[] };
-        for_each_event_since(&*self.ports.journal, identity, since, |recorded| {
+        for_each_event_since(&*self.journal, identity, since, |recorded| {
             events.push(recorded.event);
         })
         .await?;
@@ -180,7 +180,7 @@ impl Runtime {
         since: Since,
         mut visit: impl FnMut(&SessionRow, Recorded),
     ) -> Result<(), JournalError> {
-        let journal = &*self.ports.journal;
+        let journal = &*self.journal;
         let active = since.time.plus_micros(-CLOCK_SKEW_MICROS_MAX);
         let mut last: Option<SessionKey> = None;
         loop {

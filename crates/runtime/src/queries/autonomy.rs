@@ -1,23 +1,15 @@
 //! Goals, tasks, runs and schedules: their views, and the commands that people type for them.
 
 use planwright_domain::{
-    autonomy::{
-        Autonomy, RunStatus, TaskEnd,
-        budget::{Budget, Meter},
-        standing::used,
-    },
-    chat::work::{Named, WorkAct},
-    command::{AutoCommand, Target},
+    autonomy::{RunStatus, TaskEnd, budget::Meter, standing::used},
     id::{GoalId, RunId, TaskId},
     next::{next, waiting},
-    refusal::Refusal,
     session::Session,
     time::Time,
 };
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
-use crate::{engine::calendar, queries::waiting::waits_for, runtime::Runtime};
+use crate::queries::waiting::waits_for;
 
 /// Goals, tasks, runs and schedules of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -170,84 +162,4 @@ impl WorkView {
         view.schedules.sort_by_key(|row| row.number);
         view
     }
-}
-
-impl Runtime {
-    /// The command behind the words, or why it cannot be formed.
-    pub(crate) fn work(&self, session: &Session, act: WorkAct) -> Result<AutoCommand, Refusal> {
-        let auto = &session.auto;
-        let fresh = Uuid::now_v7;
-        Ok(match act {
-            WorkAct::AddGoal(title) => AutoCommand::AddGoal { goal: fresh().into(), title },
-            WorkAct::EndGoal { number, reached } => {
-                AutoCommand::EndGoal { goal: goal(auto, number)?, reached }
-            }
-            WorkAct::AddTask { goal: of, title } => {
-                let of = of.map(|number| goal(auto, number)).transpose()?;
-                AutoCommand::AddTask { task: fresh().into(), goal: of, title }
-            }
-            WorkAct::EndTask { number, done } => {
-                let summary = "by your word".to_owned();
-                let end = if done { TaskEnd::Done { summary } } else { TaskEnd::Dropped };
-                AutoCommand::EndTask { task: task(auto, number)?, end }
-            }
-            WorkAct::On { target, drafts, budget } => {
-                let target = match target {
-                    Some(Named::Goal(number)) => Target::Goal(goal(auto, number)?),
-                    Some(Named::Task(number)) => Target::Task(task(auto, number)?),
-                    None => Target::NextTask,
-                };
-                let budget = self.budget(&budget);
-                AutoCommand::On { run: fresh().into(), target, budget, drafts }
-            }
-            WorkAct::Off(number) => AutoCommand::Off { run: run(auto, number)? },
-            WorkAct::Resume(number) => AutoCommand::Resume { run: run(auto, number)? },
-            WorkAct::AddSchedule { when, goal: of, title } => {
-                let of = of.map(|number| goal(auto, number)).transpose()?;
-                let (rhythm, next) = calendar::rhythm(&when, self.ports.clock.now())?;
-                let (schedule, budget) = (fresh().into(), self.settings.budget);
-                AutoCommand::AddSchedule { schedule, rhythm, title, goal: of, budget, next }
-            }
-            WorkAct::EndSchedule(number) => {
-                let found = auto.schedules.iter().find(|(_, known)| known.number == number);
-                let (schedule, _) = found.ok_or_else(|| not_there("schedule"))?;
-                AutoCommand::EndSchedule { schedule: *schedule }
-            }
-        })
-    }
-
-    fn budget(&self, said: &[(Meter, u64)]) -> Budget {
-        let mut budget = self.settings.budget;
-        for (meter, limit) in said {
-            let limit = Some(*limit);
-            match meter {
-                Meter::Time => budget.micros = limit,
-                Meter::ModelCalls => budget.model_calls = limit,
-                Meter::ToolCalls => budget.tool_calls = limit,
-                Meter::Tokens => budget.tokens = limit,
-                Meter::Money => budget.cost_micros = limit,
-            }
-        }
-        budget
-    }
-}
-
-fn not_there(what: &'static str) -> Refusal {
-    Refusal::NotThere { what: what.into() }
-}
-
-fn goal(auto: &Autonomy, number: u32) -> Result<GoalId, Refusal> {
-    let found = auto.goals.iter().find(|(_, goal)| goal.number == number);
-    found.map(|(id, _)| *id).ok_or_else(|| not_there("goal"))
-}
-
-fn task(auto: &Autonomy, number: u32) -> Result<TaskId, Refusal> {
-    let found = auto.tasks.iter().find(|(_, task)| task.number == number);
-    found.map(|(id, _)| *id).ok_or_else(|| not_there("task"))
-}
-
-fn run(auto: &Autonomy, number: Option<u32>) -> Result<Option<RunId>, Refusal> {
-    let Some(number) = number else { return Ok(None) };
-    let found = auto.runs.iter().find(|(_, run)| run.number == number);
-    found.map(|(id, _)| Some(*id)).ok_or_else(|| not_there("run"))
 }

@@ -20,7 +20,7 @@ use crate::{
         journal::{JournalError, Recorded},
         model::Message,
     },
-    runtime::Runtime,
+    queries::Queries,
 };
 
 /// One request to a model, and what came of it.
@@ -57,11 +57,11 @@ pub struct RequestView {
     pub same: bool,
 }
 
-impl Runtime {
+impl Queries {
     /// The requests of a session, the oldest first.
     pub async fn requests(&self, identity: &SessionKey) -> Result<Vec<RequestRow>, JournalError> {
         let mut rows = Vec::new();
-        for_each_event(&*self.ports.journal, identity, Seq(0), |recorded| {
+        for_each_event(&*self.journal, identity, Seq(0), |recorded| {
             rows.extend(row(&recorded));
             Ok::<_, JournalError>(ControlFlow::Continue(()))
         })
@@ -81,7 +81,7 @@ impl Runtime {
         };
         let Some(sent) = &row.sent else { return Ok(None) };
         let (mut session, mut asked) = (Some(Session::new(identity.clone())), None);
-        for_each_event(&*self.ports.journal, identity, Seq(0), |recorded| {
+        for_each_event(&*self.journal, identity, Seq(0), |recorded| {
             if recorded.seq >= seq {
                 return Ok::<_, JournalError>(ControlFlow::Break(()));
             }
@@ -95,12 +95,11 @@ impl Runtime {
         })
         .await?;
         let Some(asked) = asked else { return Ok(None) };
-        let mut view =
-            view_at(&*self.ports.journal, identity, asked.view_from, asked.version).await?;
+        let mut view = view_at(&*self.journal, identity, asked.view_from, asked.version).await?;
         if let Some(upto) = sent.shortened {
             view.messages = shortened_upto(&view, upto).messages;
         }
-        let request = self.request(&asked, &view, self.profile(&asked));
+        let request = self.requests.request(&asked, &view, self.requests.profile(&asked));
         let same = digest(&request.system, chain(&request.messages)) == sent.digest;
         let messages = request.messages.iter().map(said).collect();
         Ok(Some(RequestView { system: request.system, messages, same, row }))

@@ -6,7 +6,7 @@ use planwright_domain::{
     plan::block::{Block, blocks},
 };
 
-use crate::{ports::journal::JournalError, queries::view::RevisionView, runtime::Runtime};
+use crate::{ports::journal::JournalError, queries::Queries, queries::view::RevisionView};
 
 /// A revision, in full, and how much of it a person has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub struct BlockView {
     pub seen: bool,
 }
 
-impl Runtime {
-    /// A revision as [`Runtime::revision`] finds it, as this person reads it.
+impl Queries {
+    /// A revision as [`Queries::revision`] finds it, as this person reads it.
     pub async fn revision_for(
         &self,
         identity: &SessionKey,

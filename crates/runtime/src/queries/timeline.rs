@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     event_pages::for_each_event,
     ports::journal::{JournalError, Recorded},
-    runtime::Runtime,
+    queries::Queries,
 };
 
 /// The longest words of a bar.
@@ -92,7 +92,7 @@ pub enum BarState {
     Stopped,
 }
 
-impl Runtime {
+impl Queries {
     /// What happened when in a session, or in a part of it; oldest first.
     pub async fn timeline(
         &self,
@@ -100,7 +100,7 @@ impl Runtime {
         part: Part,
     ) -> Result<Vec<Bar>, JournalError> {
         let mut fold = Fold::new(part);
-        for_each_event(&*self.ports.journal, identity, Seq(0), |recorded| {
+        for_each_event(&*self.journal, identity, Seq(0), |recorded| {
             fold.take(&recorded);
             Ok::<_, JournalError>(ControlFlow::Continue(()))
         })

@@ -13,7 +13,7 @@ use planwright_domain::{
     next::{Waiting, next, waiting},
     outcome::{PlanCard, allows, quick_commands},
     plan::{Ended, Plan, Revision, event::PlanEvent, review::Comment},
-    session::{CorruptJournal, Session, SessionEvent},
+    session::{Session, SessionEvent},
     time::Time,
     turn::{Usage, ask::Ask},
 };
@@ -21,11 +21,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     event_pages::for_each_event,
-    ports::{
-        journal::{Journal, JournalError},
-        toolbox::schemas,
-    },
-    runtime::Runtime,
+    ports::{journal::JournalError, toolbox::schemas},
+    queries::Queries,
+    revisions::{of_plan, revision_at},
 };
 
 /// Where a session stands.
@@ -189,7 +187,7 @@ pub struct PlanRow {
     pub status: String,
 }
 
-impl Runtime {
+impl Queries {
     /// Where a session stands.
     pub async fn status(&self, identity: &SessionKey) -> Result<StatusView, JournalError> {
         let session = self.session(identity).await?;
@@ -215,7 +213,7 @@ impl Runtime {
                 .collect(),
             ask: session.ask.as_ref().map(AskView::of),
             usage: session.usage,
-            window_tokens: self.ports.model.window_tokens(),
+            window_tokens: self.model.window_tokens(),
             title: session.title.clone(),
             degraded: self.trouble(),
         })
@@ -230,11 +228,11 @@ impl Runtime {
 
     /// What an approval of this plan would lease now.
     fn would_lease(&self, session: &Session, plan: &Plan) -> Envelope {
-        let now = self.ports.clock.now();
+        let now = self.clock.now();
         if is_foreign(session) {
             return plan.envelope(&declared(plan), now);
         }
-        plan.envelope(&schemas(&*self.ports.toolbox), now)
+        plan.envelope(&schemas(&*self.tools.toolbox), now)
     }
 
     /// A revision of the active plan, in full: the current one, or the one with this number; else the last one
@@ -249,14 +247,14 @@ impl Runtime {
             // What ended last can still be read.
             let ended = session.last_ended.as_ref().and_then(|ended| ended.revision);
             let Some(seq) = ended else { return Ok(None) };
-            let (revision, digest) = revision_at(&*self.ports.journal, identity, seq).await?;
+            let (revision, digest) = revision_at(&*self.journal, identity, seq).await?;
             let is_meant = number.is_none_or(|number| number == revision.number);
             let view = RevisionView { current: false, allows: Vec::new(), revision, digest };
             return Ok(is_meant.then_some(view));
         };
         let current = plan.current.as_ref().map(|head| head.number);
         let Some(number) = number.or(current) else { return Ok(None) };
-        let found = of_plan(&*self.ports.journal, identity, plan, number).await?;
+        let found = of_plan(&*self.journal, identity, plan, number).await?;
         Ok(found.map(|(revision, digest)| RevisionView {
             current: current == Some(number),
             allows: allows(&session, &self.would_lease(&session, plan)),
@@ -278,7 +276,7 @@ impl Runtime {
         let current = plan.current.as_ref().map_or(0, |head| head.number);
         let (from, to) = numbers.unwrap_or_else(|| (plan.read_against(person), current));
         let text = async |number| {
-            let found = of_plan(&*self.ports.journal, identity, plan, number).await?;
+            let found = of_plan(&*self.journal, identity, plan, number).await?;
             Ok::<_, JournalError>(found.map(|(revision, _)| revision.markdown))
         };
         let (before, after) = (text(from).await?, text(to).await?);
@@ -286,7 +284,7 @@ impl Runtime {
             session.last_ended.as_ref().filter(|ended| plan.predecessor == Some(ended.plan));
         let (before, since) = match (from, replaced.and_then(|ended| ended.revision), numbers) {
             (0, Some(seq), None) => {
-                let revision = revision_at(&*self.ports.journal, identity, seq).await?.0;
+                let revision = revision_at(&*self.journal, identity, seq).await?.0;
                 (Some(revision.markdown), "the plan that it replaces".to_owned())
             }
             (0, _, _) => (Some(String::new()), "nothing: all of it is new".into()),
@@ -308,7 +306,7 @@ impl Runtime {
         let Some(plan) = session.plan() else { return Ok(Vec::new()) };
         let Some(first) = plan.revisions.first() else { return Ok(Vec::new()) };
         let (mut rows, mut number) = (Vec::new(), 0);
-        for_each_event(&*self.ports.journal, identity, Seq(first.0 - 1), |recorded| {
+        for_each_event(&*self.journal, identity, Seq(first.0 - 1), |recorded| {
             if let SessionEvent::Plan(event) = recorded.event {
                 enter(&mut rows, &mut number, event);
             }
@@ -322,7 +320,7 @@ impl Runtime {
     pub async fn plans(&self, identity: &SessionKey) -> Result<Vec<PlanRow>, JournalError> {
         let session = self.session(identity).await?;
         let mut rows: Vec<PlanRow> = Vec::new();
-        for_each_event(&*self.ports.journal, identity, Seq(0), |recorded| {
+        for_each_event(&*self.journal, identity, Seq(0), |recorded| {
             if let SessionEvent::Plan(event) = recorded.event {
                 list(&mut rows, event);
             }
@@ -404,33 +402,5 @@ fn list(rows: &mut Vec<PlanRow>, event: PlanEvent) {
         | PlanEvent::ExecutionStarted { .. }
         | PlanEvent::ExecutionPaused { .. }
         | PlanEvent::PlanFailed { .. } => {}
-    }
-}
-
-/// The revision of this number, read at its place in the stream and held against its digest.
-pub(crate) async fn of_plan(
-    journal: &dyn Journal,
-    identity: &SessionKey,
-    plan: &Plan,
-    number: u32,
-) -> Result<Option<(Revision, Digest)>, JournalError> {
-    let Some(seq) = plan.revision_seq(number) else { return Ok(None) };
-    revision_at(journal, identity, seq).await.map(Some)
-}
-
-/// The revision at this place in the stream, held against its digest.
-pub(crate) async fn revision_at(
-    journal: &dyn Journal,
-    identity: &SessionKey,
-    seq: Seq,
-) -> Result<(Revision, Digest), JournalError> {
-    let found = journal.events(identity, Seq(seq.0 - 1), 1).await?.into_iter().next();
-    match found.map(|recorded| recorded.event) {
-        Some(SessionEvent::Plan(PlanEvent::RevisionAdded { revision, digest, .. }))
-            if revision.digest(identity) == digest =>
-        {
-            Ok((*revision, digest))
-        }
-        _ => Err(CorruptJournal::new(seq, "a revision that does not match its digest").into()),
     }
 }

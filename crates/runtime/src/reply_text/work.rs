@@ -2,10 +2,10 @@
 
 use super::text::{Text, Tone};
 use crate::{
-    commands::line::{LISTED_MAX, SessionLine},
-    engine::notebook::NotebookView,
-    memories::MemoryView,
+    commands::reply::{LISTED_MAX, SessionLine},
     queries::autonomy::{RunRow, WorkView},
+    queries::memory::MemoryView,
+    queries::notebook::NotebookView,
     queries::waiting::waits_for,
 };
 

@@ -12,7 +12,7 @@ use planwright_domain::{
     refusal::Refusal,
 };
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
+    commands::reply::{Reply, Spoken},
     ports::journal::Answer,
 };
 use serde_json::Value;
@@ -33,9 +33,9 @@ pub(crate) async fn handle_line(
     transport: Transport,
     line: String,
 ) -> Result<Value, Problem> {
-    let (id, person) = (caller.command_id(headers)?, caller.person.clone());
+    let (id, person) = (caller.command_id(app, headers)?, caller.person.clone());
     let spoken = Spoken { identity, transport: Some(transport), person, id, line };
-    let reply = app.runtime.handle_line(spoken).await?;
+    let reply = app.commands.handle_line(spoken).await?;
     // A terminal says a refusal in its own way; a page shows it like every other.
     if let (Reply::Refused(refusal), ChannelType::Web) = (&reply, caller.channel) {
         return Err(refusal.clone().into());
@@ -46,7 +46,7 @@ pub(crate) async fn handle_line(
 /// The session that the caller names, if they may see it.
 pub(crate) async fn seen(app: &App, caller: &Caller, named: &str) -> Result<SessionKey, Problem> {
     let identity = caller.session(named)?;
-    if !app.runtime.sees(&caller.person, &identity).await? {
+    if !app.queries.sees(&caller.person, &identity).await? {
         return Err(no_such_session(named));
     }
     Ok(identity)
@@ -66,9 +66,9 @@ pub(crate) async fn ask(
     command: PersonCommand,
 ) -> Result<Json<Accepted>, Problem> {
     let identity = caller.session(id)?;
-    let command_id: CommandId = caller.command_id(headers)?;
+    let command_id: CommandId = caller.command_id(app, headers)?;
     let command = SessionCommand::Person(caller.person.clone(), command);
-    match app.runtime.dispatch(&identity, command_id, command).await? {
+    match app.commands.dispatch(&identity, command_id, command).await? {
         Answer::Accepted { version, .. } => {
             Ok(Json(Accepted { session_id: caller.name_of(&identity), version: version.0 }))
         }

@@ -118,7 +118,7 @@ pub(crate) async fn get_timeline(
         (Some(plan), None) => Part::Plan(PlanId(plan)),
         (None, None) => Part::Whole,
     };
-    let bars = app.runtime.timeline(&identity, part).await?;
+    let bars = app.queries.timeline(&identity, part).await?;
     Ok(Json(bars.into_iter().map(BarDto::from).collect()))
 }
 
@@ -142,7 +142,7 @@ pub(crate) async fn list_slots(
     Path(id): Path<String>,
 ) -> Result<Json<Vec<SlotDto>>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
-    let rows = app.runtime.slots(&identity).await?.into_iter();
+    let rows = app.queries.slots(&identity).await?.into_iter();
     let row = |row: planwright_runtime::queries::activity::SlotRow| SlotDto {
         schedule: row.schedule,
         slot: time(row.slot),
@@ -184,7 +184,7 @@ pub struct Since {
 
 impl Since {
     fn time(&self, app: &App) -> Time {
-        let day = app.runtime.ports.clock.now().plus_micros(-DAY_MICROS);
+        let day = app.queries.now().plus_micros(-DAY_MICROS);
         self.since.map_or(day, |millis| Time(millis.saturating_mul(1_000)))
     }
 }
@@ -197,7 +197,7 @@ pub(crate) async fn list_decisions(
     query: Result<Query<Since>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Vec<DecidedDto>>, Problem> {
     let Query(since) = query.map_err(bad_query)?;
-    let rows = app.runtime.decided(&caller.person, since.time(&app)).await?.into_iter();
+    let rows = app.queries.decided(&caller.person, since.time(&app)).await?.into_iter();
     let row = |decided: planwright_runtime::queries::activity::Decided| DecidedDto {
         session_id: caller.name_of(&decided.session),
         title: decided.title,
@@ -227,14 +227,14 @@ pub(crate) async fn get_spend(
     query: Result<Query<Since>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Spent>, Problem> {
     let Query(since) = query.map_err(bad_query)?;
-    Ok(Json(Spent { micros: app.runtime.spent(&caller.person, since.time(&app)).await? }))
+    Ok(Json(Spent { micros: app.queries.spent(&caller.person, since.time(&app)).await? }))
 }
 
 /// Which sessions move, for those who keep lists: an event `moved` with `sessionId` for each that the caller may see,
 /// and `missed` where everything should be read again.
 #[utoipa::path(get, path = "/api/hints", responses((status = 200, content_type = "text/event-stream", body = Object), Problems))]
 pub(crate) async fn stream_hints(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let subscription = app.runtime.ports.broadcast.hints();
+    let subscription = app.queries.hints();
     let begun = vec![Event::default().event("missed").data("{}")];
     let state = (app, caller, subscription, begun);
     let events = stream::unfold(state, |(app, caller, mut subscription, mut ready)| async move {
@@ -268,7 +268,7 @@ async fn gathered(app: &App, caller: &Caller, subscription: &mut dyn Hints) -> O
     }
     let mut events = Vec::new();
     for identity in moved {
-        match app.runtime.is_visible(&caller.person, &identity).await {
+        match app.queries.is_visible(&caller.person, &identity).await {
             Ok(true) => {
                 let data = json!({"sessionId": caller.name_of(&identity)}).to_string();
                 events.push(Event::default().event("moved").data(data));

@@ -25,7 +25,6 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     commands::agents::{Held, Seat, reattached},
-    commands::routing::new_key,
     ports::{
         access::{AgentGrant, Grant},
         signal::Subscription,
@@ -44,7 +43,6 @@ use super::{
     body::Body,
     presence::Presence,
     problem::{Problem, Problems},
-    tokens::new_secret,
 };
 use crate::mcp::Planner;
 
@@ -119,13 +117,13 @@ pub(crate) async fn take_place(
         Some(_) => return refused("bad_strategy", "plan work is document or build"),
     };
     let _one_at_a_time = app.agents.giving.lock().await;
-    let now = app.runtime.ports.clock.now();
+    let now = app.queries.now();
     let mut held = Vec::new();
     for grant in app.access.list().await? {
         let Some(agent) = grant.agent.clone().filter(|_| grant.person == caller.person.id) else {
             continue;
         };
-        let session = app.runtime.session(&agent.session).await?;
+        let session = app.queries.session(&agent.session).await?;
         let is_there = app.agents.is_there(grant.id);
         let held_here = Held::new(&session, &agent, is_there);
         if !is_there && !held_here.is_unfinished && grant.created.plus_micros(IDLE_MICROS) < now {
@@ -153,7 +151,7 @@ pub(crate) async fn take_place(
         return Err(Problem::new(StatusCode::CONFLICT, "place_taken", words));
     }
     if let Some(key) = &found
-        && let Some(root) = &app.runtime.session(key).await?.root
+        && let Some(root) = &app.queries.session(key).await?.root
         && root.0 != wish.root
     {
         let words = format!(
@@ -177,7 +175,9 @@ pub(crate) async fn take_place(
         Some(identity) => identity,
         None => {
             let words = "no new key could be made";
-            let key = new_key()
+            let key = app
+                .commands
+                .new_key()
                 .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no_key", words))?;
             caller.own_session(ChannelType::Mcp, key)
         }
@@ -191,7 +191,7 @@ pub(crate) async fn take_place(
         always: wish.always,
     };
     let grant = Grant {
-        id: Uuid::now_v7(),
+        id: app.commands.new_id(),
         name: name.chars().take(80).collect(),
         person: caller.person.id.clone(),
         standing: Standing::Speaks,
@@ -199,7 +199,7 @@ pub(crate) async fn take_place(
         expires: None,
         agent: Some(agent),
     };
-    let (token, id) = (new_secret(), grant.id);
+    let (token, id) = (app.commands.new_secret(), grant.id);
     app.access.keep(grant, Digest::of(token.as_bytes())).await?;
     app.agents.seat(id);
     let url = app.settings.url.clone();
@@ -228,7 +228,8 @@ pub(crate) async fn serve(
 ) -> Response {
     let Some(agent) = &caller.agent else { return no_place().into_response() };
     let planner = Planner::new(
-        app.runtime.clone(),
+        app.commands.clone(),
+        app.queries.clone(),
         seat(&caller, agent),
         caller.grant,
         app.settings.url.clone(),
@@ -249,8 +250,8 @@ pub(crate) async fn live(State(app): State<Arc<App>>, caller: Caller) -> Result<
     let agent = caller.agent.clone().ok_or_else(no_place)?;
     let seat = seat(&caller, &agent);
     let presence = app.agents.comes(caller.grant);
-    let subscription = app.runtime.ports.broadcast.subscribe(&seat.identity);
-    let tools = app.runtime.agent_tools(&seat).await?;
+    let subscription = app.queries.subscribe(&seat.identity);
+    let tools = app.commands.agent_tools(&seat).await?;
     let watch = Watch { app, seat, presence, subscription, tools, greeted: false };
     let events = stream::unfold(watch, |mut watch| async move {
         let event = watch.next().await?;
@@ -277,7 +278,7 @@ impl Watch {
         }
         loop {
             self.subscription.next().await?;
-            let now = self.app.runtime.agent_tools(&self.seat).await.ok()?;
+            let now = self.app.commands.agent_tools(&self.seat).await.ok()?;
             if now != self.tools {
                 self.tools = now;
                 return Some(Event::default().event("tools").data("{}"));

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use planwright_runtime::{
+    commands::Commands,
     ports::{access::Access, connection::Connection},
+    queries::Queries,
     runtime::Runtime,
 };
 
@@ -56,8 +58,10 @@ impl HttpSettings {
 
 /// What every handler can reach.
 pub struct App {
-    /// The runtime.
-    pub runtime: Arc<Runtime>,
+    /// What changes something.
+    pub commands: Arc<Commands>,
+    /// What reads.
+    pub queries: Arc<Queries>,
     /// Who may do what.
     pub access: Arc<dyn Access>,
     /// What the operator set.
@@ -77,11 +81,12 @@ pub struct App {
 impl App {
     /// The API over this runtime.
     #[must_use]
-    pub fn new(runtime: Arc<Runtime>, access: Arc<dyn Access>, settings: HttpSettings) -> Self {
+    pub fn new(runtime: &Runtime, access: Arc<dyn Access>, settings: HttpSettings) -> Self {
         let limits = Limits::new(settings.requests_per_second, settings.logins_per_minute);
         let agents = Arc::new(Agents::new(settings.agent_grace));
         Self {
-            runtime,
+            commands: runtime.commands.clone(),
+            queries: runtime.queries.clone(),
             access,
             settings,
             limits,

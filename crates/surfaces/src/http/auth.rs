@@ -98,8 +98,10 @@ impl Caller {
 
     /// The id of a command: the same `Idempotency-Key` from the same caller at the same path names the
     /// same command.
-    pub fn command_id(&self, headers: &HeaderMap) -> Result<CommandId, Problem> {
-        let Some(key) = headers.get("idempotency-key") else { return Ok(Uuid::now_v7().into()) };
+    pub fn command_id(&self, app: &App, headers: &HeaderMap) -> Result<CommandId, Problem> {
+        let Some(key) = headers.get("idempotency-key") else {
+            return Ok(app.commands.new_id().into());
+        };
         let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX);
         let words = format!("an Idempotency-Key has 1 to {KEY_BYTES_MAX} plain characters");
         let key = key.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "bad_header", words))?;
@@ -185,7 +187,7 @@ async fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller
     };
     let secret = Digest::of(secret.trim().as_bytes());
     let grant = app.access.find(secret).await?.ok_or_else(unknown)?;
-    if grant.expires.is_some_and(|end| end <= app.runtime.ports.clock.now()) {
+    if grant.expires.is_some_and(|end| end <= app.queries.now()) {
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
             "expired",
@@ -196,7 +198,7 @@ async fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller
     let named = named.filter(|name| channel == ChannelType::Api && name.len() <= SURFACE_BYTES_MAX);
     let is_terminal = named.is_some();
     let surface = named.map_or_else(|| format!("{} {}", channel.name(), grant.id), str::to_owned);
-    let person = app.runtime.person(&grant.person, Surface(surface), grant.standing).await?;
+    let person = app.commands.person(&grant.person, Surface(surface), grant.standing).await?;
     let (name, agent) = (grant.name, grant.agent);
     Ok(Caller { person, channel, grant: grant.id, asks, is_terminal, name, agent })
 }

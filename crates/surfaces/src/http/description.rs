@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
 use planwright_runtime::{
-    engine::notebook::NotebookView, memories::MemoryView, queries::autonomy::WorkView,
-    queries::model_request_log::RequestView,
+    queries::autonomy::WorkView, queries::memory::MemoryView,
+    queries::model_request_log::RequestView, queries::notebook::NotebookView,
 };
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};

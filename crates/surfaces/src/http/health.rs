@@ -44,14 +44,14 @@ pub(crate) async fn health() -> Json<Well> {
 /// Whether it can take work: the journal answers.
 #[utoipa::path(get, path = "/ready", security(()), responses((status = 200, body = Well), Problems))]
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Well>, Problem> {
-    app.runtime.ports.journal.due(None, 1).await?;
-    Ok(Well::with(app.runtime.trouble()))
+    app.queries.check_journal().await?;
+    Ok(Well::with(app.queries.trouble()))
 }
 
 /// The figures, as Prometheus reads them.
 #[utoipa::path(get, path = "/metrics", responses((status = 200, content_type = "text/plain", body = String), Problems))]
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
-    match app.runtime.ports.journal.planning().await {
+    match app.queries.planning().await {
         Ok(many) => metrics::gauge!("plan.mode.active.sessions").set(many as f64),
         Err(error) => tracing::warn!(%error, event = "figures_not_read"),
     }
@@ -75,7 +75,7 @@ pub(crate) struct Description(pub(crate) Arc<Value>);
 
 /// Counts requests and how they ended.
 pub(crate) async fn count(request: Request, next: Next) -> Response {
-    let begun = std::time::Instant::now();
+    let begun = tokio::time::Instant::now();
     let response = next.run(request).await;
     let class = match response.status().as_u16() {
         100..=199 => "1xx",

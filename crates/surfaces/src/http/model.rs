@@ -119,7 +119,7 @@ pub(crate) async fn get_model(State(app): State<Arc<App>>, _: Caller) -> Json<Mo
             }
         }
         None => ModelDto {
-            name: app.runtime.ports.model.name(),
+            name: app.queries.model_name(),
             url: None,
             is_chosen: true,
             is_demo: false,

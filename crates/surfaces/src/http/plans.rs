@@ -13,7 +13,6 @@ use planwright_domain::{
     effect::Declared,
     plan::{Strategy, block::BlockId, review::Comment},
 };
-use uuid::Uuid;
 
 pub mod asks;
 
@@ -43,7 +42,7 @@ pub(crate) async fn get_plan(
     Path(id): Path<String>,
 ) -> Result<Json<PlanDto>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
-    let view = app.runtime.status(&identity).await?;
+    let view = app.queries.status(&identity).await?;
     let status = SessionDto::of(caller.name_of(&identity), view);
     status
         .plan
@@ -60,7 +59,7 @@ pub(crate) async fn start_plan(
     headers: HeaderMap,
     Body(new): Body<NewPlan>,
 ) -> Result<(StatusCode, Json<Accepted>), Problem> {
-    let command = app.runtime.plan_on(new.strategy.into());
+    let command = app.commands.plan_on(new.strategy.into());
     Ok((StatusCode::CREATED, ask(&app, &caller, &id, &headers, command).await?))
 }
 
@@ -162,7 +161,7 @@ pub(crate) async fn list_plans(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<PlanRowDto>>, Problem> {
-    let rows = app.runtime.plans(&seen(&app, &caller, &id).await?).await?;
+    let rows = app.queries.plans(&seen(&app, &caller, &id).await?).await?;
     Ok(Json(rows.into_iter().map(PlanRowDto::from).collect()))
 }
 
@@ -179,7 +178,7 @@ pub(crate) async fn get_revision(
         "current" => None,
         number => Some(number.parse().map_err(|_| missing())?),
     };
-    let view = app.runtime.revision_for(&identity, &caller.person, number).await?;
+    let view = app.queries.revision_for(&identity, &caller.person, number).await?;
     let view = view.ok_or_else(missing)?;
     let tag =
         HeaderValue::from_str(&format!("\"{}\"", view.revision.digest)).map_err(|_| missing())?;
@@ -206,7 +205,7 @@ pub(crate) async fn get_diff(
             return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
         }
     };
-    let view = app.runtime.diff(&identity, &caller.person.id, numbers).await?;
+    let view = app.queries.diff(&identity, &caller.person.id, numbers).await?;
     view.map(|view| Json(DiffDto::of(caller.name_of(&identity), view)))
         .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "no_such_revision", NOTHING))
 }
@@ -255,7 +254,7 @@ pub(crate) async fn approve(
     let start = if new.hold { Start::Hold } else { Start::AtOnce };
     let (notes, on_failure) = (new.notes, new.on_failure.into());
     let grant = new.grant.map(Declared::from);
-    let plain = Approving::of(digest, app.runtime.terms());
+    let plain = Approving::of(digest, app.queries.terms());
     let decision = Decision::Approve(Approving { notes, start, on_failure, grant, ..plain });
     ask(&app, &caller, &id, &headers, PersonCommand::Decide(decision)).await
 }
@@ -267,7 +266,7 @@ pub(crate) async fn list_comments(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<CommentRowDto>>, Problem> {
-    let rows = app.runtime.comments(&seen(&app, &caller, &id).await?).await?;
+    let rows = app.queries.comments(&seen(&app, &caller, &id).await?).await?;
     Ok(Json(rows.into_iter().map(CommentRowDto::from).collect()))
 }
 
@@ -281,7 +280,7 @@ pub(crate) async fn edit_plan(
     Body(new): Body<NewContent>,
 ) -> Result<Json<Accepted>, Problem> {
     let base = Some(if_match(&headers)?);
-    let (markdown, fresh) = (new.markdown, Uuid::now_v7().into());
+    let (markdown, fresh) = (new.markdown, app.commands.new_id().into());
     ask(&app, &caller, &id, &headers, PersonCommand::EditPlan { base, markdown, fresh }).await
 }
 
@@ -349,7 +348,7 @@ pub(crate) async fn enable_plan(
     headers: HeaderMap,
     Body(body): Body<InSession>,
 ) -> Result<Json<PlanState>, Problem> {
-    let command = app.runtime.plan_on(Strategy::Document);
+    let command = app.commands.plan_on(Strategy::Document);
     let _ = ask(&app, &caller, &body.session_id, &headers, command).await?;
     state(&app, &caller, &body.session_id).await
 }
@@ -369,7 +368,7 @@ pub(crate) async fn disable_plan(
 
 async fn state(app: &App, caller: &Caller, id: &str) -> Result<Json<PlanState>, Problem> {
     let identity = seen(app, caller, id).await?;
-    let view = app.runtime.status(&identity).await?;
+    let view = app.queries.status(&identity).await?;
     let status = SessionDto::of(caller.name_of(&identity), view);
     let plan = status.plan.filter(|_| status.active);
     Ok(Json(PlanState {

@@ -14,14 +14,13 @@ use planwright_domain::{
     identity::{ConversationKey, Root},
 };
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
+    commands::reply::{Reply, Spoken},
     ports::journal::SessionQuery,
     reply_text::text_of,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 use super::{
     access::{ask, handle_line, seen},
@@ -118,10 +117,10 @@ pub(crate) async fn list_sessions(
         return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
     }
     let query = SessionQuery { owner: caller.person.owner, text, offset, limit };
-    let page = app.runtime.session_page(&query).await?;
+    let page = app.queries.session_page(&query).await?;
     let mut listed = Vec::new();
     for row in page.rows {
-        let session = app.runtime.readable_session(&row.session).await?;
+        let session = app.queries.readable_session(&row.session).await?;
         listed.push(OwnSessionDto::of(&caller, row, session));
     }
     Ok(([(TOTAL, page.total.to_string())], Json(listed)))
@@ -157,7 +156,7 @@ pub(crate) async fn list_approvals(
         let words = format!("limit is 1 to {ROWS_MAX}, offset at most {OFFSET_MAX}");
         return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
     }
-    let approvals = app.runtime.approvals(&caller.person, offset, limit).await?;
+    let approvals = app.queries.approvals(&caller.person, offset, limit).await?;
     let rows = approvals.rows.into_iter().map(|row| SessionRowDto::of(&caller, row)).collect();
     Ok(([(TOTAL, approvals.total.to_string())], Json(rows)))
 }
@@ -169,13 +168,12 @@ pub(crate) async fn create_session(
     caller: Caller,
     Body(wish): Body<NewSession>,
 ) -> Result<(StatusCode, Json<SessionDto>), Problem> {
-    let key =
-        wish.key.unwrap_or_else(|| format!("talk-{}", &Uuid::now_v7().simple().to_string()[20..]));
-    let key = ConversationKey::new(&key).map_err(|error| {
+    let key = wish.key.map_or_else(|| app.commands.new_key(), |key| ConversationKey::new(&key));
+    let key = key.map_err(|error| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_key", error.to_string())
     })?;
     let identity = caller.own_session(caller.channel, key);
-    let view = app.runtime.status(&identity).await?;
+    let view = app.queries.status(&identity).await?;
     Ok((StatusCode::CREATED, Json(SessionDto::of(caller.name_of(&identity), view))))
 }
 
@@ -187,7 +185,7 @@ pub(crate) async fn get_session(
     Path(id): Path<String>,
 ) -> Result<Json<SessionDto>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
-    let view = app.runtime.status(&identity).await?;
+    let view = app.queries.status(&identity).await?;
     Ok(Json(SessionDto::of(caller.name_of(&identity), view)))
 }
 
@@ -239,10 +237,10 @@ pub(crate) async fn say_line_in_words(
     Body(line): Body<NewLine>,
 ) -> Result<Json<LineAnswer>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
-    let (id, person) = (caller.command_id(&headers)?, caller.person.clone());
+    let (id, person) = (caller.command_id(&app, &headers)?, caller.person.clone());
     let transport = Some(caller.own_chat());
     let reply = app
-        .runtime
+        .commands
         .handle_line(Spoken { identity, transport, person, id, line: line.line })
         .await?;
     let moved_to = match &reply {
@@ -351,12 +349,7 @@ pub(crate) async fn list_events(
         let words = format!("limit is 1 to {ROWS_MAX}");
         return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
     }
-    let events = app
-        .runtime
-        .ports
-        .journal
-        .events(&identity, Seq(page.after.min(i64::MAX as u64)), limit)
-        .await?;
+    let events = app.queries.events(&identity, Seq(page.after.min(i64::MAX as u64)), limit).await?;
     let name = caller.name_of(&identity);
     Ok(Json(events.iter().map(|recorded| Envelope::of(&name, recorded)).collect()))
 }
@@ -389,7 +382,7 @@ pub(crate) async fn get_output(
         let words = "a digest is 64 hexadecimal digits";
         Problem::new(StatusCode::BAD_REQUEST, "bad_digest", words)
     })?;
-    let text = app.runtime.ports.output(&identity, digest).await?.ok_or_else(|| {
+    let text = app.queries.output(&identity, digest).await?.ok_or_else(|| {
         let words = format!("{id} keeps no output {digest}; short outputs stand in its events");
         Problem::new(StatusCode::NOT_FOUND, "no_output", words)
     })?;
@@ -413,7 +406,7 @@ pub(crate) async fn get_pointer(
     Path(chat): Path<String>,
 ) -> Result<Json<Pointer>, Problem> {
     let transport = caller.chat(&chat)?;
-    let identity = app.runtime.resolve(caller.person.owner, &transport).await?;
+    let identity = app.commands.resolve(caller.person.owner, &transport).await?;
     Ok(Json(Pointer { key: Some(identity.identity.key.as_str().to_owned()) }))
 }
 
@@ -429,7 +422,7 @@ pub(crate) async fn move_pointer(
     let key = pointer.key.ok_or_else(|| refused("name the key of a conversation".into()))?;
     let key = ConversationKey::legacy(&key).map_err(|error| refused(error.to_string()))?;
     let transport = caller.chat(&chat)?;
-    app.runtime.bind(&caller.person, &transport, &key).await??;
+    app.commands.bind(&caller.person, &transport, &key).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -440,6 +433,6 @@ pub(crate) async fn get_status(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let view = app.runtime.status(&seen(&app, &caller, &id).await?).await?;
+    let view = app.queries.status(&seen(&app, &caller, &id).await?).await?;
     Ok(Json(serde_json::to_value(view).unwrap_or_default()))
 }

@@ -128,10 +128,10 @@ impl Cursor {
         identity: SessionKey,
         after: Option<u64>,
     ) -> Result<Self, Problem> {
-        let subscription = app.runtime.ports.broadcast.subscribe(&identity);
+        let subscription = app.queries.subscribe(&identity);
         let seen = match after {
             Some(after) => Seq(after),
-            None => app.runtime.session(&identity).await?.version,
+            None => app.queries.session(&identity).await?.version,
         };
         let read = (identity.clone(), caller.name_of(&identity));
         Ok(Self { app: app.clone(), read, seen, known: None, subscription, page: VecDeque::new() })
@@ -169,7 +169,7 @@ impl Cursor {
             return Some(frames);
         }
         let (session_identity, name) = &self.read;
-        let events = self.app.runtime.ports.journal.events(session_identity, self.seen, PAGE).await;
+        let events = self.app.queries.events(session_identity, self.seen, PAGE).await;
         let events = events
             .inspect_err(|error| {
                 // The client comes again with the place that it has seen.

@@ -136,7 +136,7 @@ pub(crate) async fn who_am_i(
         surface: caller.person.surface.0,
         grant: caller.grant,
         passphrase_chosen: app.access.is_chosen().await?,
-        roots: app.runtime.ports.policy.roots.iter().map(|root| root.0.clone()).collect(),
+        roots: app.queries.roots().iter().map(|root| root.0.clone()).collect(),
         version: env!("CARGO_PKG_VERSION").into(),
     }))
 }
@@ -156,7 +156,7 @@ pub(crate) async fn choose_passphrase(
 /// The grant of a token that has not ended and is not that of an agent's place.
 async fn granted(app: &App, token: &str) -> Result<Grant, Problem> {
     let grant = app.access.find(Digest::of(token.trim().as_bytes())).await?;
-    let now = app.runtime.ports.clock.now();
+    let now = app.queries.now();
     let lasts = |grant: &Grant| grant.agent.is_none() && grant.expires.is_none_or(|end| end > now);
     grant.filter(lasts).ok_or_else(|| {
         let words = "this token is not one that was given out, or it has ended; look into the file named token in the data directory";
@@ -180,10 +180,10 @@ pub(crate) async fn login(
         (None, Some(token)) => {
             app.limits.login()?;
             let grant = granted(&app, token).await?;
-            let now = app.runtime.ports.clock.now();
+            let now = app.queries.now();
             let day = now.plus_micros(LOGIN_MICROS);
             let expires = Some(grant.expires.map_or(day, |end| end.min(day)));
-            let (id, name) = (Uuid::now_v7(), "browser".into());
+            let (id, name) = (app.commands.new_id(), "browser".into());
             keep(&app, Grant { id, name, created: now, expires, ..grant }).await?
         }
         (Some(_), Some(_)) | (None, None) => {
@@ -300,9 +300,9 @@ async fn unlocked(
             "the passphrase is not the one that was chosen",
         ));
     }
-    let now = app.runtime.ports.clock.now();
+    let now = app.queries.now();
     let grant = Grant {
-        id: Uuid::now_v7(),
+        id: app.commands.new_id(),
         name: name.chars().take(80).collect(),
         person: PersonId(person.into()),
         standing,
@@ -315,7 +315,7 @@ async fn unlocked(
 
 /// Keeps a grant under a new secret.
 async fn keep(app: &App, grant: Grant) -> Result<(String, Grant), Problem> {
-    let secret = new_secret();
+    let secret = app.commands.new_secret();
     app.access.keep(grant.clone(), Digest::of(secret.as_bytes())).await?;
     Ok((secret, grant))
 }
@@ -326,10 +326,4 @@ fn named_well(person: &str) -> Result<(), Problem> {
     }
     let words = format!("a person has a name of 1 to {PERSON_BYTES_MAX} bytes");
     Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_person", words))
-}
-
-/// A secret of 244 random bits.
-#[must_use]
-pub fn new_secret() -> String {
-    format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }

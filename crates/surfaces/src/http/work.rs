@@ -12,11 +12,11 @@ use planwright_domain::{
     refusal::Refusal,
 };
 use planwright_runtime::{
-    engine::notebook::NotebookView,
-    memories::MemoryView,
     ports::journal::Answer,
     queries::autonomy::WorkView,
+    queries::memory::MemoryView,
     queries::model_request_log::{RequestRow, RequestView},
+    queries::notebook::NotebookView,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,8 +42,8 @@ pub(crate) async fn get_work(
     Path(id): Path<String>,
 ) -> Result<Json<WorkView>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
-    let session = app.runtime.session(&identity).await?;
-    Ok(Json(WorkView::of(&session, app.runtime.ports.clock.now())))
+    let session = app.queries.session(&identity).await?;
+    Ok(Json(WorkView::of(&session, app.queries.now())))
 }
 
 /// What to look for.
@@ -75,8 +75,8 @@ pub(crate) async fn get_memory(
     let identity = seen(&app, &caller, &id).await?;
     let Query(question) = query.map_err(bad_query)?;
     let text = question.query.unwrap_or_default();
-    let view = app.runtime.memory(&identity, &text).await?;
-    let elsewhere = app.runtime.elsewhere(&caller.person, &identity).await?;
+    let view = app.queries.memory(&identity, &text).await?;
+    let elsewhere = app.queries.elsewhere(&caller.person, &identity).await?;
     Ok(Json(Remembered { view, elsewhere }))
 }
 
@@ -96,7 +96,7 @@ pub(crate) async fn get_requests(
     Path(id): Path<String>,
 ) -> Result<Json<Vec<RequestRow>>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
-    Ok(Json(app.runtime.requests(&identity).await?))
+    Ok(Json(app.queries.requests(&identity).await?))
 }
 
 /// One request, read again from the facts: all that was sent, and whether it is that byte for byte.
@@ -109,7 +109,7 @@ pub(crate) async fn get_request(
     let identity = seen(&app, &caller, &id).await?;
     let missing = || Problem::from(Refusal::NotThere { what: "request".into() });
     let number = number.parse().map_err(|_| missing())?;
-    let view = app.runtime.request_at(&identity, Seq(number)).await?;
+    let view = app.queries.request_at(&identity, Seq(number)).await?;
     Ok(Json(view.ok_or_else(missing)?))
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn get_notebook(
 ) -> Result<Json<NotebookView>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
     let Query(ByPage { page }) = query.map_err(bad_query)?;
-    Ok(Json(app.runtime.notebook(&identity, page.as_deref()).await?))
+    Ok(Json(app.queries.notebook(&identity, page.as_deref()).await?))
 }
 
 /// Which item.
@@ -169,7 +169,7 @@ pub(crate) async fn promote_memory(
 ) -> Result<Json<Promoted>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
     let (item, text) = (item_id(&item)?, promotion.text);
-    match app.runtime.promote(&caller.person, &identity, item, &text).await? {
+    match app.commands.promote(&caller.person, &identity, item, &text).await? {
         Ok(promoted) => Ok(Json(Promoted { item: promoted.0 })),
         Err(refusal) => Err(refusal.into()),
     }
@@ -185,11 +185,11 @@ pub(crate) async fn forget_memory(
 ) -> Result<Json<Accepted>, Problem> {
     let identity = seen(&app, &caller, &id).await?;
     let item = item_id(&item)?;
-    let found = app.runtime.remembered(&identity, &item.to_string()).await?;
+    let found = app.queries.remembered(&identity, &item.to_string()).await?;
     let missing = || Problem::from(Refusal::NotThere { what: "memory".into() });
     let found = found.ok_or_else(missing)?;
-    let command = caller.command_id(&headers)?;
-    match app.runtime.forget(&caller.person, &identity, command, &found).await? {
+    let command = caller.command_id(&app, &headers)?;
+    match app.commands.forget(&caller.person, &identity, command, &found).await? {
         Answer::Accepted { version, .. } => {
             Ok(Json(Accepted { session_id: caller.name_of(&identity), version: version.0 }))
         }
@@ -212,7 +212,7 @@ pub(crate) async fn say_in_chat(
     Body(line): Body<super::sessions::NewLine>,
 ) -> Result<Json<Value>, Problem> {
     let transport = caller.chat(&chat)?;
-    let identity = app.runtime.resolve(caller.person.owner, &transport).await?;
+    let identity = app.commands.resolve(caller.person.owner, &transport).await?;
     let reply =
         super::access::handle_line(&app, &caller, &headers, identity.clone(), transport, line.line);
     let reply = reply.await?;
@@ -228,6 +228,6 @@ pub(crate) async fn drop_pointer(
 ) -> Result<StatusCode, Problem> {
     let transport = caller.chat(&chat)?;
     let unbind = planwright_domain::owner::OwnerCommand::Unbind { transport };
-    app.runtime.own(caller.person.owner, unbind).await??;
+    app.commands.own(caller.person.owner, unbind).await??;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -17,8 +17,7 @@ use planwright_domain::{
     },
 };
 use planwright_runtime::{
-    commands::line::{Reply, Spoken},
-    commands::routing::new_key,
+    commands::reply::{Reply, Spoken},
     ports::{
         journal::JournalError,
         signal::{Signal, Subscription},
@@ -73,14 +72,16 @@ impl Talk {
         let person = Person { standing: Standing::Speaks, ..caller.person.clone() };
         let key = match named.filter(|named| named.channel == ChannelType::Api) {
             Some(identity) => identity.key,
-            None => new_key().map_err(|_| refused("no_key", "no new key could be made"))?,
+            None => {
+                app.commands.new_key().map_err(|_| refused("no_key", "no new key could be made"))?
+            }
         };
         let identity = caller.own_session(ChannelType::Api, key);
-        let subscription = app.runtime.ports.broadcast.subscribe(&identity);
-        let seen = app.runtime.session(&identity).await?.version;
-        let id = caller.command_id(headers)?;
+        let subscription = app.queries.subscribe(&identity);
+        let seen = app.queries.session(&identity).await?.version;
+        let id = caller.command_id(app, headers)?;
         let spoken = Spoken { identity, transport: None, person, id, line };
-        let at_once = match app.runtime.handle_line(spoken.clone()).await? {
+        let at_once = match app.commands.handle_line(spoken.clone()).await? {
             // A message is answered by a turn; a command by words.
             Reply::Accepted { .. } if !spoken.line.trim_start().starts_with('/') => None,
             Reply::Accepted { words, .. } => Some(words),
@@ -149,7 +150,7 @@ impl Talk {
             if let Some(text) = self.recorded().await? {
                 return Ok(Piece::Text(text));
             }
-            let session = self.app.runtime.session(&self.spoken.identity).await?;
+            let session = self.app.queries.session(&self.spoken.identity).await?;
             if (next(&session).is_rest() && session.version == self.seen)
                 || self.until < Instant::now()
             {
@@ -180,9 +181,8 @@ impl Talk {
 
     /// What was recorded since, as far as it was not told yet.
     async fn recorded(&mut self) -> Result<Option<String>, JournalError> {
-        let journal = &self.app.runtime.ports.journal;
         loop {
-            let page = journal.events(&self.spoken.identity, self.seen, 1).await?;
+            let page = self.app.queries.events(&self.spoken.identity, self.seen, 1).await?;
             let Some(recorded) = page.into_iter().next() else { return Ok(None) };
             self.seen = recorded.seq;
             match recorded.event {
@@ -240,7 +240,7 @@ async fn footer(
     let here = format!("{}/s/{}", app.settings.url, identity.identity);
     let words = match waiting(session) {
         Some(Waiting::Decision) => {
-            let view = app.runtime.revision(identity, None).await?.filter(|_| planned);
+            let view = app.queries.revision(identity, None).await?.filter(|_| planned);
             let plan = view.map(|view| {
                 format!(
                     "Plan, revision {}:\n\n{}\n\n",

@@ -1,0 +1,76 @@
+//! Builds the request that a model is sent: the system text, the conversation, the tools.
+
+use planwright_domain::{
+    notebook::tool::NotebookTool,
+    prompt,
+    session::Session,
+    tools::{self as own_tools, own::OwnTool},
+};
+
+use crate::{
+    engine::{conversation::View, tool_call::ToolRunner},
+    ports::{
+        Ports,
+        model::{AgentProfile, ModelRequest, Profiles},
+    },
+    settings::Settings,
+};
+
+/// Builds requests from sessions, with what the operator set.
+pub(crate) struct RequestBuilder {
+    pub(crate) profiles: Profiles,
+    tools: ToolRunner,
+    system_prompt: String,
+    has_memory: bool,
+}
+
+impl RequestBuilder {
+    pub(crate) fn new(ports: &Ports, settings: &Settings) -> Self {
+        Self {
+            profiles: ports.profiles.clone(),
+            tools: ToolRunner::new(ports, settings),
+            system_prompt: settings.system_prompt.clone(),
+            has_memory: settings.memory.is_some(),
+        }
+    }
+
+    /// What the model is told, and what it may call.
+    pub(crate) fn request(
+        &self,
+        session: &Session,
+        view: &View,
+        profile: Option<&AgentProfile>,
+    ) -> ModelRequest {
+        let mut paragraphs = vec![self.system_prompt.clone()];
+        paragraphs.extend(prompt::memory_paragraph(&view.recalled));
+        paragraphs.extend(
+            profile.filter(|profile| !profile.prompt.is_empty()).map(|named| named.prompt.clone()),
+        );
+        let mut tools: Vec<_> =
+            self.tools.toolbox.tools().iter().map(|tool| tool.spec.clone()).collect();
+        if let Some(turn) = &session.turn {
+            tools.retain(|tool| turn.may_use(&tool.name));
+            paragraphs.extend(prompt::plan_paragraph(session, turn));
+            paragraphs.extend(prompt::run_paragraph(session, turn));
+            tools.extend(own_tools::of_run(session, turn).map(OwnTool::spec));
+            if self.tools.has_notebook(session) {
+                let usable = NotebookTool::ALL.into_iter().filter(|tool| turn.may_use(tool.name()));
+                tools.extend(usable.map(NotebookTool::spec));
+                paragraphs.push(prompt::NOTEBOOK_PARAGRAPH.into());
+            }
+            if self.has_memory {
+                let usable = OwnTool::MEMORY.into_iter().filter(|tool| turn.may_use(tool.name()));
+                tools.extend(usable.map(OwnTool::spec));
+            }
+            let available = own_tools::available(session, turn);
+            tools.extend(available.into_iter().map(|tool| tool.spec_for(session.plan())));
+        }
+        ModelRequest { system: paragraphs.join("\n\n"), messages: view.messages.clone(), tools }
+    }
+
+    /// The profile that the open turn works under, as it stands now.
+    pub(crate) fn profile(&self, session: &Session) -> Option<&AgentProfile> {
+        let facts = session.turn.as_ref()?.profile.as_ref()?;
+        self.profiles.get(&facts.name).filter(|profile| profile.facts.digest == facts.digest)
+    }
+}
