@@ -484,18 +484,32 @@ fn decide_person(
         PersonCommand::MarkSeen { digest, blocks } => {
             Ok(of_plan(plan::rendering::seen(&session.work, *digest, blocks, person)?))
         }
-        PersonCommand::Decide(Decision::SettleDoubt { call, verdict }) => {
-            settle(session, asked, person, *call, *verdict)
-        }
-        PersonCommand::Decide(Decision::Permit { digest, permit }) => {
+        PersonCommand::Decide(decision) => decide_decision(session, asked, person, decision),
+    }
+}
+
+/// What only a person may say: on a plan, a call that asks, a call in doubt.
+fn decide_decision(
+    session: &Session,
+    asked: &Asked<SessionCommand>,
+    person: &Person,
+    decision: &Decision,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    match decision {
+        Decision::SettleDoubt { call, verdict } => settle(session, asked, person, *call, *verdict),
+        Decision::Permit { digest, permit } => {
             plan::decide::may_decide(person, &asked.policy)?;
             turn::permission::decide(session, asked.at, person, *digest, permit)
         }
-        PersonCommand::Decide(Decision::SkipStep { step }) if is_unsettled(session, *step) => {
+        Decision::SkipStep { step } if is_unsettled(session, *step) => {
             plan::decide::may_decide(person, &asked.policy)?;
             Err(PlanRefusal::StepUnderWay { step: *step }.into())
         }
-        PersonCommand::Decide(decision) => {
+        Decision::Approve(_)
+        | Decision::RequestChanges { .. }
+        | Decision::Reject { .. }
+        | Decision::Resume
+        | Decision::SkipStep { .. } => {
             let doubts = session.doubts.len();
             let foreign = agent::deciding(session, decision);
             let decision = foreign.as_ref().unwrap_or(decision);

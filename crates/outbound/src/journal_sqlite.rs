@@ -54,45 +54,49 @@ const READERS_MAX: usize = 4;
 /// The journal on SQLite.
 #[derive(Debug)]
 pub struct SqliteJournal {
-    jobs: mpsc::Sender<Job>,
+    writing: Writing,
     readers: Arc<Readers>,
     warm: Arc<Mutex<Warm>>,
+}
+
+/// Who writes.
+#[derive(Debug)]
+enum Writing {
+    /// A thread of its own, which shares one commit among all who wait.
+    Thread(mpsc::Sender<Job>),
+    /// Whoever asks, one after the other, before they go on. Nothing happens beside them.
+    Inline(Mutex<Writer>),
+    /// Nobody: another process may.
+    Nobody,
 }
 
 impl SqliteJournal {
     /// Opens the journal in this file, or makes it.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        // Looked at first, and only to be read: even to open and to close it otherwise may change the file.
-        let found = if path.exists() {
-            let looks = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            schema(&Connection::open_with_flags(path, looks).map_err(engine)?)?
-        } else {
-            Schema::None
-        };
-        let connection = Connection::open(path).map_err(engine)?;
-        configure(&connection).map_err(engine)?;
-        if found == Schema::None {
-            create(&connection).map_err(engine)?;
-        }
-        let warm = Arc::new(Mutex::new(Warm::default()));
+        let (writer, warm) = open_writer(path)?;
         let (jobs, receiver) = mpsc::channel(WRITES_MAX);
-        let writer = Writer::new(connection, warm.clone()).map_err(engine)?;
         std::thread::Builder::new()
             .name("journal".into())
             .spawn(move || writer.run(receiver))
             .map_err(engine)?;
-        let readers = Arc::new(Readers { path: path.to_owned(), idle: Mutex::default() });
-        Ok(Self { jobs, readers, warm })
+        Ok(Self { writing: Writing::Thread(jobs), readers: Readers::of(path), warm })
+    }
+
+    /// The same without any thread: what is asked is done before the caller goes on, in the order in which it is asked.
+    /// For runs that must be repeatable.
+    pub fn open_inline(path: &Path) -> Result<Self, JournalError> {
+        let (writer, warm) = open_writer(path)?;
+        let writing = Writing::Inline(Mutex::new(writer));
+        Ok(Self { writing, readers: Readers::of(path), warm })
     }
 
     /// Opens a journal that another process may be writing, to read it: every write is refused as closed.
     pub fn open_read_only(path: &Path) -> Result<Self, JournalError> {
-        let readers = Arc::new(Readers { path: path.to_owned(), idle: Mutex::default() });
+        let readers = Readers::of(path);
         if readers.with(schema)? == Schema::None {
             return Err(JournalError::Engine("there is nothing in it".into()));
         }
-        let (jobs, _) = mpsc::channel(1);
-        Ok(Self { jobs, readers, warm: Arc::new(Mutex::new(Warm::default())) })
+        Ok(Self { writing: Writing::Nobody, readers, warm: Arc::default() })
     }
 
     async fn submit<T>(
@@ -100,7 +104,16 @@ impl SqliteJournal {
         job: impl FnOnce(oneshot::Sender<Result<T, JournalError>>) -> Job,
     ) -> Result<T, JournalError> {
         let (reply, answer) = oneshot::channel();
-        self.jobs.send(job(reply)).await.map_err(|_| JournalError::Closed)?;
+        match &self.writing {
+            Writing::Thread(jobs) => {
+                jobs.send(job(reply)).await.map_err(|_| JournalError::Closed)?;
+            }
+            Writing::Inline(writer) => {
+                let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+                writer.commit(vec![job(reply)]);
+            }
+            Writing::Nobody => return Err(JournalError::Closed),
+        }
         answer.await.map_err(|_| JournalError::Closed)?
     }
 
@@ -108,9 +121,31 @@ impl SqliteJournal {
         &self,
         query: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
     ) -> Result<T, JournalError> {
+        if matches!(self.writing, Writing::Inline(_)) {
+            return self.readers.with(query);
+        }
         let readers = self.readers.clone();
         tokio::task::spawn_blocking(move || readers.with(query)).await.map_err(engine)?
     }
+}
+
+/// The writer of the journal in this file, which is made if it is not there, and the sessions that it keeps warm.
+fn open_writer(path: &Path) -> Result<(Writer, Arc<Mutex<Warm>>), JournalError> {
+    // Looked at first, and only to be read: even to open and to close it otherwise may change the file.
+    let found = if path.exists() {
+        let looks = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        schema(&Connection::open_with_flags(path, looks).map_err(engine)?)?
+    } else {
+        Schema::None
+    };
+    let connection = Connection::open(path).map_err(engine)?;
+    configure(&connection).map_err(engine)?;
+    if found == Schema::None {
+        create(&connection).map_err(engine)?;
+    }
+    let warm = Arc::<Mutex<Warm>>::default();
+    let writer = Writer::new(connection, warm.clone()).map_err(engine)?;
+    Ok((writer, warm))
 }
 
 #[async_trait]
@@ -359,6 +394,10 @@ struct Readers {
 }
 
 impl Readers {
+    fn of(path: &Path) -> Arc<Self> {
+        Arc::new(Self { path: path.to_owned(), idle: Mutex::default() })
+    }
+
     fn with<T>(
         &self,
         query: impl FnOnce(&Connection) -> Result<T, JournalError>,

@@ -52,6 +52,7 @@ impl LocalSubscribers {
     }
 
     /// Whether nobody listens any more; then the session is forgotten.
+    #[cfg(feature = "cluster")]
     pub(crate) fn is_deserted(&self, identity: &SessionKey) -> bool {
         let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         let deserted = subscribers.get(identity).is_none_or(|sender| sender.receiver_count() == 0);

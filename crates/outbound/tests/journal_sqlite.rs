@@ -51,6 +51,22 @@ impl Place for Directory {
 
 journal_contract!(Directory::new());
 
+/// The same contract where whoever asks writes, without a thread beside them.
+mod inline {
+    use super::*;
+
+    struct Inline(Directory);
+
+    #[async_trait]
+    impl Place for Inline {
+        async fn open(&self) -> Arc<dyn Store> {
+            Arc::new(SqliteJournal::open_inline(&self.0.file()).unwrap())
+        }
+    }
+
+    journal_contract!(Inline(Directory::new()));
+}
+
 fn identity() -> SessionKey {
     ada_key("cli:talk-0001").unwrap()
 }

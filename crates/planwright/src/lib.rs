@@ -10,6 +10,7 @@ use planwright_domain::identity::Root;
 
 pub mod args;
 pub mod backend;
+#[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod completion;
 pub mod config;
@@ -24,6 +25,7 @@ pub mod line_editor;
 pub mod mcp;
 pub mod metrics_recorder;
 pub mod models;
+#[cfg(feature = "cluster")]
 pub mod node;
 pub mod remote;
 pub mod server;
@@ -83,6 +85,7 @@ async fn run(wrap: Option<WrapToolbox>) -> Exit {
     })
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each command")]
 async fn act(
     args: &Args,
     terminal: &mut Terminal,
@@ -121,6 +124,7 @@ async fn act(
             let installation = Installation::open(args, &config, wrap).await?;
             up::run(installation, &config.server, terminal, &data).await
         }
+        #[cfg(feature = "cluster")]
         Command::Node { bind, cluster } => {
             let config = Config::load(args.config.as_deref(), &data)?;
             node::run(args, &config, *bind, cluster, terminal, wrap).await
@@ -148,6 +152,9 @@ async fn act(
         Command::Import { file, database } => {
             transfer::import(args, database.as_deref(), file, terminal).await
         }
+        #[cfg(not(feature = "cluster"))]
+        Command::Node { .. } | Command::Cluster { .. } => anyhow::bail!(transfer::NO_CLUSTER),
+        #[cfg(feature = "cluster")]
         Command::Cluster { cluster, command } => {
             let config = Config::load(args.config.as_deref(), &data)?;
             cluster::run(args, &config.cluster.with(cluster), command, terminal).await

@@ -12,7 +12,7 @@ use planwright_outbound::{
     cluster_postgres::{NodeRow, PostgresNodes},
     data_directory::DataDirectory,
     journal_postgres::PostgresJournal,
-    lane_restate::{RestateSettings, restate},
+    lane_restate::{RestateLane, RestateSettings, RestateWorker, restate},
 };
 use planwright_runtime::{ports::Clock, ports::Ports, runtime::Runtime};
 use tokio::{net::TcpListener, sync::watch};
@@ -48,22 +48,9 @@ pub async fn run(
     let data = data_path(args)?;
     let directory = DataDirectory::own_for_node(&data, "planwright node")?;
     let journal = Arc::new(PostgresJournal::open(database(&cluster)?).await?);
-    let broadcast = NatsBroadcast::connect(
-        cluster.nats.as_deref().context("name the message bus in cluster.nats")?,
-        &cluster.subjects,
-    )
-    .await?;
-    let (lane, worker) = restate(
-        RestateSettings {
-            ingress: cluster
-                .ingress
-                .clone()
-                .context("name the engine's ingress in cluster.ingress")?,
-            identity_key: cluster.identity_key.clone(),
-            drain: Duration::from_secs(cluster.drain_seconds),
-        },
-        Arc::new(SystemClock),
-    )?;
+    let bus = cluster.nats.as_deref().context("name the message bus in cluster.nats")?;
+    let broadcast = NatsBroadcast::connect(bus, &cluster.subjects).await?;
+    let (lane, worker) = lane(&cluster)?;
     let Agents { model, profiles, .. } = agents(args, config)?;
     let Tools { toolbox: tools, roots, .. } =
         Tools::open(config, &args.workspace, directory.path())?;
@@ -115,6 +102,17 @@ pub async fn run(
     served?;
     worked??;
     Ok(Exit::Fine)
+}
+
+/// The lane through the engine that the nodes share.
+fn lane(cluster: &ClusterConfig) -> anyhow::Result<(Arc<RestateLane>, RestateWorker)> {
+    let ingress = cluster.ingress.clone();
+    let settings = RestateSettings {
+        ingress: ingress.context("name the engine's ingress in cluster.ingress")?,
+        identity_key: cluster.identity_key.clone(),
+        drain: Duration::from_secs(cluster.drain_seconds),
+    };
+    Ok(restate(settings, Arc::new(SystemClock))?)
 }
 
 /// The database that the nodes share.

@@ -30,11 +30,10 @@ use planwright_runtime::{
     queries::view::StatusView,
 };
 use planwright_surfaces::http::{
-    auth::SURFACE,
+    auth::{SURFACE, tokens::TokenGiven},
     dto::OwnSessionDto,
-    envelope::Envelope,
-    sessions::{KeptOutput, Pointer},
-    tokens::TokenGiven,
+    sessions::{KeptOutput, pointers::Pointer},
+    streams::envelope::Envelope,
 };
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde::Deserialize;

@@ -61,27 +61,7 @@ pub async fn run(
             terminal.line(&format!("{} is now the active session", backend.identity()));
             Ok(Exit::Fine)
         }
-        Some(SessionCommand::Switch { key }) => {
-            let rows = backend.sessions(usize::MAX).await?;
-            let named = match NamedSession::parse(key)? {
-                NamedSession::OfThisTerminal(key) => SessionIdentity::new(ChannelType::Cli, key),
-                NamedSession::Elsewhere(identity) => {
-                    terminal.refusal(&format!(
-                        "{identity} is of another surface; work in it with: planwright --session {identity} …"
-                    ));
-                    return Ok(Exit::Failed);
-                }
-            };
-            let Some(known) = rows.into_iter().find(|listed| listed.identity == named) else {
-                terminal.refusal(&format!(
-                    "there is no session {key:?}; planwright session lists them"
-                ));
-                return Ok(Exit::Failed);
-            };
-            backend.activate(known.identity.key).await?;
-            terminal.line(&format!("{} is now the active session", backend.identity()));
-            Ok(Exit::Fine)
-        }
+        Some(SessionCommand::Switch { key }) => switch(backend, terminal, key).await,
         Some(SessionCommand::Rename { title }) => {
             talk::say(backend, terminal, &format!("/rename {}", title.join(" "))).await
         }
@@ -123,6 +103,31 @@ pub async fn run(
             Ok(Exit::Fine)
         }
     }
+}
+
+/// Makes another session of this terminal the active one.
+async fn switch(
+    backend: &mut dyn Backend,
+    terminal: &mut Terminal,
+    key: &str,
+) -> anyhow::Result<Exit> {
+    let rows = backend.sessions(usize::MAX).await?;
+    let named = match NamedSession::parse(key)? {
+        NamedSession::OfThisTerminal(key) => SessionIdentity::new(ChannelType::Cli, key),
+        NamedSession::Elsewhere(identity) => {
+            terminal.refusal(&format!(
+                "{identity} is of another surface; work in it with: planwright --session {identity} …"
+            ));
+            return Ok(Exit::Failed);
+        }
+    };
+    let Some(known) = rows.into_iter().find(|listed| listed.identity == named) else {
+        terminal.refusal(&format!("there is no session {key:?}; planwright session lists them"));
+        return Ok(Exit::Failed);
+    };
+    backend.activate(known.identity.key).await?;
+    terminal.line(&format!("{} is now the active session", backend.identity()));
+    Ok(Exit::Fine)
 }
 
 /// A request in one line.

@@ -17,8 +17,9 @@ use planwright_domain::{
     notebook::NotebookEvent,
     plan::{event::PlanEvent, step::StepEnd},
     session::SessionEvent,
+    time::Time,
     turn::{
-        CallStatus, RequestedCall, Told,
+        CallStatus, ModelFailure, RequestedCall, Told,
         event::{Arrival, TurnEnd, TurnEvent},
     },
 };
@@ -296,22 +297,7 @@ impl Terminal {
                 self.calls = answer.calls.iter().map(|call| (call.id, label(call))).collect();
             }
             TurnEvent::ModelCallFailed { failure, retry_at, asking, .. } => {
-                self.end_of_text("");
-                let words = visible(&failure.message);
-                match retry_at {
-                    Some(_) if is_unreachable(failure) => {
-                        if !std::mem::replace(&mut self.said_unreachable, true) {
-                            self.raw(&format!(
-                                "{BAD}✗{BAD:#} {words}; start that server, or choose another model with: planwright models set (what you said is kept, and answered once the model can be reached)\n"
-                            ));
-                        }
-                    }
-                    Some(at) if asking.is_suspended() => self.raw(&format!(
-                        "{WARN}⏸ {words}; asked again by itself at {at}, or when you say something; /stop ends it{WARN:#}\n"
-                    )),
-                    Some(_) => self.raw(&format!("{WARN}↻ {words}; trying again{WARN:#}\n")),
-                    None => self.raw(&format!("{BAD}✗{BAD:#} {words}\n")),
-                }
+                self.model_failed(failure, *retry_at, asking.is_suspended());
             }
             TurnEvent::ViewCompacted { messages, arrival: Arrival::InTime, .. } => {
                 self.raw(&format!(
@@ -354,25 +340,7 @@ impl Terminal {
                 ));
             }
             TurnEvent::TurnFinished { end, .. } => {
-                self.quiet();
-                let has_card = match end {
-                    TurnEnd::Answered | TurnEnd::Compacted { messages: 1.. } => false,
-                    TurnEnd::Compacted { messages: 0 } => {
-                        self.raw(&format!("{DIM}· there is nothing to sum up yet{DIM:#}\n"));
-                        false
-                    }
-                    TurnEnd::Planned { .. } => true,
-                    TurnEnd::Failed { .. } => view.plan_active,
-                    TurnEnd::Stopped { .. } => {
-                        self.raw(&format!("{DIM}· stopped{DIM:#}\n"));
-                        view.plan_active
-                    }
-                    TurnEnd::InDoubt { .. } => view.plan_active,
-                    TurnEnd::Yielded => false,
-                };
-                if let (true, Some(card)) = (has_card, &view.plan) {
-                    self.text(&plan_text::card(card, &view.quick_commands));
-                }
+                self.turn_ended(view, end);
             }
             TurnEvent::ModelAnswered { .. }
             | TurnEvent::TurnStarted { .. }
@@ -385,6 +353,47 @@ impl Terminal {
             | TurnEvent::CallOrphaned { .. }
             | TurnEvent::DoubtSettled { .. }
             | TurnEvent::CallAnswered { .. } => {}
+        }
+    }
+
+    fn model_failed(&mut self, failure: &ModelFailure, retry_at: Option<Time>, suspended: bool) {
+        self.end_of_text("");
+        let words = visible(&failure.message);
+        match retry_at {
+            Some(_) if is_unreachable(failure) => {
+                if !std::mem::replace(&mut self.said_unreachable, true) {
+                    self.raw(&format!(
+                        "{BAD}✗{BAD:#} {words}; start that server, or choose another model with: planwright models set (what you said is kept, and answered once the model can be reached)\n"
+                    ));
+                }
+            }
+            Some(at) if suspended => self.raw(&format!(
+                "{WARN}⏸ {words}; asked again by itself at {at}, or when you say something; /stop ends it{WARN:#}\n"
+            )),
+            Some(_) => self.raw(&format!("{WARN}↻ {words}; trying again{WARN:#}\n")),
+            None => self.raw(&format!("{BAD}✗{BAD:#} {words}\n")),
+        }
+    }
+
+    fn turn_ended(&mut self, view: &StatusView, end: &TurnEnd) {
+        self.quiet();
+        let has_card = match end {
+            TurnEnd::Answered | TurnEnd::Compacted { messages: 1.. } => false,
+            TurnEnd::Compacted { messages: 0 } => {
+                self.raw(&format!("{DIM}· there is nothing to sum up yet{DIM:#}\n"));
+                false
+            }
+            TurnEnd::Planned { .. } => true,
+            TurnEnd::Failed { .. } => view.plan_active,
+            TurnEnd::Stopped { .. } => {
+                self.raw(&format!("{DIM}· stopped{DIM:#}\n"));
+                view.plan_active
+            }
+            TurnEnd::InDoubt { .. } => view.plan_active,
+            TurnEnd::Yielded => false,
+        };
+        if let (true, Some(card)) = (has_card, &view.plan) {
+            self.text(&plan_text::card(card, &view.quick_commands));
         }
     }
 

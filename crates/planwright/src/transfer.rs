@@ -10,10 +10,10 @@ use std::{
 
 use anyhow::Context as _;
 use planwright_domain::identity::SessionKey;
+#[cfg(feature = "cluster")]
+use planwright_outbound::{cluster_postgres::PostgresNodes, journal_postgres::PostgresJournal};
 use planwright_outbound::{
-    cluster_postgres::PostgresNodes,
     data_directory::{DataDirectory, JOURNAL, belongs_to_node},
-    journal_postgres::PostgresJournal,
     journal_sqlite::SqliteJournal,
 };
 use planwright_runtime::{
@@ -52,10 +52,26 @@ async fn open(args: &Args, database: Option<&str>) -> anyhow::Result<Opened> {
     };
     let said = ClusterArgs { database: Some(database.to_owned()), ..ClusterArgs::default() };
     config.cluster.with(&said).check()?;
+    let journal = open_cluster(database).await?;
+    let notebooks = config.notebook.shared()?;
+    Ok(Opened { journal, notebooks, _directory: None })
+}
+
+/// Why this program cannot do what is asked of it.
+#[cfg(not(feature = "cluster"))]
+pub(crate) const NO_CLUSTER: &str = "this program was built without clusters; build it with the feature `cluster`, which is on unless it is left out";
+
+/// The journal of a cluster, written at its level.
+#[cfg(feature = "cluster")]
+async fn open_cluster(database: &str) -> anyhow::Result<Arc<dyn Archive>> {
     let journal = PostgresJournal::open(database).await?;
     journal.write_up_to(PostgresNodes::new(journal.pool()).level().await?);
-    let notebooks = config.notebook.shared()?;
-    Ok(Opened { journal: Arc::new(journal), notebooks, _directory: None })
+    Ok(Arc::new(journal))
+}
+
+#[cfg(not(feature = "cluster"))]
+async fn open_cluster(_: &str) -> anyhow::Result<Arc<dyn Archive>> {
+    anyhow::bail!(NO_CLUSTER)
 }
 
 /// The journal, only to be read: a server may be writing it meanwhile. A node's is in its cluster's database.
@@ -79,7 +95,7 @@ async fn open_to_read(args: &Args, database: Option<&str>) -> anyhow::Result<Arc
     };
     let said = ClusterArgs { database: Some(database.clone()), ..ClusterArgs::default() };
     config.cluster.with(&said).check()?;
-    Ok(Arc::new(PostgresJournal::open(&database).await?))
+    open_cluster(&database).await
 }
 
 /// Writes everything out.

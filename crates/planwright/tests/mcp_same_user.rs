@@ -61,6 +61,7 @@ fn up(home: &Path) -> (Server, String) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story")]
 async fn what_it_finds_in_the_data_directory_does_not_approve_and_every_attempt_is_in_the_log() {
     let home = tempfile::tempdir().unwrap();
     let (_server, url) = up(home.path());

@@ -1,5 +1,7 @@
 //! The long proofs, by name. Each ends with one line: `NAME: figure (target) ok|short`.
 
+#![expect(clippy::too_many_lines, reason = "a proof is told from beginning to end")]
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};

@@ -1,6 +1,6 @@
 //! The API: small, strict, described by its own handlers.
 //!
-//! A request passes, in this order: Host and Origin ([`guard`]), who is there ([`auth`]), how often
+//! A request passes, in this order: Host and Origin ([`auth::guard`]), who is there ([`auth`]), how often
 //! they ask, and only then is its body read. What is wrong is told as `application/problem+json`.
 
 use std::sync::Arc;
@@ -15,36 +15,36 @@ use axum::{
 use tokio::net::TcpListener;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-mod access;
 pub mod activity;
 pub mod agents;
 pub mod app;
 pub mod auth;
+pub mod autonomy;
 pub mod body;
 pub mod dashboard;
 pub mod description;
 pub mod dto;
-pub mod envelope;
-mod frames;
-pub mod guard;
 pub mod health;
-mod limits;
+pub mod memory;
 pub mod model;
+pub mod model_requests;
+pub mod notebook;
 pub mod openai;
 pub mod params;
 pub mod plans;
-mod presence;
 pub mod problem;
 pub mod session_event;
 pub mod sessions;
 pub mod streams;
 mod tags;
 mod time;
-pub mod tokens;
-pub mod work;
 
 pub use app::{App, BODY_BYTES_MAX, HttpSettings};
-use guard::Guard;
+use auth::{
+    guard::{self, Guard},
+    tokens,
+};
+use sessions::pointers;
 
 /// The API as axum serves it.
 pub fn router(app: Arc<App>) -> Router {
@@ -127,15 +127,15 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(sessions::list_approvals))
         .routes(routes!(sessions::get_session, sessions::change_session, sessions::delete_session))
         .routes(routes!(sessions::get_status))
-        .routes(routes!(sessions::get_pointer, sessions::move_pointer, work::drop_pointer))
-        .routes(routes!(work::say_in_chat))
-        .routes(routes!(work::get_work))
-        .routes(routes!(work::get_memory))
-        .routes(routes!(work::get_notebook))
-        .routes(routes!(work::get_requests))
-        .routes(routes!(work::get_request))
-        .routes(routes!(work::promote_memory))
-        .routes(routes!(work::forget_memory))
+        .routes(routes!(pointers::get_pointer, pointers::move_pointer, pointers::drop_pointer))
+        .routes(routes!(pointers::say_in_chat))
+        .routes(routes!(autonomy::get_work))
+        .routes(routes!(memory::get_memory))
+        .routes(routes!(notebook::get_notebook))
+        .routes(routes!(model_requests::get_requests))
+        .routes(routes!(model_requests::get_request))
+        .routes(routes!(memory::promote_memory))
+        .routes(routes!(memory::forget_memory))
         .routes(routes!(sessions::send_message))
         .routes(routes!(sessions::say_line))
         .routes(routes!(sessions::say_line_in_words))

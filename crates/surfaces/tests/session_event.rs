@@ -23,7 +23,7 @@ use planwright_domain::{
 };
 use planwright_format::event::known_kinds;
 use planwright_runtime::ports::journal::Recorded;
-use planwright_surfaces::http::{envelope::Envelope, openapi};
+use planwright_surfaces::http::{openapi, streams::envelope::Envelope};
 use planwright_testkit::{golden, people::person};
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream::BoxStream};
-use planwright_surfaces::http::envelope::Envelope;
+use planwright_surfaces::http::streams::envelope::Envelope;
 use sse_stream::SseByteStream;
 use tokio_tungstenite::{
     connect_async,

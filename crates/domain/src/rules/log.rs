@@ -82,104 +82,14 @@ impl Entry {
     /// What the log says of an event; nothing of most.
     #[must_use]
     pub fn of(event: &SessionEvent) -> Option<Self> {
-        let kind = event.kind();
-        let with = |by: Option<&Person>, subject: String, verdict: &str, arguments: Vec<String>| {
-            Some(Self {
-                kind: kind.to_owned(),
-                who: by.map(|by| by.id.0.clone()),
-                owner: by.map(|by| by.owner),
-                surface: by.map(|by| by.surface.0.clone()),
-                subject,
-                verdict: verdict.to_owned(),
-                arguments,
-            })
-        };
-        let by = |by: Option<&Person>, subject, verdict| with(by, subject, verdict, Vec::new());
-        match event {
-            SessionEvent::Plan(event) => match event {
-                PlanEvent::RevisionShown { digest, to } => {
-                    by(Some(to), digest.to_string(), "shown")
-                }
-                PlanEvent::ChangesRequested { digest, by: who, comments } => {
-                    let comments = vec![comments.len().to_string()];
-                    with(Some(who), digest.to_string(), "changes_requested", comments)
-                }
-                PlanEvent::PlanApproved { approval, digest, .. } => with(
-                    Some(&approval.by),
-                    approval.revision_digest.to_string(),
-                    "approved",
-                    vec![digest.to_string()],
-                ),
-                PlanEvent::DecisionExpired { digest } => by(None, digest.to_string(), "expired"),
-                PlanEvent::StepEnded { step, end: StepEnd::Skipped { by: who }, .. } => {
-                    by(Some(who), step.to_string(), "skipped")
-                }
-                PlanEvent::ExecutionStarted { plan, number } => {
-                    with(None, plan.to_string(), "started", vec![number.to_string()])
-                }
-                PlanEvent::PlanEnded {
-                    plan, ended, word: Word::Person { by: who, .. }, ..
-                } => by(Some(who), plan.to_string(), ended.name()),
-                PlanEvent::PlanStarted { .. }
-                | PlanEvent::DraftChanged { .. }
-                | PlanEvent::RevisionAdded { .. }
-                | PlanEvent::BlocksSeen { .. }
-                | PlanEvent::DecisionReminded { .. }
-                | PlanEvent::StepQueued { .. }
-                | PlanEvent::StepBegun { .. }
-                | PlanEvent::StepEnded { .. }
-                | PlanEvent::ExecutionPaused { .. }
-                | PlanEvent::PlanFailed { .. }
-                | PlanEvent::PlanEnded { .. } => None,
-            },
+        let Line { by, subject, verdict, arguments } = match event {
+            SessionEvent::Plan(event) => of_plan(event)?,
+            SessionEvent::Turn(event) => of_turn(event)?,
             SessionEvent::AgentCalled { agent, tool, told: Told::Refused { kind, .. }, .. } => {
-                with(None, tool.clone(), "refused", vec![agent.to_string(), kind.clone()])
+                line_with(None, tool.clone(), "refused", vec![agent.to_string(), kind.clone()])?
             }
-            SessionEvent::Turn(event) => match event {
-                TurnEvent::PermissionAsked { digest, .. } => by(None, digest.to_string(), "asked"),
-                TurnEvent::PermissionDecided { digest, permit, by: who, .. } => {
-                    let verdict = match permit {
-                        Permit::Once => "allowed_once",
-                        Permit::UntilPlanEnds => "allowed_until_plan_ends",
-                        Permit::Deny if who.is_none() => "denied_by_nobody",
-                        Permit::Deny => "denied",
-                        Permit::Replan { .. } => "denied_for_revision",
-                    };
-                    by(who.as_ref(), digest.to_string(), verdict)
-                }
-                TurnEvent::CallStarted { call, plan: Some(plan), .. } => {
-                    with(None, call.to_string(), "leased", vec![plan.to_string()])
-                }
-                TurnEvent::CallAnswered { call, told: Told::Refused { kind, .. } } => {
-                    with(None, call.to_string(), "refused", vec![kind.clone()])
-                }
-                TurnEvent::DoubtSettled { call, verdict, by: who } => {
-                    let verdict = match verdict {
-                        Verdict::Happened => "happened",
-                        Verdict::DidNotHappen => "did_not_happen",
-                    };
-                    by(Some(who), call.to_string(), verdict)
-                }
-                TurnEvent::TurnFinished { turn, end: TurnEnd::Stopped { by: who } } => {
-                    by(Some(who), turn.to_string(), "stopped")
-                }
-                TurnEvent::TurnStarted { .. }
-                | TurnEvent::ModelCallStarted { .. }
-                | TurnEvent::ModelAnswered { .. }
-                | TurnEvent::ModelCallFailed { .. }
-                | TurnEvent::ModelCallAbandoned { .. }
-                | TurnEvent::ModelCallOrphaned { .. }
-                | TurnEvent::ViewCompacted { .. }
-                | TurnEvent::CallStarted { .. }
-                | TurnEvent::CallFinished { .. }
-                | TurnEvent::CallAnswered { .. }
-                | TurnEvent::CallAbandoned { .. }
-                | TurnEvent::CallOrphaned { .. }
-                | TurnEvent::CallInDoubt { .. }
-                | TurnEvent::TurnFinished { .. } => None,
-            },
-            SessionEvent::Life(LifeEvent::Deleted { by: who }) => {
-                by(Some(who), "session".into(), "deleted")
+            SessionEvent::Life(LifeEvent::Deleted { by }) => {
+                line(Some(by), "session".into(), "deleted")?
             }
             SessionEvent::Auto(_)
             | SessionEvent::Memory(_)
@@ -190,8 +100,17 @@ impl Entry {
             | SessionEvent::ViewReset { .. }
             | SessionEvent::CompactionAsked { .. }
             | SessionEvent::AgentCalled { .. }
-            | SessionEvent::Logged { .. } => None,
-        }
+            | SessionEvent::Logged { .. } => return None,
+        };
+        Some(Self {
+            kind: event.kind().to_owned(),
+            who: by.map(|by| by.id.0.clone()),
+            owner: by.map(|by| by.owner),
+            surface: by.map(|by| by.surface.0.clone()),
+            subject,
+            verdict: verdict.to_owned(),
+            arguments,
+        })
     }
 
     /// The verdict as people read it.
@@ -214,5 +133,109 @@ impl Entry {
             "did_not_happen" => "did not happen".to_owned(),
             code => code.to_owned(),
         }
+    }
+}
+
+/// What an event says that belongs into the log, beside its kind.
+struct Line<'a> {
+    by: Option<&'a Person>,
+    subject: String,
+    verdict: &'a str,
+    arguments: Vec<String>,
+}
+
+fn line<'a>(by: Option<&'a Person>, subject: String, verdict: &'a str) -> Option<Line<'a>> {
+    line_with(by, subject, verdict, Vec::new())
+}
+
+fn line_with<'a>(
+    by: Option<&'a Person>,
+    subject: String,
+    verdict: &'a str,
+    arguments: Vec<String>,
+) -> Option<Line<'a>> {
+    Some(Line { by, subject, verdict, arguments })
+}
+
+fn of_plan(event: &PlanEvent) -> Option<Line<'_>> {
+    match event {
+        PlanEvent::RevisionShown { digest, to } => line(Some(to), digest.to_string(), "shown"),
+        PlanEvent::ChangesRequested { digest, by: who, comments } => {
+            let comments = vec![comments.len().to_string()];
+            line_with(Some(who), digest.to_string(), "changes_requested", comments)
+        }
+        PlanEvent::PlanApproved { approval, digest, .. } => line_with(
+            Some(&approval.by),
+            approval.revision_digest.to_string(),
+            "approved",
+            vec![digest.to_string()],
+        ),
+        PlanEvent::DecisionExpired { digest } => line(None, digest.to_string(), "expired"),
+        PlanEvent::StepEnded { step, end: StepEnd::Skipped { by: who }, .. } => {
+            line(Some(who), step.to_string(), "skipped")
+        }
+        PlanEvent::ExecutionStarted { plan, number } => {
+            line_with(None, plan.to_string(), "started", vec![number.to_string()])
+        }
+        PlanEvent::PlanEnded { plan, ended, word: Word::Person { by: who, .. }, .. } => {
+            line(Some(who), plan.to_string(), ended.name())
+        }
+        PlanEvent::PlanStarted { .. }
+        | PlanEvent::DraftChanged { .. }
+        | PlanEvent::RevisionAdded { .. }
+        | PlanEvent::BlocksSeen { .. }
+        | PlanEvent::DecisionReminded { .. }
+        | PlanEvent::StepQueued { .. }
+        | PlanEvent::StepBegun { .. }
+        | PlanEvent::StepEnded { .. }
+        | PlanEvent::ExecutionPaused { .. }
+        | PlanEvent::PlanFailed { .. }
+        | PlanEvent::PlanEnded { .. } => None,
+    }
+}
+
+fn of_turn(event: &TurnEvent) -> Option<Line<'_>> {
+    match event {
+        TurnEvent::PermissionAsked { digest, .. } => line(None, digest.to_string(), "asked"),
+        TurnEvent::PermissionDecided { digest, permit, by: who, .. } => {
+            let verdict = match permit {
+                Permit::Once => "allowed_once",
+                Permit::UntilPlanEnds => "allowed_until_plan_ends",
+                Permit::Deny if who.is_none() => "denied_by_nobody",
+                Permit::Deny => "denied",
+                Permit::Replan { .. } => "denied_for_revision",
+            };
+            line(who.as_ref(), digest.to_string(), verdict)
+        }
+        TurnEvent::CallStarted { call, plan: Some(plan), .. } => {
+            line_with(None, call.to_string(), "leased", vec![plan.to_string()])
+        }
+        TurnEvent::CallAnswered { call, told: Told::Refused { kind, .. } } => {
+            line_with(None, call.to_string(), "refused", vec![kind.clone()])
+        }
+        TurnEvent::DoubtSettled { call, verdict, by: who } => {
+            let verdict = match verdict {
+                Verdict::Happened => "happened",
+                Verdict::DidNotHappen => "did_not_happen",
+            };
+            line(Some(who), call.to_string(), verdict)
+        }
+        TurnEvent::TurnFinished { turn, end: TurnEnd::Stopped { by: who } } => {
+            line(Some(who), turn.to_string(), "stopped")
+        }
+        TurnEvent::TurnStarted { .. }
+        | TurnEvent::ModelCallStarted { .. }
+        | TurnEvent::ModelAnswered { .. }
+        | TurnEvent::ModelCallFailed { .. }
+        | TurnEvent::ModelCallAbandoned { .. }
+        | TurnEvent::ModelCallOrphaned { .. }
+        | TurnEvent::ViewCompacted { .. }
+        | TurnEvent::CallStarted { .. }
+        | TurnEvent::CallFinished { .. }
+        | TurnEvent::CallAnswered { .. }
+        | TurnEvent::CallAbandoned { .. }
+        | TurnEvent::CallOrphaned { .. }
+        | TurnEvent::CallInDoubt { .. }
+        | TurnEvent::TurnFinished { .. } => None,
     }
 }

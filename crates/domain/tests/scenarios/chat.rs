@@ -23,6 +23,7 @@ fn look(line: &str) -> Look {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one line for each command")]
 fn every_command_is_read() {
     assert_eq!(act("/plan on"), Act::PlanOn(Strategy::Document));
     assert_eq!(act(" /plan   on  build "), Act::PlanOn(Strategy::Build));

@@ -97,6 +97,7 @@ pub(super) enum Job {
 type Pending = Box<dyn FnOnce(Result<(), String>) + Send>;
 
 /// The one writer.
+#[derive(Debug)]
 pub(super) struct Writer {
     connection: Connection,
     warm: Arc<Mutex<Warm>>,
@@ -149,7 +150,7 @@ impl Writer {
         }
     }
 
-    fn commit(&mut self, batch: Vec<Job>) {
+    pub(super) fn commit(&mut self, batch: Vec<Job>) {
         failpoint::hit("journal.before_begin");
         let begun = self.execute_static("BEGIN IMMEDIATE");
         let mut group = Group { broken: begun.err(), ..Group::default() };

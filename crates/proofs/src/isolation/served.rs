@@ -16,7 +16,7 @@ use planwright_domain::{
     id::{OwnerId, Seq},
     identity::SessionKey,
 };
-use planwright_surfaces::http::{HttpSettings, envelope::Envelope};
+use planwright_surfaces::http::{HttpSettings, streams::envelope::Envelope};
 use planwright_testkit::{
     house::House,
     scripted_model::{Conduct, Said, Told},

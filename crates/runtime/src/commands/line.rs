@@ -8,7 +8,9 @@ use planwright_domain::{
         parse,
         work::WorkAct,
     },
-    command::{Approving, Decision, LifeCommand, Permit, PersonCommand, SessionCommand, Start},
+    command::{
+        Approving, Decision, LifeCommand, Permit, PersonCommand, SessionCommand, Start, Verdict,
+    },
     digest::Digest,
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionIdentity, SessionKey},
@@ -180,28 +182,11 @@ impl Commands {
             },
             Act::Resume => decide(Decision::Resume),
             Act::Permit { named, permit } => {
-                let named = named.as_deref();
-                let ask = session.ask.as_ref().filter(|ask| {
-                    // What allows must name what was shown.
-                    let unnamed = matches!(permit, Permit::Deny | Permit::Replan { .. });
-                    named.map_or(unnamed, |id| {
-                        id.len() >= NAMED_DIGITS_MIN && ask.digest.to_string().starts_with(id)
-                    })
-                });
-                match ask {
-                    Some(ask) => decide(Decision::Permit { digest: ask.digest, permit }),
-                    None => Ok(Err(Refusal::NoSuchAsk)),
-                }
+                Ok(permitted(&session, named.as_deref(), permit).map(PersonCommand::Decide))
             }
             Act::Skip(step) => decide(Decision::SkipStep { step }),
             Act::Settle { call, verdict } => {
-                let is_long = call.len() >= NAMED_DIGITS_MIN;
-                let mut found =
-                    session.doubts.keys().filter(|id| is_long && id.to_string().starts_with(&call));
-                match (found.next(), found.next()) {
-                    (Some(id), None) => decide(Decision::SettleDoubt { call: *id, verdict }),
-                    _ => Ok(Err(Refusal::NoSuchDoubt { call })),
-                }
+                Ok(settled(&session, call, verdict).map(PersonCommand::Decide))
             }
             Act::Work(act) => Ok(self.work(&session, act).map(PersonCommand::Auto)),
             Act::Rename(title) => Ok(Ok(PersonCommand::Life(LifeCommand::Rename { title }))),
@@ -326,6 +311,29 @@ impl Commands {
         };
         let numbered = numbered.map(|view| view.digest);
         Ok(name.digest(plan, person, numbered).map_err(Refusal::Plan))
+    }
+}
+
+/// The decision on the call that asks for permission, if it is the one that is named.
+fn permitted(session: &Session, named: Option<&str>, permit: Permit) -> Result<Decision, Refusal> {
+    let ask = session.ask.as_ref().filter(|ask| {
+        // What allows must name what was shown.
+        let unnamed = matches!(permit, Permit::Deny | Permit::Replan { .. });
+        named.map_or(unnamed, |id| {
+            id.len() >= NAMED_DIGITS_MIN && ask.digest.to_string().starts_with(id)
+        })
+    });
+    let digest = ask.ok_or(Refusal::NoSuchAsk)?.digest;
+    Ok(Decision::Permit { digest, permit })
+}
+
+/// The decision on the one call in doubt that these digits name.
+fn settled(session: &Session, call: String, verdict: Verdict) -> Result<Decision, Refusal> {
+    let is_long = call.len() >= NAMED_DIGITS_MIN;
+    let mut found = session.doubts.keys().filter(|id| is_long && id.to_string().starts_with(&call));
+    match (found.next(), found.next()) {
+        (Some(id), None) => Ok(Decision::SettleDoubt { call: *id, verdict }),
+        (_, _) => Err(Refusal::NoSuchDoubt { call }),
     }
 }
 

@@ -75,6 +75,7 @@ impl Engine {
 
     /// The same for an engine that delivers: each delivery is a life of its own, and what an earlier
     /// one left open is nobody's.
+    #[expect(clippy::too_many_lines, reason = "one arm for each thing that may be next")]
     pub async fn advance_as(
         &self,
         identity: &SessionKey,

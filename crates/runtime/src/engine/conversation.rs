@@ -27,7 +27,7 @@ use planwright_domain::{
     prompt,
     session::{CorruptJournal, Session, SessionEvent},
     turn::{
-        CallStatus, Told,
+        Answer, CallStatus, Told,
         event::{Arrival, TurnEnd, TurnEvent},
     },
 };
@@ -403,19 +403,7 @@ impl History {
                 entered.into_iter().try_for_each(|queued| self.open(seq, queued))?;
             }
             TurnEvent::ModelAnswered { answer, arrival: Arrival::InTime, .. } => {
-                let calls = answer.calls.into_iter();
-                let calls: Vec<_> = calls
-                    .map(|call| {
-                        let (wire_id, tool) = (call.wire_id.clone(), call.tool.clone());
-                        self.calls.push(Called { id: call.id, wire_id, tool, result: None });
-                        WireCall { wire_id: call.wire_id, tool: call.tool, arguments: call.arguments }
-                    })
-                    .collect();
-                let by = answer.sent.map(|sent| sent.model).filter(|_| !answer.kept.is_empty());
-                let kept = by.map(|by| Arc::new(KeptBy { by, items: answer.kept }));
-                if !answer.text.is_empty() || !calls.is_empty() {
-                    self.push(seq, Message::Assistant { text: answer.text, calls, kept });
-                }
+                self.answer(seq, answer);
             }
             TurnEvent::ViewCompacted { upto, summary, arrival: Arrival::InTime, .. } => self.compact(upto, &summary),
             TurnEvent::CallStarted { call, step: Some(step), .. } => {
@@ -465,6 +453,23 @@ impl History {
             | TurnEvent::TurnFinished { .. } => {}
         }
         Ok(())
+    }
+
+    /// An answer of the model, with the calls that it asks for.
+    fn answer(&mut self, seq: Seq, answer: Answer) {
+        let calls = answer.calls.into_iter();
+        let calls: Vec<_> = calls
+            .map(|call| {
+                let (wire_id, tool) = (call.wire_id.clone(), call.tool.clone());
+                self.calls.push(Called { id: call.id, wire_id, tool, result: None });
+                WireCall { wire_id: call.wire_id, tool: call.tool, arguments: call.arguments }
+            })
+            .collect();
+        let by = answer.sent.map(|sent| sent.model).filter(|_| !answer.kept.is_empty());
+        let kept = by.map(|by| Arc::new(KeptBy { by, items: answer.kept }));
+        if !answer.text.is_empty() || !calls.is_empty() {
+            self.push(seq, Message::Assistant { text: answer.text, calls, kept });
+        }
     }
 
     /// A cause enters the conversation.

@@ -304,6 +304,26 @@ impl Fold {
                 let note = format!("{messages} messages were summed up");
                 self.end(at, &Open::Model(*turn), BarState::Done, &note);
             }
+            TurnEvent::CallStarted { .. }
+            | TurnEvent::PermissionAsked { .. }
+            | TurnEvent::PermissionDecided { .. }
+            | TurnEvent::CallFinished { .. }
+            | TurnEvent::CallAbandoned { .. }
+            | TurnEvent::CallOrphaned { .. }
+            | TurnEvent::CallInDoubt { .. } => self.call(at, event),
+            TurnEvent::DoubtSettled { by, .. } => {
+                let words = format!("a doubt was settled by {}", by.id.0);
+                self.mark(at, BarKind::Mark, &words, BarState::Done);
+            }
+            TurnEvent::TurnFinished { turn, end } => {
+                self.end_turn(at, *turn, end);
+            }
+            TurnEvent::CallAnswered { .. } => {}
+        }
+    }
+
+    fn call(&mut self, at: &Recorded, event: &TurnEvent) {
+        match event {
             TurnEvent::CallStarted { call, attempt, step, .. } => {
                 let (tool, arguments) = self.calls.get(call).cloned().unwrap_or_default();
                 let again = if *attempt > 1 { format!(", try {attempt}") } else { String::new() };
@@ -338,31 +358,35 @@ impl Fold {
             TurnEvent::CallInDoubt { call, .. } => {
                 self.end(at, &Open::Tool(*call), BarState::Doubt, "nobody knows what became of it");
             }
-            TurnEvent::DoubtSettled { by, .. } => {
-                let words = format!("a doubt was settled by {}", by.id.0);
-                self.mark(at, BarKind::Mark, &words, BarState::Done);
+            TurnEvent::TurnStarted { .. }
+            | TurnEvent::ModelCallStarted { .. }
+            | TurnEvent::ModelAnswered { .. }
+            | TurnEvent::ModelCallFailed { .. }
+            | TurnEvent::ModelCallAbandoned { .. }
+            | TurnEvent::ModelCallOrphaned { .. }
+            | TurnEvent::ViewCompacted { .. }
+            | TurnEvent::CallAnswered { .. }
+            | TurnEvent::DoubtSettled { .. }
+            | TurnEvent::TurnFinished { .. } => {}
+        }
+    }
+
+    fn end_turn(&mut self, at: &Recorded, turn: TurnId, end: &TurnEnd) {
+        let (state, note) = match end {
+            TurnEnd::Answered | TurnEnd::Planned { .. } | TurnEnd::Compacted { .. } => {
+                (BarState::Done, String::new())
             }
-            TurnEvent::TurnFinished { turn, end } => {
-                let (state, note) = match end {
-                    TurnEnd::Answered | TurnEnd::Planned { .. } | TurnEnd::Compacted { .. } => {
-                        (BarState::Done, String::new())
-                    }
-                    TurnEnd::Failed { failure } => (BarState::Failed, failure.message.clone()),
-                    TurnEnd::Stopped { by } => {
-                        (BarState::Stopped, format!("stopped by {}", by.id.0))
-                    }
-                    TurnEnd::Yielded => (BarState::Stopped, "it made way for you".to_owned()),
-                    TurnEnd::InDoubt { .. } => {
-                        (BarState::Doubt, "the outcome of a call is unknown".to_owned())
-                    }
-                };
-                self.end(at, &Open::Model(*turn), BarState::Stopped, "the turn ended");
-                self.end(at, &Open::Turn(*turn), state, &note);
-                if let Part::Run(_) = self.part {
-                    self.inside = false;
-                }
+            TurnEnd::Failed { failure } => (BarState::Failed, failure.message.clone()),
+            TurnEnd::Stopped { by } => (BarState::Stopped, format!("stopped by {}", by.id.0)),
+            TurnEnd::Yielded => (BarState::Stopped, "it made way for you".to_owned()),
+            TurnEnd::InDoubt { .. } => {
+                (BarState::Doubt, "the outcome of a call is unknown".to_owned())
             }
-            TurnEvent::CallAnswered { .. } => {}
+        };
+        self.end(at, &Open::Model(turn), BarState::Stopped, "the turn ended");
+        self.end(at, &Open::Turn(turn), state, &note);
+        if let Part::Run(_) = self.part {
+            self.inside = false;
         }
     }
 

@@ -295,10 +295,6 @@ pub async fn import(
             }
             Line::End(_) => break,
         }
-        let is_whole = |(stream, whole): &(Stream, [u64; 3])| {
-            let has = [stream.events.len(), stream.answers.len(), stream.outputs.len()];
-            has.map(|many| many as u64) == *whole
-        };
         if open.as_ref().is_some_and(is_whole)
             && let Some((stream, _)) = open.take()
         {
@@ -311,6 +307,12 @@ pub async fn import(
     } else {
         Err(ArchiveError::Differs { found, named: verified.digest })
     }
+}
+
+/// Whether as much of a session was read as was announced.
+fn is_whole((stream, announced): &(Stream, [u64; 3])) -> bool {
+    let has = [stream.events.len(), stream.answers.len(), stream.outputs.len()];
+    has.map(|many| many as u64) == *announced
 }
 
 async fn restore(journal: &dyn Archive, stream: Stream) -> Result<(), ArchiveError> {

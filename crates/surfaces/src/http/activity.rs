@@ -24,13 +24,13 @@ use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::{
-    access::seen,
+use crate::http::{
     app::App,
     auth::Caller,
     params::InPath,
     problem::bad_query,
     problem::{Problem, Problems},
+    sessions::access::seen,
     time::time,
 };
 

@@ -19,8 +19,10 @@ use futures_util::stream;
 use planwright_domain::{
     actor::Standing,
     digest::Digest,
-    identity::{ChannelType, ConversationKey, Root},
+    identity::{ChannelType, ConversationKey, Root, SessionKey},
     plan::Strategy,
+    refusal::Refusal,
+    time::Time,
     tools::ToolSpec,
 };
 use planwright_runtime::{
@@ -37,11 +39,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
+pub(crate) mod presence;
+
+use crate::http::{
+    agents::presence::Presence,
     app::{App, BODY_BYTES_MAX},
     auth::Caller,
     body::Body,
-    presence::Presence,
     problem::{Problem, Problems},
 };
 use crate::mcp::Planner;
@@ -101,73 +105,28 @@ pub(crate) async fn take_place(
     caller: Caller,
     Body(wish): Body<PlaceWish>,
 ) -> Result<(StatusCode, Json<Place>), Problem> {
-    let refused =
-        |kind: &str, words: &str| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, kind, words));
     if wish.root.is_empty() || wish.root.len() > ROOT_BYTES_MAX {
-        return refused("bad_root", "say which project it works in: the path of its root");
+        let words = "say which project it works in: the path of its root";
+        return Err(unprocessable("bad_root", words));
     }
-    let plan = match wish.plan.as_deref() {
-        None => None,
-        Some("document") => Some(Strategy::Document),
-        Some("build") => Some(Strategy::Build),
-        Some("collect") => {
-            let words = planwright_domain::refusal::Refusal::NothingToCollect.to_string();
-            return refused("nothing_to_collect", &words);
-        }
-        Some(_) => return refused("bad_strategy", "plan work is document or build"),
-    };
+    let plan = strategy(wish.plan.as_deref())?;
     let _one_at_a_time = app.agents.giving.lock().await;
     let now = app.queries.now();
-    let mut held = Vec::new();
-    for grant in app.access.list().await? {
-        let Some(agent) = grant.agent.clone().filter(|_| grant.person == caller.person.id) else {
-            continue;
-        };
-        let session = app.queries.session(&agent.session).await?;
-        let is_there = app.agents.is_there(grant.id);
-        let held_here = Held::new(&session, &agent, is_there);
-        if !is_there && !held_here.is_unfinished && grant.created.plus_micros(IDLE_MICROS) < now {
-            app.access.revoke(grant.id).await?;
-        } else {
-            held.push((grant.id, held_here));
-        }
-    }
+    let held = held_places(&app, &caller, now).await?;
     let named = wish.key.as_deref().map(ConversationKey::new).transpose();
-    let named = named.map_err(|error| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_key", error.to_string())
-    })?;
+    let named = named.map_err(|error| unprocessable("bad_key", &error.to_string()))?;
     let found = match named {
         Some(key) => Some(caller.own_session(ChannelType::Mcp, key)),
         None if app.settings.agent_grace.is_none() => None,
         None => reattached(held.iter().map(|(_, held)| held), &wish.root).cloned(),
     };
-    if let Some(identity) = &found
-        && held.iter().any(|(_, held)| held.session == *identity && held.is_there)
-    {
-        let words = format!(
-            "another window works in {}; close it, or choose another key",
-            identity.identity
-        );
-        return Err(Problem::new(StatusCode::CONFLICT, "place_taken", words));
+    if let Some(session) = &found {
+        check_free(&app, &held, session, &wish.root).await?;
     }
-    if let Some(key) = &found
-        && let Some(root) = &app.queries.session(key).await?.root
-        && root.0 != wish.root
-    {
-        let words = format!(
-            "{} works in {}, and plans are approved for that directory; choose another key for {}",
-            key.identity, root.0, wish.root
-        );
-        return Err(Problem::new(StatusCode::CONFLICT, "other_project", words));
-    }
-    let taken_up = match &found {
-        Some(identity) => {
-            held.iter().any(|(_, held)| held.session == *identity && held.is_unfinished)
-        }
-        None => false,
-    };
+    let mut taken_up = false;
     for (grant, held) in &held {
         if Some(&held.session) == found.as_ref() {
+            taken_up |= held.is_unfinished;
             app.access.revoke(*grant).await?;
         }
     }
@@ -205,6 +164,68 @@ pub(crate) async fn take_place(
     let url = app.settings.url.clone();
     let place = Place { session_id: caller.name_of(&session), token, id, taken_up, url };
     Ok((StatusCode::CREATED, Json(place)))
+}
+
+fn unprocessable(kind: &str, words: &str) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, kind, words)
+}
+
+/// The plan work with which a session begins, as its person chose.
+fn strategy(named: Option<&str>) -> Result<Option<Strategy>, Problem> {
+    match named {
+        None => Ok(None),
+        Some("document") => Ok(Some(Strategy::Document)),
+        Some("build") => Ok(Some(Strategy::Build)),
+        Some("collect") => {
+            Err(unprocessable("nothing_to_collect", &Refusal::NothingToCollect.to_string()))
+        }
+        Some(_) => Err(unprocessable("bad_strategy", "plan work is document or build")),
+    }
+}
+
+/// The places that this person's agents hold, by token. One that is idle and has nothing left to do is taken back.
+async fn held_places(app: &App, caller: &Caller, now: Time) -> Result<Vec<(Uuid, Held)>, Problem> {
+    let mut held = Vec::new();
+    for grant in app.access.list().await? {
+        let Some(agent) = grant.agent.clone().filter(|_| grant.person == caller.person.id) else {
+            continue;
+        };
+        let session = app.queries.session(&agent.session).await?;
+        let is_there = app.agents.is_there(grant.id);
+        let held_here = Held::new(&session, &agent, is_there);
+        if !is_there && !held_here.is_unfinished && grant.created.plus_micros(IDLE_MICROS) < now {
+            app.access.revoke(grant.id).await?;
+        } else {
+            held.push((grant.id, held_here));
+        }
+    }
+    Ok(held)
+}
+
+/// Refuses a place in a session that another window works in, or that works in another directory.
+async fn check_free(
+    app: &App,
+    held: &[(Uuid, Held)],
+    session: &SessionKey,
+    root: &str,
+) -> Result<(), Problem> {
+    if held.iter().any(|(_, held)| held.session == *session && held.is_there) {
+        let words = format!(
+            "another window works in {}; close it, or choose another key",
+            session.identity
+        );
+        return Err(Problem::new(StatusCode::CONFLICT, "place_taken", words));
+    }
+    if let Some(other) = &app.queries.session(session).await?.root
+        && other.0 != root
+    {
+        let words = format!(
+            "{} works in {}, and plans are approved for that directory; choose another key for {root}",
+            session.identity, other.0
+        );
+        return Err(Problem::new(StatusCode::CONFLICT, "other_project", words));
+    }
+    Ok(())
 }
 
 /// The seat of whoever asks with the token of a place.

@@ -9,7 +9,7 @@ use planwright_runtime::{
     runtime::Runtime,
 };
 
-use super::{frames::Frames, limits::Limits, presence::Agents};
+use crate::http::{agents::presence::Agents, auth::limits::Limits, streams::frames::Frames};
 
 /// The largest body of a request.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;

@@ -17,7 +17,11 @@ use planwright_domain::{
 use planwright_runtime::ports::access::AgentGrant;
 use uuid::Uuid;
 
-use super::{app::App, problem::Problem};
+pub mod guard;
+pub(crate) mod limits;
+pub mod tokens;
+
+use crate::http::{app::App, problem::Problem};
 
 /// The cookie that a browser gets at login.
 pub(crate) const COOKIE: &str = "planwright";

@@ -10,7 +10,7 @@ use axum::{
 use planwright_domain::digest::Digest;
 use serde::de::DeserializeOwned;
 
-use super::{app::App, problem::Problem};
+use crate::http::{app::App, problem::Problem};
 
 /// How deep a body may nest.
 const DEPTH_MAX: usize = 32;

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::problem;
+use crate::http::problem;
 
 /// Every file by its path; beside some of them the same one compressed, as `.br` or `.gz`.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/dashboard.rs"));

@@ -14,7 +14,7 @@ use utoipa::openapi::{
     security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
 };
 
-use super::session_event::SessionEventDto;
+use crate::http::session_event::SessionEventDto;
 
 /// What is shown has names of its own beside those of the API.
 const VIEWS: &str = "core.";

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::auth::Caller;
-use super::time::time;
+use crate::http::auth::Caller;
+use crate::http::time::time;
 
 /// A change that happened, and is durable.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

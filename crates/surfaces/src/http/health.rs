@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{
+use crate::http::{
     app::App,
     problem::{Problem, Problems},
 };

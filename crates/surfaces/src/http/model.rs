@@ -7,7 +7,7 @@ use planwright_runtime::ports::connection::{Connection, Found, ModelWish, Tried}
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{
+use crate::http::{
     app::App,
     auth::{Caller, decides},
     body::Body,

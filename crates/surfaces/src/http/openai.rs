@@ -23,7 +23,7 @@ use planwright_domain::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{app::App, auth::Caller, body::Body, problem::Problem};
+use crate::http::{app::App, auth::Caller, body::Body, problem::Problem};
 
 mod talk;
 

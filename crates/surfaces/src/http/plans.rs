@@ -21,8 +21,7 @@ use asks::{
     NewRejection, NewSeen, NewSkip, NewVerdict, OfSession, PermitName, PlanState,
 };
 
-use super::{
-    access::{ask, seen},
+use crate::http::{
     app::App,
     auth::Caller,
     body::{Body, if_match},
@@ -30,6 +29,7 @@ use super::{
     params::{AsRead, InPath, Once},
     problem::bad_query,
     problem::{Problem, Problems},
+    sessions::access::{ask, seen},
 };
 
 const NOTHING: &str = "there is no such plan or revision in this session";

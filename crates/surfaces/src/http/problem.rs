@@ -74,48 +74,7 @@ impl IntoResponse for Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
-            Refusal::Plan(refusal) => match refusal {
-                PlanRefusal::StaleDecision { .. } => StatusCode::PRECONDITION_FAILED,
-                PlanRefusal::MayNotDecide
-                | PlanRefusal::NotAnApprover { .. }
-                | PlanRefusal::ToolUnavailable { .. }
-                | PlanRefusal::TurnOlderThanApproval => StatusCode::FORBIDDEN,
-                PlanRefusal::TooLong { .. }
-                | PlanRefusal::NoComments
-                | PlanRefusal::EmptyPlan
-                | PlanRefusal::BadArguments { .. }
-                | PlanRefusal::EmptyText { .. }
-                | PlanRefusal::NoSuchLine { .. }
-                | PlanRefusal::NoSuchBlock { .. }
-                | PlanRefusal::NotADocument { .. }
-                | PlanRefusal::BadEnvelope { .. }
-                | PlanRefusal::ToolUnknown { .. }
-                | PlanRefusal::PriceUnknown
-                | PlanRefusal::ProfileUnknown { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-                PlanRefusal::WorkInactive
-                | PlanRefusal::WorkAlreadyActive
-                | PlanRefusal::NothingToDecide { .. }
-                | PlanRefusal::NotShown { .. }
-                | PlanRefusal::NoSuchRevision { .. }
-                | PlanRefusal::ShownInBlocks
-                | PlanRefusal::RevisionWithdrawn { .. }
-                | PlanRefusal::RevisionExpired { .. }
-                | PlanRefusal::AlreadyDecided { .. }
-                | PlanRefusal::NothingToResume { .. }
-                | PlanRefusal::DoubtsOpen { .. }
-                | PlanRefusal::NothingToStop { .. }
-                | PlanRefusal::Gaps { .. }
-                | PlanRefusal::GoalIsSet { .. }
-                | PlanRefusal::NothingNew { .. }
-                | PlanRefusal::PermissionPending
-                | PlanRefusal::CommentsUnanswered { .. }
-                | PlanRefusal::NoSuchComment { .. }
-                | PlanRefusal::NotThisStep { .. }
-                | PlanRefusal::CannotSkip { .. }
-                | PlanRefusal::StepUnderWay { .. }
-                | PlanRefusal::NoSuchStep { .. }
-                | PlanRefusal::ShownNotCurrent { .. } => StatusCode::CONFLICT,
-            },
+            Refusal::Plan(refusal) => status_of(refusal),
             Refusal::EmptyMessage | Refusal::MessageTooLong { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
@@ -155,6 +114,51 @@ impl From<Refusal> for Problem {
             None
         };
         Self { current_digest: current, ..Self::new(status, refusal.kind(), refusal.to_string()) }
+    }
+}
+
+fn status_of(refusal: &PlanRefusal) -> StatusCode {
+    match refusal {
+        PlanRefusal::StaleDecision { .. } => StatusCode::PRECONDITION_FAILED,
+        PlanRefusal::MayNotDecide
+        | PlanRefusal::NotAnApprover { .. }
+        | PlanRefusal::ToolUnavailable { .. }
+        | PlanRefusal::TurnOlderThanApproval => StatusCode::FORBIDDEN,
+        PlanRefusal::TooLong { .. }
+        | PlanRefusal::NoComments
+        | PlanRefusal::EmptyPlan
+        | PlanRefusal::BadArguments { .. }
+        | PlanRefusal::EmptyText { .. }
+        | PlanRefusal::NoSuchLine { .. }
+        | PlanRefusal::NoSuchBlock { .. }
+        | PlanRefusal::NotADocument { .. }
+        | PlanRefusal::BadEnvelope { .. }
+        | PlanRefusal::ToolUnknown { .. }
+        | PlanRefusal::PriceUnknown
+        | PlanRefusal::ProfileUnknown { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        PlanRefusal::WorkInactive
+        | PlanRefusal::WorkAlreadyActive
+        | PlanRefusal::NothingToDecide { .. }
+        | PlanRefusal::NotShown { .. }
+        | PlanRefusal::NoSuchRevision { .. }
+        | PlanRefusal::ShownInBlocks
+        | PlanRefusal::RevisionWithdrawn { .. }
+        | PlanRefusal::RevisionExpired { .. }
+        | PlanRefusal::AlreadyDecided { .. }
+        | PlanRefusal::NothingToResume { .. }
+        | PlanRefusal::DoubtsOpen { .. }
+        | PlanRefusal::NothingToStop { .. }
+        | PlanRefusal::Gaps { .. }
+        | PlanRefusal::GoalIsSet { .. }
+        | PlanRefusal::NothingNew { .. }
+        | PlanRefusal::PermissionPending
+        | PlanRefusal::CommentsUnanswered { .. }
+        | PlanRefusal::NoSuchComment { .. }
+        | PlanRefusal::NotThisStep { .. }
+        | PlanRefusal::CannotSkip { .. }
+        | PlanRefusal::StepUnderWay { .. }
+        | PlanRefusal::NoSuchStep { .. }
+        | PlanRefusal::ShownNotCurrent { .. } => StatusCode::CONFLICT,
     }
 }
 

@@ -22,17 +22,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    access::{ask, handle_line, seen},
+pub(crate) mod access;
+pub mod pointers;
+
+use crate::http::{
     app::App,
     auth::Caller,
     body::Body,
     dto::{Accepted, OwnSessionDto, SessionDto, SessionRowDto},
-    envelope::Envelope,
-    params::InChat,
     params::{InPath, Once},
     problem::bad_query,
     problem::{Problem, Problems},
+    sessions::access::{ask, handle_line, seen},
+    streams::envelope::Envelope,
 };
 
 /// How many rows one answer lists.
@@ -387,43 +389,6 @@ pub(crate) async fn get_output(
         Problem::new(StatusCode::NOT_FOUND, "no_output", words)
     })?;
     Ok(Json(KeptOutput { text }))
-}
-
-/// A chat, and the conversation that is active in it.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Pointer {
-    /// The key of the conversation.
-    #[schema(min_length = 1, max_length = 256)]
-    pub key: Option<String>,
-}
-
-/// The conversation that this chat of the caller talks to. One that is gone is repaired first.
-#[utoipa::path(get, path = "/api/pointers/{chat}", params(InChat), responses((status = 200, body = Pointer), Problems))]
-pub(crate) async fn get_pointer(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    Path(chat): Path<String>,
-) -> Result<Json<Pointer>, Problem> {
-    let transport = caller.chat(&chat)?;
-    let identity = app.commands.resolve(caller.person.owner, &transport).await?;
-    Ok(Json(Pointer { key: Some(identity.identity.key.as_str().to_owned()) }))
-}
-
-/// Lets this chat of the caller talk to another conversation of theirs, or to a new one.
-#[utoipa::path(put, path = "/api/pointers/{chat}", params(InChat), request_body = Pointer, responses((status = 204), Problems))]
-pub(crate) async fn move_pointer(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    Path(chat): Path<String>,
-    Body(pointer): Body<Pointer>,
-) -> Result<StatusCode, Problem> {
-    let refused = |words: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_key", words);
-    let key = pointer.key.ok_or_else(|| refused("name the key of a conversation".into()))?;
-    let key = ConversationKey::legacy(&key).map_err(|error| refused(error.to_string()))?;
-    let transport = caller.chat(&chat)?;
-    app.commands.bind(&caller.person, &transport, &key).await??;
-    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Where a session stands, in the form that a terminal draws.

@@ -23,15 +23,18 @@ use planwright_runtime::ports::signal::{Signal, Subscription};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{
-    access::seen,
+pub mod envelope;
+pub(crate) mod frames;
+
+use crate::http::{
     app::App,
     auth::Caller,
-    envelope::Envelope,
-    frames::{Frame, PAGE, Read},
     params::InPath,
     problem::bad_query,
     problem::{Problem, Problems},
+    sessions::access::seen,
+    streams::envelope::Envelope,
+    streams::frames::{Frame, PAGE, Read},
 };
 
 /// The largest frame that a client may send.

@@ -12,6 +12,7 @@ use crate::model::{
 };
 
 /// Applies a fact that stands at this place in the stream.
+#[expect(clippy::too_many_lines, reason = "one arm for each event of a run")]
 pub(crate) fn evolve(
     session: &mut Session,
     seq: Seq,

@@ -75,47 +75,7 @@ pub(crate) fn use_memory_tool(
     }
     let text = |text: String| Told::Text { text };
     match tool {
-        OwnTool::MemorySave => {
-            let Save { text: words, kind, scope, confidence } = parse(call)?;
-            let context = session.auto.context(turn);
-            let chain = Chain::in_session(session, context);
-            // What a run does not call anything else is a detail of its task.
-            let unnamed = if context.is_some() { ItemKind::Detail } else { ItemKind::Fact };
-            let kind = kind.unwrap_or(unnamed);
-            let named = match scope.as_deref() {
-                None => None,
-                Some("task") => Some(ScopeKind::Task),
-                Some("goal") => Some(ScopeKind::Goal),
-                Some("session") => Some(ScopeKind::Session),
-                Some("global") => {
-                    let state = "only a person can make something known everywhere; ask them to send /memory promote";
-                    return Err(unavailable(call, state));
-                }
-                Some(_) => {
-                    return Err(unavailable(
-                        call,
-                        "a scope is task, goal or session of this conversation",
-                    ));
-                }
-            };
-            let scope = match named {
-                Some(kind) => chain.named(kind),
-                None => chain.named(kind.home()).or_else(|| chain.named(ScopeKind::Session)),
-            };
-            let scope =
-                scope.ok_or_else(|| unavailable(call, "there is no such scope in this turn"))?;
-            let item = Item {
-                id: given.fresh.0.into(),
-                kind,
-                scope: scope.clone(),
-                text: fitting(&words)?,
-                provenance: Provenance::Model { turn: turn.id },
-                confidence: confidence.unwrap_or(80).min(100),
-                at,
-            };
-            let told = format!("Remembered as {} in {}.", item.id, item.scope.kind().name());
-            Ok((vec![MemoryEvent::Saved { item: Box::new(item) }], text(told)))
-        }
+        OwnTool::MemorySave => save(session, turn, at, call, given.fresh.0.into()),
         OwnTool::MemorySearch => {
             parse::<Search>(call)?;
             let lines: Vec<_> = found.iter().map(line).collect();
@@ -137,6 +97,51 @@ pub(crate) fn use_memory_tool(
         }
         OwnTool::TaskReport => Err(unavailable(call, "it is no memory tool")),
     }
+}
+
+/// Saves what a model wants remembered, in the scope that it names or in the home of its kind.
+fn save(
+    session: &Session,
+    turn: &Turn,
+    at: Time,
+    call: &RequestedCall,
+    id: MemoryId,
+) -> Result<(Vec<MemoryEvent>, Told), Refusal> {
+    let Save { text: words, kind, scope, confidence } = parse(call)?;
+    let context = session.auto.context(turn);
+    let chain = Chain::in_session(session, context);
+    // What a run does not call anything else is a detail of its task.
+    let unnamed = if context.is_some() { ItemKind::Detail } else { ItemKind::Fact };
+    let kind = kind.unwrap_or(unnamed);
+    let named = match scope.as_deref() {
+        None => None,
+        Some("task") => Some(ScopeKind::Task),
+        Some("goal") => Some(ScopeKind::Goal),
+        Some("session") => Some(ScopeKind::Session),
+        Some("global") => {
+            let state = "only a person can make something known everywhere; ask them to send /memory promote";
+            return Err(unavailable(call, state));
+        }
+        Some(_) => {
+            return Err(unavailable(call, "a scope is task, goal or session of this conversation"));
+        }
+    };
+    let scope = match named {
+        Some(kind) => chain.named(kind),
+        None => chain.named(kind.home()).or_else(|| chain.named(ScopeKind::Session)),
+    };
+    let scope = scope.ok_or_else(|| unavailable(call, "there is no such scope in this turn"))?;
+    let item = Item {
+        id,
+        kind,
+        scope: scope.clone(),
+        text: fitting(&words)?,
+        provenance: Provenance::Model { turn: turn.id },
+        confidence: confidence.unwrap_or(80).min(100),
+        at,
+    };
+    let told = format!("Remembered as {} in {}.", item.id, item.scope.kind().name());
+    Ok((vec![MemoryEvent::Saved { item: Box::new(item) }], Told::Text { text: told }))
 }
 
 /// An item in one line, as the model reads it.

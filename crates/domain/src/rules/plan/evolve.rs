@@ -25,6 +25,7 @@ use crate::{
 };
 
 /// Applies a fact that stands at this place in the stream.
+#[expect(clippy::too_many_lines, reason = "one arm for each event of a plan")]
 pub(crate) fn evolve(
     work: PlanWork,
     seq: Seq,

@@ -28,6 +28,7 @@ use crate::{
 };
 
 /// Answers a call of a plan tool, or records a call as a step.
+#[expect(clippy::too_many_lines, reason = "one arm for each plan tool")]
 pub(crate) fn use_plan_tool(
     session: &Session,
     turn: &Turn,

@@ -28,6 +28,7 @@ use crate::{
 const ARGUMENTS_SHOWN_CHARS: usize = 200;
 
 /// Applies a fact that stands at this place in the stream.
+#[expect(clippy::too_many_lines, reason = "one arm for each event of a turn")]
 pub(crate) fn evolve(
     session: &mut Session,
     seq: Seq,

@@ -26,7 +26,7 @@ use planwright_runtime::{
 };
 use tokio::time::{Instant, timeout};
 
-use super::super::{app::App, auth::Caller, problem::Problem};
+use crate::http::{app::App, auth::Caller, problem::Problem};
 
 /// How long an answer is waited for; what goes on then is read in the dashboard.
 const ANSWER_MAX: Duration = Duration::from_secs(600);

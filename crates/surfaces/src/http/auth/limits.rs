@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 use uuid::Uuid;
 
-use super::problem::Problem;
+use crate::http::problem::Problem;
 
 /// How often each caller may ask.
 pub(crate) struct Limits {

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{
+use crate::http::{
     app::{BODY_BYTES_MAX, HttpSettings},
     problem::Problem,
 };

@@ -9,7 +9,7 @@ use axum::extract::ws::Utf8Bytes;
 use planwright_domain::{id::Seq, identity::SessionKey};
 use planwright_runtime::ports::journal::Recorded;
 
-use super::envelope::Envelope;
+use crate::http::streams::envelope::Envelope;
 
 /// How many events are read at once.
 pub(super) const PAGE: usize = 64;

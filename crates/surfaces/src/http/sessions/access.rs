@@ -17,7 +17,7 @@ use planwright_runtime::{
 };
 use serde_json::Value;
 
-use super::{
+use crate::http::{
     app::App,
     auth::{Caller, decides},
     dto::Accepted,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::{session_event::SessionEventDto, time::time};
+use crate::http::{session_event::SessionEventDto, time::time};
 
 /// Something that happened, or a preview of it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

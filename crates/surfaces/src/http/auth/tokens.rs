@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
+use crate::http::{
     app::App,
     auth::{self, COOKIE, Caller, decides},
     body::Body,
