@@ -39,7 +39,7 @@ export async function startModel(scripts) {
   const folder = mkdtempSync(join(tmpdir(), "planwright-e2e-model-"));
   const file = join(folder, "scripts.json");
   writeFileSync(file, JSON.stringify(scripts ?? {}));
-  const { child, found } = await start(scripted, ["--asked", "--port", "0", "--scripts", file], /listening at (http:\S+)/);
+  const { child, found } = await start(scripted, ["--by-script", "--port", "0", "--scripts", file], /listening at (http:\S+)/);
   rmSync(folder, { recursive: true, force: true });
   return { url: found[1], child, requests: async () => (await fetch(found[1].replace("/v1", "/requests"))).json() };
 }

@@ -15,7 +15,7 @@ use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use planwright_domain::{
     actor::Standing,
-    command::{Asked, PersonCommand, SessionCommand},
+    command::{Issued, PersonCommand, SessionCommand},
     id::Seq,
     time::Time,
 };
@@ -25,7 +25,7 @@ use planwright_runtime::{commands::dispatch::dispatch, ports::journal::Journal a
 use planwright_testkit::people::{ada_key, key_in, person};
 use planwright_testkit::{
     cluster::{Cluster, Shape},
-    scripted_model::{Conduct, Said, Told, worker::worker},
+    scripted_model::{Conduct, ScriptedReply, SeenRequest, worker::worker},
     servers::{Nats, Postgres},
 };
 use reqwest::{Client, Method};
@@ -124,7 +124,7 @@ async fn append_time(journal: &PostgresJournal, round: usize, seconds: f64) -> a
         let key = format!("api:alone-{round:04}-{:04}", taken.len() / 20);
         let say = PersonCommand::Say { text: nth(&COMMANDS, taken.len() as u64).into() };
         let command = SessionCommand::Person(person.clone(), say);
-        let asked = Asked::new(uuid::Uuid::now_v7(), Time(1), command);
+        let asked = Issued::new(uuid::Uuid::now_v7(), Time(1), command);
         let at = Instant::now();
         dispatch(journal, &ada_key(&key)?, asked).await?;
         taken.push(at.elapsed().as_secs_f64());
@@ -227,7 +227,7 @@ async fn serve_bare() -> anyhow::Result<String> {
 pub(crate) fn turn(quick: bool) -> anyhow::Result<Judged> {
     let (rounds, slice) = if quick { (3, 1.0) } else { (7, 2.0) };
     runtime()?.block_on(async move {
-        let model: Conduct = Arc::new(|_: &Told| Said::text("done"));
+        let model: Conduct = Arc::new(|_: &SeenRequest| ScriptedReply::text("done"));
         let cluster = Cluster::start(model, shape()).await?;
         let admin = RestateAdmin::new(&cluster.restate.admin(0))?;
         admin.register(&cluster.endpoint(0)).await?;

@@ -108,7 +108,7 @@ struct Listeners {
     /// How often the server cut it off.
     cut: u32,
     texts: Vec<String>,
-    said: u64,
+    spoken: u64,
 }
 
 impl Listeners {
@@ -142,7 +142,7 @@ impl Listeners {
             });
         }
         let (port, count, texts) = (arm.port, count - 1, texts(BYTES));
-        Ok(Self { kind, port, client, url, heard, count, stalled, cut: 0, texts, said: 0 })
+        Ok(Self { kind, port, client, url, heard, count, stalled, cut: 0, texts, spoken: 0 })
     }
 
     /// The times of so many commands, at each of which the server is held up by the client that does not read.
@@ -185,8 +185,8 @@ impl Listeners {
 
     /// The time from a command to the last client that hears it.
     async fn command(&mut self) -> anyhow::Result<f64> {
-        let text = nth(&self.texts, self.said);
-        self.said += 1;
+        let text = nth(&self.texts, self.spoken);
+        self.spoken += 1;
         let begun = Instant::now();
         say(&self.client, &self.url, text).await?;
         for _ in 0..self.count {

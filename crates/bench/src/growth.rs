@@ -3,7 +3,7 @@
 use planwright_domain::{
     id::Seq,
     session::SessionEvent,
-    turn::{Told, event::TurnEvent},
+    turn::{ToolReply, event::TurnEvent},
 };
 use planwright_testkit::people::ada_key;
 use rusqlite::Connection;
@@ -113,7 +113,9 @@ fn said(event: &SessionEvent) -> usize {
             answer.text.len() + answer.calls.iter().map(|call| call.arguments.len()).sum::<usize>()
         }
         SessionEvent::Turn(TurnEvent::CallFinished { result, .. }) => result.output.len(),
-        SessionEvent::Turn(TurnEvent::CallAnswered { told: Told::Text { text }, .. }) => text.len(),
+        SessionEvent::Turn(TurnEvent::CallAnswered { reply: ToolReply::Text { text }, .. }) => {
+            text.len()
+        }
         SessionEvent::Plan(_)
         | SessionEvent::Turn(_)
         | SessionEvent::CauseWithdrawn { .. }

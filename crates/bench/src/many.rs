@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 use planwright_domain::{
     actor::Standing,
     attempt::ModelAttempt,
-    command::{Asked, Given, ModelCommand, PersonCommand, SessionCommand, SystemCommand},
+    command::{Given, Issued, ModelCommand, PersonCommand, SessionCommand, SystemCommand},
     effect::Bracket,
     id::{Incarnation, Seq},
     identity::SessionKey,
@@ -90,7 +90,7 @@ async fn begin_turn(journal: &SqliteJournal, round: usize, number: usize) -> any
     let asks = async |command| match dispatch(
         journal,
         &identity,
-        Asked::new(Uuid::now_v7(), now, command),
+        Issued::new(Uuid::now_v7(), now, command),
     )
     .await?
     {
@@ -180,7 +180,7 @@ fn ready(identity: &SessionKey, number: usize) -> anyhow::Result<(Session, Vec<S
     let mut session = Session::new(identity.clone());
     let mut all = Vec::new();
     for command in commands {
-        let events = decide(&session, &Asked::new(id(9), Time(number as i64), command))?;
+        let events = decide(&session, &Issued::new(id(9), Time(number as i64), command))?;
         session = session.fold(&events)?;
         all.extend(events);
     }

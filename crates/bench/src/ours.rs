@@ -221,7 +221,7 @@ impl Ours {
 pub(crate) struct AtOnce {
     keeps: bool,
     /// How often it was asked.
-    asked: AtomicU64,
+    requests: AtomicU64,
     openings: Mutex<Vec<ModelRequest>>,
 }
 
@@ -256,7 +256,7 @@ impl Model for AtOnce {
             Some(Message::User(text)) => text.as_str(),
             Some(Message::Assistant { .. } | Message::Tool { .. }) | None => "",
         };
-        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        let requests = self.requests.fetch_add(1, Ordering::Relaxed);
         let planning = request.tools.iter().any(|tool| tool.name == "plan_set_content");
         let call = |tool: &str, arguments: serde_json::Value| {
             vec![WireCall {
@@ -268,11 +268,12 @@ impl Model for AtOnce {
         let calls = if is_first && said.starts_with("Execute") {
             call("plan_report", json!({"status": "done", "summary": "written as planned"}))
         } else if is_first && planning {
-            call("plan_set_content", json!({"plan_markdown": nth(&PLANS, asked)}))
+            call("plan_set_content", json!({"plan_markdown": nth(&PLANS, requests)}))
         } else {
             Vec::new()
         };
-        let text = if calls.is_empty() { nth(&TURNS, asked + 1).to_owned() } else { String::new() };
+        let text =
+            if calls.is_empty() { nth(&TURNS, requests + 1).to_owned() } else { String::new() };
         let size = |message: &Message| match message {
             Message::User(text) | Message::Tool { text, .. } => text.len(),
             Message::Assistant { text, calls, .. } => {

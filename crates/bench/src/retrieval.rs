@@ -13,7 +13,7 @@ use fastrand::Rng;
 use futures_util::{StreamExt as _, stream};
 use planwright_domain::{
     actor::{Person, Standing},
-    command::{Asked, PersonCommand, SessionCommand},
+    command::{Issued, PersonCommand, SessionCommand},
     identity::SessionKey,
     memory::{Chain, ItemKind, MemoryCommand, select::select, words},
     time::Time,
@@ -138,7 +138,7 @@ impl Store {
                 let (id, kind) = (Uuid::from_u128(at as u128).into(), ItemKind::Fact);
                 let save = PersonCommand::Memory(MemoryCommand::Save { id, kind, text });
                 let command = SessionCommand::Person(ada(), save);
-                let asked = Asked::new(Uuid::from_u128(at as u128), Time(at as i64), command);
+                let asked = Issued::new(Uuid::from_u128(at as u128), Time(at as i64), command);
                 dispatch(&*journal, &session(scope)?, asked).await?;
                 anyhow::Ok(())
             }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use planwright_testkit::scripted_model::{Said, ScriptedModel, Told};
+use planwright_testkit::scripted_model::{ScriptedModel, ScriptedReply, SeenRequest};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{
@@ -151,9 +151,9 @@ impl House {
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let holds = Arc::new(AtomicBool::new(true));
         let held = holds.clone();
-        let conduct = Arc::new(move |_: &Told| {
+        let conduct = Arc::new(move |_: &SeenRequest| {
             let thinks = if held.load(Ordering::SeqCst) { PATIENCE * 2 } else { Duration::ZERO };
-            Said { thinks, ..Said::text("Here is what you asked for.") }
+            ScriptedReply { thinks, ..ScriptedReply::text("Here is what you asked for.") }
         });
         let model = runtime.block_on(ScriptedModel::start(conduct))?;
         let flights = Flights::begin(&runtime, &self.journal(), round)?;
@@ -171,7 +171,7 @@ impl House {
         before.kill();
         anyhow::ensure!(flights.ended()? == 0, "turns ended before the kill");
         holds.store(false, Ordering::SeqCst);
-        let asked = model.asked();
+        let asked = model.request_count();
         let mut after = self.start(Some(&model.base_url()))?;
         let ready = after.ready()?;
         while flights.ended()? < IN_FLIGHT {
@@ -181,7 +181,7 @@ impl House {
         }
         let resumed = after.begun.elapsed().as_secs_f64();
         flights.check()?;
-        Ok(Recovery { at_the_model, ready, resumed, asked_again: model.asked() - asked })
+        Ok(Recovery { at_the_model, ready, resumed, asked_again: model.request_count() - asked })
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use planwright_domain::{
     actor::Standing,
-    command::{Approving, Asked, Decision, PersonCommand, SessionCommand, Start, Terms},
+    command::{Approving, Decision, Issued, PersonCommand, SessionCommand, Start, Terms},
     time::Time,
 };
 use planwright_outbound::journal_sqlite::SqliteJournal;
@@ -62,10 +62,10 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
             let warm = many::session(count - 1)?;
             if at % 500 == 0 {
                 let reset = SessionCommand::Person(person.clone(), PersonCommand::Reset);
-                dispatch(&journal, &warm, Asked::new(Uuid::now_v7(), Time(2), reset)).await?;
+                dispatch(&journal, &warm, Issued::new(Uuid::now_v7(), Time(2), reset)).await?;
             }
             commands.push(
-                timed(dispatch(&journal, &warm, Asked::new(Uuid::now_v7(), Time(2), say))).await?,
+                timed(dispatch(&journal, &warm, Issued::new(Uuid::now_v7(), Time(2), say))).await?,
             );
             // And on one that has waited on disk: load, show, decide.
             let session = journal.session(&identity).await?;
@@ -74,14 +74,14 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
             let digest = digest.ok_or_else(|| anyhow::anyhow!("no revision"))?;
             let show =
                 SessionCommand::Person(person.clone(), PersonCommand::RecordShown { digest });
-            dispatch(&journal, &identity, Asked::new(Uuid::now_v7(), Time(2), show)).await?;
+            dispatch(&journal, &identity, Issued::new(Uuid::now_v7(), Time(2), show)).await?;
             let decision = Decision::Approve(Approving {
                 start: Start::Hold,
                 ..Approving::of(digest, Terms::default())
             });
             let approve = SessionCommand::Person(person.clone(), PersonCommand::Decide(decision));
             resumes.push(
-                timed(dispatch(&journal, &identity, Asked::new(Uuid::now_v7(), Time(2), approve)))
+                timed(dispatch(&journal, &identity, Issued::new(Uuid::now_v7(), Time(2), approve)))
                     .await?,
             );
         }
@@ -135,10 +135,10 @@ fn peer_memory(home: &Path, count: usize) -> anyhow::Result<Option<f64>> {
 }
 
 async fn timed(
-    asked: impl Future<Output = Result<Answer, planwright_runtime::ports::journal::JournalError>>,
+    answered: impl Future<Output = Result<Answer, planwright_runtime::ports::journal::JournalError>>,
 ) -> anyhow::Result<f64> {
     let begun = Instant::now();
-    match asked.await? {
+    match answered.await? {
         Answer::Accepted { .. } => Ok(begun.elapsed().as_secs_f64()),
         Answer::Refused(refusal) => anyhow::bail!(
             "{refusal} after {:?}",

@@ -73,7 +73,7 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
 
 /// How often the tool was called, and how long after the last look, in nanoseconds.
 async fn windows(turns: u64) -> anyhow::Result<(u64, Vec<f64>)> {
-    let toolbox = Arc::new(Looks::default());
+    let toolbox = Arc::new(Measurements::default());
     let ours = Ours::by_hand(Arc::new(Calls), toolbox.clone())?;
     let person = person("ada", "bench", Standing::Speaks);
     for turn in 0..turns {
@@ -120,10 +120,10 @@ impl Subscriber for Checks {
 
 /// A tool that notes how long after the look it is called; none where there was no look.
 #[derive(Default)]
-struct Looks(Mutex<Vec<Option<f64>>>);
+struct Measurements(Mutex<Vec<Option<f64>>>);
 
 #[async_trait]
-impl Toolbox for Looks {
+impl Toolbox for Measurements {
     fn tools(&self) -> Arc<Vec<Tool>> {
         let spec = ToolSpec {
             name: TOOL.into(),

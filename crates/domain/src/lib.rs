@@ -7,15 +7,15 @@
 //! A session in six lines, from `/plan on` to a plan that waits for its reader:
 //!
 //! ```
-//! use planwright_domain::{actor::{Person, Standing}, command::{Asked, PersonCommand, SessionCommand},
+//! use planwright_domain::{actor::{Person, Standing}, command::{Issued, PersonCommand, SessionCommand},
 //!     identity::SessionKey, session::{decide, Session}, time::Time};
 //! let owner = uuid::Uuid::from_u128(7).into();
 //! let session = Session::new(SessionKey::named("cli:my-first-talk", owner).unwrap());
 //! let person = Person::new(owner, "me", "cli", Standing::Speaks);
 //! let command = PersonCommand::StartPlan { plan: uuid::Uuid::from_u128(1).into(), strategy: Default::default(), reads: Default::default() };
-//! let asked = Asked::new(uuid::Uuid::from_u128(2), Time(0), SessionCommand::Person(person, command));
-//! let session = session.fold(&decide(&session, &asked).unwrap()).unwrap();
-//! assert_eq!(session.plan().unwrap().status.word(), "Drafting");
+//! let issued = Issued::new(uuid::Uuid::from_u128(2), Time(0), SessionCommand::Person(person, command));
+//! let session = session.fold(&decide(&session, &issued).unwrap()).unwrap();
+//! assert_eq!(session.plan().unwrap().status.label(), "Drafting");
 //! ```
 
 pub mod language;

@@ -74,7 +74,7 @@ pub enum OwnerEvent {
 #[serde(rename_all = "snake_case")]
 pub enum Moved {
     /// A person asked for it.
-    Asked,
+    Requested,
     /// What it pointed to was not there.
     Repaired,
 }

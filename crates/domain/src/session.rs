@@ -16,7 +16,7 @@ use crate::{
         actor::Person,
         autonomy::event::AutoEvent,
         command::{
-            Asked, Decision, LifeCommand, ModelCommand, PersonCommand, SessionCommand,
+            Decision, Issued, LifeCommand, ModelCommand, PersonCommand, SessionCommand,
             SystemCommand, Verdict,
         },
         digest::Digest,
@@ -26,7 +26,7 @@ use crate::{
         notebook::{NotebookEvent, Removal},
         plan::{
             Ended, PauseReason, Plan, PlanStatus, Progress,
-            event::{PlanEvent, Word},
+            event::{Account, PlanEvent},
             refusal::PlanRefusal,
             step::StepEnd,
         },
@@ -38,7 +38,7 @@ use crate::{
         time::Time,
         tools::{PLAN_ASK, PlanTool},
         turn::{
-            Cause, Queued, Told, Turn, Work,
+            Cause, Queued, ToolReply, Turn, Work,
             ending::{moved_on, stopped, withdrawn},
             event::TurnEvent,
         },
@@ -64,7 +64,7 @@ pub mod life {
 }
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 11;
+pub const FOLD_VERSION: u32 = 12;
 
 /// How many characters of a first message become the title.
 const TITLE_CHARS: usize = 60;
@@ -113,7 +113,7 @@ impl Session {
             SessionEvent::CompactionAsked { .. } => {
                 self.queue.push(Queued { seq, cause: Cause::Compaction });
             }
-            SessionEvent::AgentCalled { call, tool, told, .. } => {
+            SessionEvent::AgentCalled { call, tool, reply, .. } => {
                 let acted = self.notebook.open_agent_call(*call).is_some();
                 self.notebook.agent_calls.retain(|open| open.call != *call);
                 if acted && self.life == Life::Deleted {
@@ -121,7 +121,7 @@ impl Session {
                     self.notebook.removal = Some(Removal::wanted(self.notebook.removal));
                 }
                 let looks = [PlanTool::Get.name(), PlanTool::Report.name(), PLAN_ASK];
-                if looks.contains(&tool.as_str()) && !matches!(told, Told::Refused { .. }) {
+                if looks.contains(&tool.as_str()) && !matches!(reply, ToolReply::Refused { .. }) {
                     self.agent_looked = seq;
                 }
             }
@@ -178,9 +178,12 @@ impl Session {
             {
                 self.planned(plan);
             }
-            (PlanEvent::PlanEnded { plan, ended, word, touched, touched_more, observation }, _) => {
+            (
+                PlanEvent::PlanEnded { plan, ended, account, touched, touched_more, observation },
+                _,
+            ) => {
                 let writes = self.turn.as_ref().is_some_and(|turn| turn.executes() == Some(*plan));
-                if writes || matches!(word, Word::Model { .. }) {
+                if writes || matches!(account, Account::Model { .. }) {
                     self.planned(*plan);
                 }
                 self.auto.plan_ended(*plan);
@@ -190,7 +193,7 @@ impl Session {
                     plan: *plan,
                     title: title.map(|head| head.title.clone()).unwrap_or_default(),
                     ended: *ended,
-                    word: word.clone(),
+                    account: account.clone(),
                     touched: touched.clone(),
                     touched_more: *touched_more,
                     observation: observation.clone(),
@@ -213,21 +216,21 @@ impl Session {
 /// Decides one command: events, or a refusal in words. Pure.
 pub fn decide(
     session: &Session,
-    asked: &Asked<SessionCommand>,
+    issued: &Issued<SessionCommand>,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     if session.version != Seq(0) {
-        return decide_in(session, asked);
+        return decide_in(session, issued);
     }
-    let Some(root) = life_rules::opens_in(session, asked)? else {
-        return decide_in(session, asked);
+    let Some(root) = life_rules::opens_in(session, issued)? else {
+        return decide_in(session, issued);
     };
     let mut events = vec![SessionEvent::Life(LifeEvent::Opened { root: root.clone() })];
-    if life_rules::wished_root(asked).is_some() {
+    if life_rules::wished_root(issued).is_some() {
         return Ok(events);
     }
     let opened =
         Session { version: Seq(1), view_from: Seq(1), root: Some(root), ..session.clone() };
-    let decided = decide_in(&opened, asked)?;
+    let decided = decide_in(&opened, issued)?;
     if decided.is_empty() {
         // What changes nothing begins nothing.
         return Ok(decided);
@@ -239,25 +242,25 @@ pub fn decide(
 /// The same, in a session that has begun or has no root.
 fn decide_in(
     session: &Session,
-    asked: &Asked<SessionCommand>,
+    issued: &Issued<SessionCommand>,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    let mut events = match &asked.command {
-        SessionCommand::Person(person, command) => decide_person(session, asked, person, command),
-        SessionCommand::Model(turn, command) => decide_model(session, asked.at, *turn, command),
-        SessionCommand::Agent(call) => agent::decide(session, asked.at, call),
-        SessionCommand::System(command) => decide_system(session, asked.at, command),
+    let mut events = match &issued.command {
+        SessionCommand::Person(person, command) => decide_person(session, issued, person, command),
+        SessionCommand::Model(turn, command) => decide_model(session, issued.at, *turn, command),
+        SessionCommand::Agent(call) => agent::decide(session, issued.at, call),
+        SessionCommand::System(command) => decide_system(session, issued.at, command),
     }?;
     for event in &mut events {
         if let SessionEvent::Plan(PlanEvent::RevisionAdded { waits, .. }) = event {
-            *waits = asked.policy.waits(asked.at);
+            *waits = issued.policy.waits(issued.at);
         }
     }
     let mut decided = Decided { before: session, events, after: None };
-    if settles(asked) {
+    if settles(issued) {
         decided.resume_plan()?;
     }
     if !session.auto.runs.is_empty() {
-        decided.follow_runs(asked)?;
+        decided.follow_runs(issued)?;
     }
     let mut events = decided.events;
     events.extend(log::anchor(session, &events).map(|head| SessionEvent::Logged { head }));
@@ -299,9 +302,9 @@ impl Decided<'_> {
     }
 
     /// What becomes of the runs because of what was decided: a call of theirs ended, a turn of theirs, or their plan moved.
-    fn follow_runs(&mut self, asked: &Asked<SessionCommand>) -> Result<(), Refusal> {
+    fn follow_runs(&mut self, issued: &Issued<SessionCommand>) -> Result<(), Refusal> {
         let before = self.before;
-        if let SessionCommand::System(SystemCommand::RecordResult { attempt, .. }) = &asked.command
+        if let SessionCommand::System(SystemCommand::RecordResult { attempt, .. }) = &issued.command
             && let Some(open) = before.open.get(&attempt.call)
             && open.attempt == attempt.number
         {
@@ -310,7 +313,7 @@ impl Decided<'_> {
         }
         self.after()?;
         let after = self.after.as_ref().unwrap_or(before);
-        let followed = autonomy::react::follow(before, after, asked.at, &self.events);
+        let followed = autonomy::react::follow(before, after, issued.at, &self.events);
         self.events.extend(followed);
         Ok(())
     }
@@ -322,9 +325,9 @@ fn folded(session: Session, events: &[SessionEvent]) -> Result<Session, Refusal>
 }
 
 /// Whether this is a person's word on a call whose outcome was unknown.
-fn settles(asked: &Asked<SessionCommand>) -> bool {
+fn settles(issued: &Issued<SessionCommand>) -> bool {
     matches!(
-        asked.command,
+        issued.command,
         SessionCommand::Person(_, PersonCommand::Decide(Decision::SettleDoubt { .. }))
     )
 }
@@ -393,7 +396,7 @@ fn decide_system(
         }
         SystemCommand::AbandonCall { attempt, why } => turns::abandon_call(session, *attempt, why),
         SystemCommand::OrphanCall { attempt } => turns::orphan_call(session, *attempt),
-        SystemCommand::RecordAgentCall { call, told } => agent::record(session, *call, told),
+        SystemCommand::RecordAgentCall { call, reply } => agent::record(session, *call, reply),
         SystemCommand::StartRemoval { attempt, bracket } => {
             let (attempt, bracket) = (*attempt, *bracket);
             let is_due = matches!(next(session), Next::RemovePages { attempt: due, not_before }
@@ -424,7 +427,7 @@ fn decide_system(
 
 fn decide_person(
     session: &Session,
-    asked: &Asked<SessionCommand>,
+    issued: &Issued<SessionCommand>,
     person: &Person,
     command: &PersonCommand,
 ) -> Result<Vec<SessionEvent>, Refusal> {
@@ -438,10 +441,10 @@ fn decide_person(
     match command {
         PersonCommand::Say { text } => say(session, person, text),
         PersonCommand::Auto(command) => {
-            autonomy::decide::decide(session, asked.at, person, command)
+            autonomy::decide::decide(session, issued.at, person, command)
         }
         PersonCommand::Memory(command) => {
-            let decided = memory::decide(session, asked.at, person, command)?;
+            let decided = memory::decide(session, issued.at, person, command)?;
             Ok(decided.into_iter().map(SessionEvent::Memory).collect())
         }
         PersonCommand::Notebook { on } => {
@@ -475,7 +478,7 @@ fn decide_person(
             Ok(ending_plan(session, person, paused, OpenTurn::StopIfItExecutes))
         }
         PersonCommand::EditPlan { base, markdown, fresh } => {
-            plan::decide::may_decide(person, &asked.policy)?;
+            plan::decide::may_decide(person, &issued.policy)?;
             edit(session, person, *base, markdown, *fresh)
         }
         PersonCommand::RecordShown { digest } => {
@@ -484,25 +487,25 @@ fn decide_person(
         PersonCommand::MarkSeen { digest, blocks } => {
             Ok(of_plan(plan::rendering::seen(&session.work, *digest, blocks, person)?))
         }
-        PersonCommand::Decide(decision) => decide_decision(session, asked, person, decision),
+        PersonCommand::Decide(decision) => decide_decision(session, issued, person, decision),
     }
 }
 
 /// What only a person may say: on a plan, a call that asks, a call in doubt.
 fn decide_decision(
     session: &Session,
-    asked: &Asked<SessionCommand>,
+    issued: &Issued<SessionCommand>,
     person: &Person,
     decision: &Decision,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     match decision {
-        Decision::SettleDoubt { call, verdict } => settle(session, asked, person, *call, *verdict),
+        Decision::SettleDoubt { call, verdict } => settle(session, issued, person, *call, *verdict),
         Decision::Permit { digest, permit } => {
-            plan::decide::may_decide(person, &asked.policy)?;
-            turn::permission::decide(session, asked.at, person, *digest, permit)
+            plan::decide::may_decide(person, &issued.policy)?;
+            turn::permission::decide(session, issued.at, person, *digest, permit)
         }
         Decision::SkipStep { step } if is_unsettled(session, *step) => {
-            plan::decide::may_decide(person, &asked.policy)?;
+            plan::decide::may_decide(person, &issued.policy)?;
             Err(PlanRefusal::StepUnderWay { step: *step }.into())
         }
         Decision::Approve(_)
@@ -515,8 +518,8 @@ fn decide_decision(
             let decision = foreign.as_ref().unwrap_or(decision);
             let deciding = Deciding {
                 by: person,
-                at: asked.at,
-                policy: &asked.policy,
+                at: issued.at,
+                policy: &issued.policy,
                 root: session.root.as_ref(),
             };
             let decided = plan::decide::decision(&session.work, doubts, deciding, decision)?;
@@ -630,8 +633,8 @@ fn everything_ends(session: &Session, person: &Person) -> Vec<SessionEvent> {
         why: "not answered: the session was reset before its turn came".into(),
     }));
     if let Some(plan) = session.plan() {
-        let word = Word::Person { by: person.clone(), said: None };
-        events.extend(of_plan(vec![plan::decide::ending_of(plan, Ended::Cancelled, word)]));
+        let account = Account::Person { by: person.clone(), note: None };
+        events.extend(of_plan(vec![plan::decide::ending_of(plan, Ended::Cancelled, account)]));
     }
     events.extend(autonomy::decide::end_all(session, person));
     events
@@ -639,15 +642,15 @@ fn everything_ends(session: &Session, person: &Person) -> Vec<SessionEvent> {
 
 fn settle(
     session: &Session,
-    asked: &Asked<SessionCommand>,
+    issued: &Issued<SessionCommand>,
     person: &Person,
     call: CallId,
     verdict: Verdict,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    plan::decide::may_decide(person, &asked.policy)?;
+    plan::decide::may_decide(person, &issued.policy)?;
     let doubt =
         session.doubts.get(&call).ok_or_else(|| Refusal::NoSuchDoubt { call: call.to_string() })?;
-    if verdict == Verdict::DidNotHappen && asked.at < doubt.deadline {
+    if verdict == Verdict::DidNotHappen && issued.at < doubt.deadline {
         return Err(Refusal::DoubtTooFresh);
     }
     let settled = TurnEvent::DoubtSettled { call, verdict, by: person.clone() };

@@ -203,14 +203,14 @@ impl PostgresJournal {
         client: &impl GenericClient,
         session: &Session,
         known: Option<Known>,
-        asked: &Asking<'_>,
+        request: &AppendRequest<'_>,
         lock: Lock,
     ) -> Result<Option<Done>, JournalError> {
         let before = session.version;
-        let append = match (asked.decide)(session) {
+        let append = match (request.decide)(session) {
             Err(Undecided::Corrupt(corrupt)) => return Err(corrupt.into()),
             Err(Undecided::Refused(refusal)) => {
-                return refuse(client, session, known, asked, refusal).await;
+                return refuse(client, session, known, request, refusal).await;
             }
             Ok(append) => append,
         };
@@ -220,17 +220,17 @@ impl PostgresJournal {
             return Ok(None);
         }
         let rows = self.with_packer(|packer| {
-            write::Rows::pack(packer, &append, known, |_| asked.at, self.level())
+            write::Rows::pack(packer, &append, known, |_| request.at, self.level())
         })?;
         failpoint::hit("journal.before_commit");
         let identity = &session.key();
         let version = append.after.version;
         let answer = Answer::Accepted { before, version };
-        let row = AnswerRow::new(identity, asked.command, &answer)?;
-        match write::store(client, known, asked, &row, &append, &rows).await? {
+        let row = AnswerRow::new(identity, request.command, &answer)?;
+        match write::store(client, known, request, &row, &append, &rows).await? {
             Stored::Moved => Ok(None),
             Stored::Answered => {
-                let found = read::answer(client, identity, asked.command).await?;
+                let found = read::answer(client, identity, request.command).await?;
                 Ok(found.and_then(|(_, answer)| answer).map(Done::answered))
             }
             Stored::Yes(known) => {
@@ -238,7 +238,7 @@ impl PostgresJournal {
                 memory::change(client, &seal, Whose::Session(identity), &changes).await?;
                 let events = (before.following().0..).zip(append.events);
                 let news =
-                    events.map(|(seq, event)| Recorded { seq: Seq(seq), at: asked.at, event });
+                    events.map(|(seq, event)| Recorded { seq: Seq(seq), at: request.at, event });
                 Ok(Some(Done { answer, news: Some((append.after, known, news.collect())) }))
             }
         }
@@ -279,10 +279,10 @@ async fn refuse(
     client: &impl GenericClient,
     session: &Session,
     known: Option<Known>,
-    asked: &Asking<'_>,
+    request: &AppendRequest<'_>,
     refusal: Refusal,
 ) -> Result<Option<Done>, JournalError> {
-    let found = read::answer(client, &session.key(), asked.command).await?;
+    let found = read::answer(client, &session.key(), request.command).await?;
     let Some((version, answer)) = found else {
         let is_new = session.version == Seq(0);
         return Ok(is_new.then_some(Done::answered(Answer::Refused(refusal))));
@@ -297,15 +297,15 @@ async fn refuse(
         && refusal.is_final()
     {
         let answer = Answer::Refused(refusal);
-        let row = AnswerRow::new(&session.key(), asked.command, &answer)?;
-        write::answer(client, known, asked.command, &row).await?;
+        let row = AnswerRow::new(&session.key(), request.command, &answer)?;
+        write::answer(client, known, request.command, &row).await?;
         return Ok(Some(Done::answered(answer)));
     }
     Ok(Some(Done::answered(Answer::Refused(refusal))))
 }
 
 /// What an append was asked.
-struct Asking<'a> {
+struct AppendRequest<'a> {
     command: CommandId,
     at: Time,
     decide: &'a Decide,
@@ -323,7 +323,7 @@ impl Journal for PostgresJournal {
         let stripe = self.hasher.hash_one(identity) as usize % STRIPES;
         let _turn = self.stripes[stripe].lock().await;
         failpoint::hit("journal.before_begin");
-        let asked = Asking { command, at, decide: &decide };
+        let request = AppendRequest { command, at, decide: &decide };
         let answer = self
             .ask(async |client| {
                 let mut at_hand = self.warm(identity).map(|(warm, known)| (warm, Some(known)));
@@ -332,12 +332,13 @@ impl Journal for PostgresJournal {
                         Some(at_hand) => at_hand,
                         None => self.fresh(client, identity).await?,
                     };
-                    let tried = self.attempt(&*client, &session, known, &asked, Lock::None).await?;
+                    let tried =
+                        self.attempt(&*client, &session, known, &request, Lock::None).await?;
                     if let Some(done) = tried {
                         return Ok(self.settle(done));
                     }
                 }
-                self.locked(client, identity, &asked).await
+                self.locked(client, identity, &request).await
             })
             .await;
         failpoint::hit("journal.before_acknowledge");
@@ -580,19 +581,20 @@ impl PostgresJournal {
         &self,
         client: &mut Object,
         identity: &SessionKey,
-        asked: &Asking<'_>,
+        request: &AppendRequest<'_>,
     ) -> Result<Answer, JournalError> {
         loop {
             let transaction = client.transaction().await.map_err(engine)?;
             let (session, known) = read::locked(&transaction, identity).await?;
-            let outcome = self.attempt(&transaction, &session, known, asked, Lock::Row).await;
+            let outcome = self.attempt(&transaction, &session, known, request, Lock::Row).await;
             if let Ok(Some(done)) = outcome {
                 transaction.commit().await.map_err(engine)?;
                 return Ok(self.settle(done));
             }
             // The stream was born between the two reads, or the command was answered elsewhere.
             transaction.rollback().await.map_err(engine)?;
-            if let Some((_, Some(answer))) = read::answer(client, identity, asked.command).await? {
+            if let Some((_, Some(answer))) = read::answer(client, identity, request.command).await?
+            {
                 return Ok(answer);
             }
             outcome?;

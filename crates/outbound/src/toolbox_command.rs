@@ -234,7 +234,7 @@ impl Toolbox for CommandToolbox {
             return ended(CallStatus::Failed, words);
         }
         match self.keep(command, directory, run.context.as_ref()).await {
-            Ok(Some(Report::Ended(end))) => end.told(),
+            Ok(Some(Report::Ended(end))) => end.into_ran(),
             Ok(Some(Report::Refused(why))) => {
                 ended(CallStatus::Failed, format!("nothing was run: {why}"))
             }
@@ -245,7 +245,7 @@ impl Toolbox for CommandToolbox {
 }
 
 impl Ended {
-    fn told(self) -> Ran {
+    fn into_ran(self) -> Ran {
         let Self { code, signal, mut output, dropped } = self;
         if dropped > 0 {
             output.push_str(&format!("\n[{dropped} more bytes were not kept]"));

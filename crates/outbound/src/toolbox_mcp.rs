@@ -269,7 +269,7 @@ impl Toolbox for McpToolbox {
         let params = CallToolRequestParams::new(own).with_arguments(arguments);
         // A call that is dropped is cancelled at the server.
         match timeout(self.call_max, service.call_tool(params)).await {
-            Ok(Ok(result)) => Ran::Ended(told(result)),
+            Ok(Ok(result)) => Ran::Ended(call_result(result)),
             Ok(Err(ServiceError::McpError(error))) => failed(error.message.into_owned()),
             Err(_) => {
                 let (name, seconds) = (&self.name, self.call_max.as_secs());
@@ -285,7 +285,7 @@ impl Toolbox for McpToolbox {
 }
 
 /// What a server answered, as the model reads it.
-fn told(result: CallToolResult) -> CallResult {
+fn call_result(result: CallToolResult) -> CallResult {
     let text = |block: &ContentBlock| match block.as_text() {
         Some(text) => text.text.clone(),
         None => "[something that is not text]".to_owned(),

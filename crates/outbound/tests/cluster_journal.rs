@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use planwright_domain::{
     actor::{Person, Standing},
-    command::{Asked, PersonCommand, SessionCommand},
+    command::{Issued, PersonCommand, SessionCommand},
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
     owner::{self, Moved, Owner, OwnerCommand},
@@ -54,7 +54,7 @@ fn person() -> Person {
 
 async fn ask(journal: &dyn Journal, key: &str, id: u128, command: PersonCommand) -> Answer {
     let command = SessionCommand::Person(person(), command);
-    let asked = Asked::new(uuid::Uuid::from_u128(id), Time(1_000 + id as i64), command);
+    let asked = Issued::new(uuid::Uuid::from_u128(id), Time(1_000 + id as i64), command);
     dispatch(journal, &identity(key), asked).await.unwrap()
 }
 
@@ -172,7 +172,7 @@ async fn a_stream_with_more_events_than_it_says_is_called_corrupt_at_once() {
     let _ = place.0.psql("UPDATE streams SET version = 1");
     let journal = place.open().await;
     let command = SessionCommand::Person(person(), say("three"));
-    let asked = Asked::new(uuid::Uuid::from_u128(3), Time(3), command);
+    let asked = Issued::new(uuid::Uuid::from_u128(3), Time(3), command);
     let talk = identity("talk-0001");
     let asking = dispatch(&*journal, &talk, asked);
     let answer = tokio::time::timeout(std::time::Duration::from_secs(3), asking).await.unwrap();
@@ -208,7 +208,7 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
         (Transport::new(ChannelType::Cli, "terminal"), people::owner_id("ada"));
     people::introduce(&local, &["ada"]).await.unwrap();
     let key = ConversationKey::new("talk-0002").unwrap();
-    let bind = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+    let bind = OwnerCommand::Bind { transport, key, why: Moved::Requested };
     let bind = Box::new(move |owner: &Owner| owner::decide(owner, &bind));
     local.append_owner(owner, Time(7), bind).await.unwrap().unwrap();
 

@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use planwright_domain::{
     actor::Standing,
-    command::{Asked, PersonCommand, SessionCommand},
+    command::{Issued, PersonCommand, SessionCommand},
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
     memory::{ItemKind, MemoryCommand},
@@ -76,7 +76,7 @@ async fn two_messages(place: &Directory) {
     for (id, text) in [(1, "one"), (2, "two")] {
         let person = person("ada", "cli", Standing::Speaks);
         let command = SessionCommand::Person(person, PersonCommand::Say { text: text.into() });
-        dispatch(&*journal, &identity(), Asked::new(uuid::Uuid::from_u128(id), Time(1), command))
+        dispatch(&*journal, &identity(), Issued::new(uuid::Uuid::from_u128(id), Time(1), command))
             .await
             .unwrap();
     }
@@ -114,7 +114,7 @@ async fn an_event_of_a_kind_that_this_version_does_not_know_leaves_the_session_a
     assert!(error.is_newer(), "{error}");
     let person = person("ada", "cli", Standing::Speaks);
     let command = SessionCommand::Person(person, PersonCommand::Say { text: "three".into() });
-    let asked = Asked::new(uuid::Uuid::from_u128(3), Time(1), command);
+    let asked = Issued::new(uuid::Uuid::from_u128(3), Time(1), command);
     assert!(
         dispatch(&*journal, &identity(), asked).await.is_err(),
         "nothing is written on top of it"
@@ -225,14 +225,14 @@ async fn the_last_event_that_is_missing_is_noticed() {
 async fn say(journal: &dyn Store, key: &str, id: u128) -> Result<Answer, JournalError> {
     let person = person("ada", "cli", Standing::Speaks);
     let command = SessionCommand::Person(person, PersonCommand::Say { text: "hello".into() });
-    let asked = Asked::new(uuid::Uuid::from_u128(id), Time(1), command);
+    let asked = Issued::new(uuid::Uuid::from_u128(id), Time(1), command);
     dispatch(journal, &ada_key(&format!("cli:{key}")).unwrap(), asked).await
 }
 
 fn bind() -> DecideOwner {
     let transport = Transport::new(ChannelType::Cli, "terminal");
     let key = ConversationKey::new("talk-0001").unwrap();
-    let command = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+    let command = OwnerCommand::Bind { transport, key, why: Moved::Requested };
     Box::new(move |owner: &Owner| owner::decide(owner, &command))
 }
 
@@ -314,7 +314,7 @@ async fn a_job_that_fails_half_way_leaves_nothing_behind() {
         text: "backups live in /backup".into(),
     };
     let command = SessionCommand::Person(person, PersonCommand::Memory(save));
-    let asked = Asked::new(uuid::Uuid::from_u128(7), Time(1), command);
+    let asked = Issued::new(uuid::Uuid::from_u128(7), Time(1), command);
     let session = identity();
     let (bad, good) = in_one_group(&*journal, dispatch(&*journal, &session, asked)).await;
     assert!(bad.is_err() && both_are_stored(&good), "{bad:?} {good:?}");

@@ -14,7 +14,7 @@ use planwright_domain::{
 };
 use planwright_outbound::model_http::{HttpModel, HttpSettings, Wire};
 use planwright_runtime::ports::model::{Message, Model, ModelAnswer, ModelRequest, WireCall};
-use planwright_testkit::scripted_model::{Said, ScriptedModel, Shape};
+use planwright_testkit::scripted_model::{ScriptedModel, ScriptedReply, Shape};
 use serde_json::json;
 
 fn model(base_url: String, api_key: Option<&str>) -> HttpModel {
@@ -63,9 +63,9 @@ fn request() -> ModelRequest {
     }
 }
 
-fn said() -> Said {
+fn said() -> ScriptedReply {
     let words = "Zwei Dateien, übersetzt: 文件 🗂 fertig.";
-    Said::call("read_file", &json!({"path": "ä/文件.txt"}))
+    ScriptedReply::call("read_file", &json!({"path": "ä/文件.txt"}))
         .and("write_file", &json!({"path": "b", "content": "x \"y\" \\ 🗂"}))
         .with_text(words)
 }
@@ -74,13 +74,13 @@ trait WithText {
     fn with_text(self, text: &str) -> Self;
 }
 
-impl WithText for Said {
+impl WithText for ScriptedReply {
     fn with_text(self, text: &str) -> Self {
         Self { text: text.into(), ..self }
     }
 }
 
-async fn answer(said: Said) -> (Result<ModelAnswer, ModelFailure>, String) {
+async fn answer(said: ScriptedReply) -> (Result<ModelAnswer, ModelFailure>, String) {
     let server = ScriptedModel::saying(vec![said]).await.unwrap();
     let heard = Mutex::new(String::new());
     let answer = model(server.base_url(), None)
@@ -135,7 +135,7 @@ async fn what_broke_off_is_never_an_answer() {
 
 #[tokio::test]
 async fn words_that_were_cut_off_at_the_length_limit_say_so() {
-    let (answer, _) = answer(Said::text("half a").shaped(Shape::LengthLimit)).await;
+    let (answer, _) = answer(ScriptedReply::text("half a").shaped(Shape::LengthLimit)).await;
     assert_eq!(answer.unwrap().text, "half a\n[cut off at the model's length limit]");
 }
 
@@ -161,7 +161,8 @@ async fn who_can_mend_a_refusal_is_told_by_its_kind() {
 #[tokio::test]
 async fn a_wrong_key_is_permanent_and_never_shown() {
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
-    let conduct = Arc::new(|_: &planwright_testkit::scripted_model::Told| Said::text("hi"));
+    let conduct =
+        Arc::new(|_: &planwright_testkit::scripted_model::SeenRequest| ScriptedReply::text("hi"));
     let server = ScriptedModel::start_at(address, Some("right".into()), conduct).await.unwrap();
     let failure = model(server.base_url(), Some("wrong-secret"))
         .answer(&request(), &|_| {})
@@ -185,7 +186,7 @@ async fn a_server_that_is_not_there_is_passing() {
 
 #[tokio::test]
 async fn the_history_is_sent_as_a_strict_server_wants_it() {
-    let server = ScriptedModel::saying(vec![Said::text("ok")]).await.unwrap();
+    let server = ScriptedModel::saying(vec![ScriptedReply::text("ok")]).await.unwrap();
     model(server.base_url(), None).answer(&request(), &|_| {}).await.unwrap();
     let sent = &server.requests()[0];
     assert_eq!(sent["messages"][0], json!({"role": "system", "content": "be brief"}));

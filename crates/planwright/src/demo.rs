@@ -32,46 +32,46 @@ const DEMO_MICROS: i64 = 12 * 3_600 * 1_000_000;
 
 /// One scene: what the person is told, and the line that leads on.
 struct Scene {
-    told: &'static str,
+    narration: &'static str,
     line: &'static str,
 }
 
 const SCENES: [Scene; 10] = [
     Scene {
-        told: "This is a scripted model: no key, no network. Plan work is switched on by you, never by the model.",
+        narration: "This is a scripted model: no key, no network. Plan work is switched on by you, never by the model.",
         line: "/plan on",
     },
     Scene {
-        told: "Ask for something. The model looks around (reading is free) and writes a plan.",
+        narration: "Ask for something. The model looks around (reading is free) and writes a plan.",
         line: "Please make a weekly review from my notes.",
     },
     Scene {
-        told: "Read the whole plan. What you were shown here is what you can approve.",
+        narration: "Read the whole plan. What you were shown here is what you can approve.",
         line: "/plan show",
     },
     Scene {
-        told: "Not quite: nothing is backed up. Ask for a change; the model writes revision 2.",
+        narration: "Not quite: nothing is backed up. Ask for a change; the model writes revision 2.",
         line: "/plan changes Keep a copy of Monday's note before you shorten it.",
     },
     Scene {
-        told: "Now try to approve. You read revision 1, and revision 2 has replaced it:",
+        narration: "Now try to approve. You read revision 1, and revision 2 has replaced it:",
         line: "/plan approve",
     },
     Scene {
-        told: "Refused, as it should be. What became of your comment?",
+        narration: "Refused, as it should be. What became of your comment?",
         line: "/plan comments",
     },
-    Scene { told: "And what changed since you looked last?", line: "/plan diff" },
+    Scene { narration: "And what changed since you looked last?", line: "/plan diff" },
     Scene {
-        told: "One step is new; the renumbered ones are not repainted. Read it in full.",
+        narration: "One step is new; the renumbered ones are not repainted. Read it in full.",
         line: "/plan show",
     },
     Scene {
-        told: "Approve exactly that. The run starts at once; the model stumbles once on purpose and is tried again.",
+        narration: "Approve exactly that. The run starts at once; the model stumbles once on purpose and is tried again.",
         line: "/plan approve",
     },
     Scene {
-        told: "Everything was recorded: what was said, shown, decided and done.",
+        narration: "Everything was recorded: what was said, shown, decided and done.",
         line: "/plan list",
     },
 ];
@@ -88,7 +88,7 @@ pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
     let mut lines = Lines::default();
     let mut watch = Watch::new(&installation).await?;
     for (at, scene) in SCENES.iter().enumerate() {
-        terminal.line(&format!("\n{}/{}  {}", at + 1, SCENES.len(), scene.told));
+        terminal.line(&format!("\n{}/{}  {}", at + 1, SCENES.len(), scene.narration));
         let Some(line) = next_line(terminal, &mut lines, scene.line, play).await else { break };
         send_line(&installation, terminal, &line, None).await?;
         watch.until_rest(&installation, terminal).await?;

@@ -218,16 +218,18 @@ async fn talk(
             talk::converse(backend, terminal, &data_path(args)?.join("history")).await
         }
         Command::Plan { command } => talk::say(backend, terminal, &command.line()?).await,
-        Command::Auto { words } => said(backend, terminal, "/auto", words).await,
-        Command::Goal { words } => said(backend, terminal, "/goal", words).await,
-        Command::Task { words } => said(backend, terminal, "/task", words).await,
-        Command::Schedule { words } => said(backend, terminal, "/schedule", words).await,
+        Command::Auto { words } => say_command(backend, terminal, "/auto", words).await,
+        Command::Goal { words } => say_command(backend, terminal, "/goal", words).await,
+        Command::Task { words } => say_command(backend, terminal, "/task", words).await,
+        Command::Schedule { words } => say_command(backend, terminal, "/schedule", words).await,
         Command::Memory { import: Some(file), .. } => {
             let many = backend.import_memory(file).await?;
             terminal.line(&format!("{many} items are known everywhere now, marked as legacy"));
             Ok(Exit::Fine)
         }
-        Command::Memory { import: None, words } => said(backend, terminal, "/memory", words).await,
+        Command::Memory { import: None, words } => {
+            say_command(backend, terminal, "/memory", words).await
+        }
         Command::Cluster { .. }
         | Command::Completions { .. }
         | Command::Config { .. }
@@ -247,7 +249,7 @@ async fn talk(
 }
 
 /// Says a command of a chat, with the words that follow it.
-async fn said(
+async fn say_command(
     backend: &mut dyn Backend,
     terminal: &mut Terminal,
     command: &str,

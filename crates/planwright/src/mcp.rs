@@ -59,7 +59,7 @@ pub async fn act(
     if let Some(McpCommand::Install { agent, file, undo, yes }) = command {
         let advertise = mcp.advertise.clone().or_else(|| agent.advertise().map(str::to_owned));
         let mut arguments = McpArgs { advertise, ..mcp.clone() }.words();
-        arguments.extend(said(args));
+        arguments.extend(options_of(args));
         let (file, undo, yes) = (file.as_deref(), *undo, *yes);
         if !undo && !has_passphrase(args, data).await? {
             // Whoever can read the data directory chooses the first one, and the agent can.
@@ -69,13 +69,13 @@ pub async fn act(
         }
         return install::run(
             terminal,
-            &install::Asked { agent: *agent, file, arguments, undo, yes },
+            &install::InstallRequest { agent: *agent, file, arguments, undo, yes },
         )
         .await;
     }
     let root = std::env::current_dir()?.canonicalize()?;
     let data = std::path::absolute(data)?;
-    let mut up = said(args);
+    let mut up = options_of(args);
     if !up.iter().any(|word| word == "--workspace") {
         // Whoever starts it from a project does not mean the project: its files are the foreign agent's business.
         let mut beside = data.file_name().unwrap_or_default().to_owned();
@@ -135,7 +135,7 @@ async fn has_passphrase(args: &Args, data: &Path) -> anyhow::Result<bool> {
 }
 
 /// What was said about the installation, as words of a command line, with paths that hold anywhere.
-fn said(args: &Args) -> Vec<String> {
+fn options_of(args: &Args) -> Vec<String> {
     let path = |path: &Path| std::path::absolute(path).map(|path| path.display().to_string());
     let mut words = Vec::new();
     let mut option = |name: &str, value: Option<&PathBuf>| {
@@ -176,11 +176,11 @@ impl Shim {
         method: &str,
         params: Value,
     ) -> Result<T, ErrorData> {
-        self.asked(context, method, params, Uuid::now_v7()).await
+        self.ask_under(context, method, params, Uuid::now_v7()).await
     }
 
     /// Asks the server, under an id that stays the same however often it has to be asked.
-    async fn asked<T: DeserializeOwned>(
+    async fn ask_under<T: DeserializeOwned>(
         &self,
         context: &RequestContext<RoleServer>,
         method: &str,

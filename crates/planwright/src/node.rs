@@ -37,11 +37,11 @@ pub async fn run(
     args: &Args,
     config: &Config,
     bind: Option<SocketAddr>,
-    said: &ClusterArgs,
+    options: &ClusterArgs,
     terminal: &mut Terminal,
     wrap: Option<WrapToolbox>,
 ) -> anyhow::Result<Exit> {
-    let cluster = config.cluster.with(said);
+    let cluster = config.cluster.with(options);
     cluster.check()?;
     let server = config.server.at(bind);
     server.check()?;

@@ -19,7 +19,7 @@ use planwright_domain::{
     session::SessionEvent,
     time::Time,
     turn::{
-        CallStatus, ModelFailure, RequestedCall, Told,
+        CallStatus, ModelFailure, RequestedCall, ToolReply,
         event::{Arrival, TurnEnd, TurnEvent},
     },
 };
@@ -252,7 +252,7 @@ impl Terminal {
                         _,
                     ) => (CALM, "·"),
                 };
-                let word = end.word_with(summary.as_deref());
+                let word = end.label_with(summary.as_deref());
                 self.raw(&format!("{style}{mark}{style:#} step {step} {word}\n"));
             }
             SessionEvent::CauseWithdrawn { why, .. } => self.raw(&format!("{DIM}· {why}{DIM:#}\n")),
@@ -262,7 +262,10 @@ impl Terminal {
                 self.raw(&format!("{DIM}· noted in {}{DIM:#}\n", page.name()));
             }
             SessionEvent::AgentCalled {
-                agent, tool, told: Told::Refused { words, .. }, ..
+                agent,
+                tool,
+                reply: ToolReply::Refused { words, .. },
+                ..
             } => {
                 let (agent, tool, words) = (visible(agent), visible(tool), visible(words));
                 self.raw(&format!("{DIM}⚙ {agent}: {tool}{DIM:#} {BAD}✗{BAD:#} {words}\n"));
@@ -316,11 +319,11 @@ impl Terminal {
                     "{DIM}⚙ {label}{DIM:#} {style}{mark}{style:#} {DIM}{shown}{DIM:#}\n"
                 ));
             }
-            TurnEvent::CallAnswered { call, told: Told::Planned } => {
+            TurnEvent::CallAnswered { call, reply: ToolReply::Planned } => {
                 let label = self.label(*call);
                 self.raw(&format!("{DIM}⚙ {label}{DIM:#} {CALM}planned, not run{CALM:#}\n"));
             }
-            TurnEvent::CallAnswered { call, told: Told::Refused { words, .. } } => {
+            TurnEvent::CallAnswered { call, reply: ToolReply::Refused { words, .. } } => {
                 let label = self.label(*call);
                 self.raw(&format!("{DIM}⚙ {label}{DIM:#} {BAD}✗{BAD:#} {}\n", visible(words)));
             }

@@ -12,7 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use planwright_testkit::scripted_model::{Conduct, Said, ScriptedModel, Told, worker::worker};
+use planwright_testkit::scripted_model::{
+    Conduct, ScriptedModel, ScriptedReply, SeenRequest, worker::worker,
+};
 
 const PASSPHRASE: &str = "correct horse battery";
 
@@ -411,8 +413,10 @@ async fn the_decision_log_is_written_out_while_the_server_runs() {
 
 #[tokio::test]
 async fn a_session_whose_turn_runs_is_not_said_to_be_at_rest() {
-    let slow: Conduct =
-        Arc::new(|_: &Told| Said { thinks: Duration::from_secs(30), ..Said::text("at last") });
+    let slow: Conduct = Arc::new(|_: &SeenRequest| ScriptedReply {
+        thinks: Duration::from_secs(30),
+        ..ScriptedReply::text("at last")
+    });
     let home = Home::with(ScriptedModel::start(slow).await.unwrap());
     let _up = home.up().await;
     let mut chat = home.command(&["chat", "hello"]).spawn().unwrap();

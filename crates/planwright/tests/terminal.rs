@@ -12,7 +12,7 @@ use std::{
 };
 
 use nix::pty::{Winsize, openpty};
-use planwright_testkit::scripted_model::{Conduct, Said, ScriptedModel, Told};
+use planwright_testkit::scripted_model::{Conduct, ScriptedModel, ScriptedReply, SeenRequest};
 
 const ROWS: u16 = 40;
 /// How long something may take to appear.
@@ -86,11 +86,13 @@ fn words() -> Vec<String> {
 async fn edits_at(columns: u16) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let (kept, story) = (heard.clone(), words().join(" "));
-    let conduct: Conduct = Arc::new(move |told: &Told| {
+    let conduct: Conduct = Arc::new(move |told: &SeenRequest| {
         kept.lock().unwrap().push(told.last_said.clone());
         match told.last_said.as_str() {
-            "tell me" => Said { pace: Duration::from_millis(30), ..Said::text(&story) },
-            _ => Said::text("as you say"),
+            "tell me" => {
+                ScriptedReply { pace: Duration::from_millis(30), ..ScriptedReply::text(&story) }
+            }
+            _ => ScriptedReply::text("as you say"),
         }
     });
     let model = ScriptedModel::start(conduct).await.unwrap();
@@ -161,7 +163,8 @@ async fn a_line_can_be_edited_while_the_answer_streams_at_120_columns() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_passphrase_that_is_too_short_is_refused_at_once_and_asked_for_again() {
-    let model = ScriptedModel::start(Arc::new(|_: &Told| Said::text("hi"))).await.unwrap();
+    let model =
+        ScriptedModel::start(Arc::new(|_: &SeenRequest| ScriptedReply::text("hi"))).await.unwrap();
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_planwright"));
     command.arg("chat").env_clear().env("HOME", home.path());

@@ -19,7 +19,7 @@ use planwright_domain::{
     plan::Strategy,
     policy::Policy,
     session::SessionEvent,
-    turn::{Told, event::TurnEvent},
+    turn::{ToolReply, event::TurnEvent},
 };
 use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::{
@@ -182,7 +182,8 @@ async fn came_to(staged: &Staged<'_>) -> anyhow::Result<String> {
     let events = staged.runtime.queries.events(staged.identity, Seq(0), usize::MAX).await?;
     let refused = events.iter().rev().find_map(|recorded| {
         let SessionEvent::Turn(TurnEvent::CallAnswered {
-            told: Told::Refused { kind, .. }, ..
+            reply: ToolReply::Refused { kind, .. },
+            ..
         }) = &recorded.event
         else {
             return None;

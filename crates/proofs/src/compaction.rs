@@ -39,7 +39,7 @@ use planwright_testkit::people::ada_key;
 use planwright_testkit::{
     house::ada,
     scratch,
-    scripted_model::{Conduct, Said, ScriptedModel, Shape, Told},
+    scripted_model::{Conduct, ScriptedModel, ScriptedReply, SeenRequest, Shape},
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -273,7 +273,7 @@ async fn rests(runtime: &Runtime) -> anyhow::Result<Arc<Session>> {
 
 /// The model: it answers, sums up, sometimes fails to, and looks at everything it is sent.
 fn conduct(seen: Arc<Mutex<Seen>>) -> Conduct {
-    Arc::new(move |told: &Told| {
+    Arc::new(move |told: &SeenRequest| {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = told.body.to_string().len();
         seen.requests += 1;
@@ -281,11 +281,11 @@ fn conduct(seen: Arc<Mutex<Seen>>) -> Conduct {
         if bytes / 4 > WINDOW {
             seen.wrong.push(format!("request {} has about {} tokens", told.earlier, bytes / 4));
         }
-        Said { read: Some(bytes / 4), ..answer(told, &mut seen) }
+        ScriptedReply { read: Some(bytes / 4), ..answer(told, &mut seen) }
     })
 }
 
-fn answer(told: &Told, seen: &mut Seen) -> Said {
+fn answer(told: &SeenRequest, seen: &mut Seen) -> ScriptedReply {
     let messages = told.body["messages"].as_array().cloned().unwrap_or_default();
     let system = messages.first().and_then(|first| first["content"].as_str()).unwrap_or_default();
     if system.starts_with("You keep the memory") {
@@ -293,24 +293,24 @@ fn answer(told: &Told, seen: &mut Seen) -> Said {
         return match seen.summaries % 5 {
             2 => {
                 seen.failed_summaries += 1;
-                Said::text("").shaped(Shape::ServerError)
+                ScriptedReply::text("").shaped(Shape::ServerError)
             }
             4 => {
                 seen.failed_summaries += 1;
-                Said::text("")
+                ScriptedReply::text("")
             }
-            _ => {
-                Said::text("They talk about moving photos; nothing is open but the next question.")
-            }
+            _ => ScriptedReply::text(
+                "They talk about moving photos; nothing is open but the next question.",
+            ),
         };
     }
     let approved = system.contains(PARAGRAPH);
     let drafting = told.tools.iter().any(|tool| tool == "plan_set_content") && !approved;
     if drafting && told.rounds == 0 {
-        return Said::call("plan_set_content", &json!({"plan_markdown": PLAN}));
+        return ScriptedReply::call("plan_set_content", &json!({"plan_markdown": PLAN}));
     }
     if drafting {
-        return Said::text("It is written.");
+        return ScriptedReply::text("It is written.");
     }
     let lacks = |what: &str, sign: &str| {
         (!system.contains(sign)).then(|| format!("request {} lacks {what}", told.earlier))
@@ -323,23 +323,23 @@ fn answer(told: &Told, seen: &mut Seen) -> Said {
     seen.wrong.extend(lacking);
     let last = messages.last().cloned().unwrap_or(Value::Null);
     match (told.last_said.as_str(), told.rounds) {
-        (ASKS_PLAN, 0) => Said::call("plan_get", &json!({})),
+        (ASKS_PLAN, 0) => ScriptedReply::call("plan_get", &json!({})),
         (ASKS_PLAN, _) => {
             seen.plans += 1;
             let given = last["content"].as_str().unwrap_or_default();
             if !given.ends_with(&format!("\n\n{PLAN}")) {
                 seen.wrong.push(format!("request {}: plan_get gave {given:?}", told.earlier));
             }
-            Said::text("That is the plan.")
+            ScriptedReply::text("That is the plan.")
         }
         (said, 0) if said.starts_with("look at") => {
-            Said::call("read_file", &json!({"path": "notes.txt"}))
+            ScriptedReply::call("read_file", &json!({"path": "notes.txt"}))
         }
         (said, _) if !said.starts_with("turn") && !said.starts_with("look at") => {
             seen.wrong
                 .push(format!("request {}: the person's words are gone: {said:?}", told.earlier));
-            Said::text("What was it?")
+            ScriptedReply::text("What was it?")
         }
-        (_, _) => Said::text(&"Very well, and here is what I think of it. ".repeat(4)),
+        (_, _) => ScriptedReply::text(&"Very well, and here is what I think of it. ".repeat(4)),
     }
 }

@@ -73,8 +73,8 @@ const MUTANTS: [Mutant; 66] = [
     ),
     mutant(
         "rules/plan/authoring.rs",
-        "Ok(vec![ending_of(plan, Ended::Cancelled, word)])",
-        "Ok(vec![ending_of(plan, Ended::Completed, word)])",
+        "Ok(vec![ending_of(plan, Ended::Cancelled, account)])",
+        "Ok(vec![ending_of(plan, Ended::Completed, account)])",
     ),
     mutant("rules/plan/authoring.rs", "if !gaps.is_empty() {", "if false {"),
     mutant("rules/plan/authoring.rs", "carried: done(plan),", "carried: Vec::new(),"),
@@ -145,7 +145,7 @@ const MUTANTS: [Mutant; 66] = [
     ),
     mutant(
         "session.rs",
-        "if verdict == Verdict::DidNotHappen && asked.at < doubt.deadline {",
+        "if verdict == Verdict::DidNotHappen && issued.at < doubt.deadline {",
         "if false {",
     ),
     mutant("rules/autonomy/claim.rs", "known.next != Some(first) || at < *slot", "at < *slot"),
@@ -258,7 +258,7 @@ const MUTANTS: [Mutant; 66] = [
         "let end = StepEnd::Reported { by: agent.clone(), evidence: evidence.clone() };",
         "let end = StepEnd::Done;",
     ),
-    mutant("rules/agent.rs", "if session.owner != asked.owner {", "if false {"),
+    mutant("rules/agent.rs", "if session.owner != request.owner {", "if false {"),
     mutant("rules/plan/rendering.rs", "if !left {", "if true {"),
     mutant("rules/plan/rendering.rs", "if to.surface.is_page() {", "if false {"),
     mutant("model/plan/block.rs", "*occurrence += 1;", "*occurrence += 0;"),

@@ -133,7 +133,7 @@ async fn show(runtime: &Runtime, talk: &SessionKey) -> anyhow::Result<()> {
                 format!("a {} begins", context.kind.name())
             }
             SessionEvent::Auto(AutoEvent::TaskEnded { end, .. }) => {
-                format!("task {}: {}", end.word(), end.summary())
+                format!("task {}: {}", end.label(), end.summary())
             }
             SessionEvent::Auto(AutoEvent::RunWarned { meter, .. }) => {
                 format!("most of its {} is used", meter.words())

@@ -217,7 +217,7 @@ impl Stage {
     fn new(settings: HttpSettings) -> anyhow::Result<Self> {
         let home = scratch::directory_in_memory("providers")?;
         let journal = Arc::new(SqliteJournal::open(&home.path().join("journal.sqlite"))?);
-        let model = Arc::new(SwitchModel::new(asked(settings)?));
+        let model = Arc::new(SwitchModel::new(model_at(settings)?));
         let tools = Arc::new(Counting::default());
         let dynamic: Arc<dyn Model> = model.clone();
         let profiles = default_profiles(&dynamic);
@@ -267,7 +267,7 @@ impl Stage {
     }
 }
 
-fn asked(settings: HttpSettings) -> anyhow::Result<Arc<dyn Model>> {
+fn model_at(settings: HttpSettings) -> anyhow::Result<Arc<dyn Model>> {
     let model = HttpModel::new(settings).map_err(|failure| anyhow::anyhow!(failure.message))?;
     Ok(Arc::new(model))
 }
@@ -327,7 +327,7 @@ async fn in_turn(first: Wire, second: Wire) -> anyhow::Result<()> {
     for (words, server) in
         [("first", &one), ("second", &other), ("third", &one), ("fourth", &other)]
     {
-        stage.model.switch(asked(server.settings())?);
+        stage.model.switch(model_at(server.settings())?);
         if words == "third" {
             server.plays(calls());
         }

@@ -441,13 +441,13 @@ fn verdict(race: Race, after: &After, ran: u32) -> Result<String, String> {
     {
         return Err("something is left after the reset".into());
     }
-    let told = after.answers.iter().flatten().map(word).collect::<Vec<_>>().join(", ");
-    let plan = after.session.plan().map(|plan| plan.status.word());
-    let ended = after.session.last_ended.as_ref().map(|ended| ended.ended.word());
+    let told = after.answers.iter().flatten().map(label).collect::<Vec<_>>().join(", ");
+    let plan = after.session.plan().map(|plan| plan.status.label());
+    let ended = after.session.last_ended.as_ref().map(|ended| ended.ended.label());
     Ok(format!("{told}: plan {}, {ran} acts", plan.or(ended).unwrap_or("none")))
 }
 
-fn word(answer: &Answer) -> &'static str {
+fn label(answer: &Answer) -> &'static str {
     match answer {
         Answer::Accepted { .. } => "yes",
         Answer::Refused(refusal) => refusal.kind(),

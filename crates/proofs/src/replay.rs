@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use planwright_testkit::scripted_model::{Said, ScriptedModel, Told};
+use planwright_testkit::scripted_model::{ScriptedModel, ScriptedReply, SeenRequest};
 use serde_json::json;
 
 mod cluster;
@@ -40,7 +40,7 @@ pub(crate) fn prove(seed: u64, kills: u32) -> anyhow::Result<bool> {
             let server = Server::new(of)?;
             let conduct = Arc::new({
                 let server = server.clone();
-                move |told: &Told| conduct(&server, told)
+                move |told: &SeenRequest| conduct(&server, told)
             });
             let replayed = if at == "a cluster" {
                 runtime.block_on(cluster::replay(conduct, &server, seed, kills))?
@@ -88,14 +88,14 @@ fn amiss(server: &Server, plans: u32) -> anyhow::Result<Vec<String>> {
 }
 
 /// Plans so many notes as it is told, by number.
-fn conduct(server: &Server, told: &Told) -> Said {
+fn conduct(server: &Server, told: &SeenRequest) -> ScriptedReply {
     let plan = told.last_said.rsplit(' ').next().unwrap_or_default().to_owned();
     if told.rounds > 0 {
-        return Said::text("Planned.");
+        return ScriptedReply::text("Planned.");
     }
     let note = |step: usize| server.call(&format!("plan {plan} step {step}"));
     let (tool, arguments) = note(0);
-    let calls = (1..STEPS).fold(Said::call(tool, &arguments), |said, step| {
+    let calls = (1..STEPS).fold(ScriptedReply::call(tool, &arguments), |said, step| {
         let (tool, arguments) = note(step);
         said.and(tool, &arguments)
     });

@@ -11,7 +11,7 @@ use fastrand::Rng;
 use planwright_testkit::people::{owners_key, person};
 use planwright_testkit::{
     scripted_model::worker::worker,
-    served::{Served, told},
+    served::{Served, response_to},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -42,7 +42,8 @@ async fn all(seed: u64, cpu_seconds: u64) -> anyhow::Result<bool> {
     })
     .await;
     let wish = json!({"root": "/rpc", "plan": "document"});
-    let (status, place) = told(served.request(Method::POST, "/api/agents").json(&wish)).await;
+    let (status, place) =
+        response_to(served.request(Method::POST, "/api/agents").json(&wish)).await;
     ensure!(status == 201, "{place}");
     let token = place["token"].as_str().unwrap_or_default().to_owned();
     let session = owners_key(place["sessionId"].as_str().unwrap_or_default())?;
@@ -94,7 +95,7 @@ async fn all(seed: u64, cpu_seconds: u64) -> anyhow::Result<bool> {
                 .bearer_auth(&token)
                 .header("accept", "application/json, text/event-stream")
                 .json(&ask);
-            let (status, listed) = told(request).await;
+            let (status, listed) = response_to(request).await;
             ensure!(status == 200 && listed["id"] == 7, "{status} {listed}");
         }
     }

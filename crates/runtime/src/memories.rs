@@ -112,10 +112,10 @@ impl Memories {
         &self,
         session: &Session,
         context: Option<&AutoExecutionContext>,
-        asked: Option<&RequestedCall>,
+        requested: Option<&RequestedCall>,
     ) -> Result<Option<Vec<Item>>, JournalError> {
         let Some(memory) = self.settings else { return Ok(None) };
-        let found = match asked.and_then(wants) {
+        let found = match requested.and_then(wants) {
             None => Vec::new(),
             Some(Wants::Search(text)) => {
                 let found = self.recall(session, context, &text, memory.budget_tokens).await?;

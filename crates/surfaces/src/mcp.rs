@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 use planwright_domain::{agent::PLAN_ASK, id::CommandId, plan::Strategy, tools::ToolSpec};
 use planwright_runtime::{
     commands::Commands,
-    commands::agents::{AgentAsks, AgentTold, Seat},
+    commands::agents::{AgentAsks, AgentReply, Seat},
     ports::journal::JournalError,
     queries::Queries,
 };
@@ -117,8 +117,8 @@ impl Planner {
         format!("{}/s/{}/plan", self.url, self.seat.identity.name_for(self.seat.person.owner))
     }
 
-    fn result(&self, tool: &str, told: AgentTold) -> CallToolResult {
-        let AgentTold { mut text, is_refused, waits } = told;
+    fn result(&self, tool: &str, told: AgentReply) -> CallToolResult {
+        let AgentReply { mut text, is_refused, waits } = told;
         let proposes = [PLAN_ASK, "plan_set_content", "plan_submit"].contains(&tool);
         let waits = waits.filter(|_| proposes && !is_refused);
         if waits.is_some() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use planwright_testkit::{
     scripted_model::worker::worker,
-    served::{PASSPHRASE, Served, told},
+    served::{PASSPHRASE, Served, response_to},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -21,7 +21,8 @@ async fn served() -> Served {
 
 /// Takes a place; its token and its session.
 async fn place(served: &Served, wish: Value) -> (String, String) {
-    let (status, place) = told(served.request(Method::POST, "/api/agents").json(&wish)).await;
+    let (status, place) =
+        response_to(served.request(Method::POST, "/api/agents").json(&wish)).await;
     assert_eq!(status, 201, "{place}");
     let text = |name: &str| place[name].as_str().unwrap().to_owned();
     (text("token"), text("sessionId"))
@@ -34,7 +35,7 @@ async fn rpc(served: &Served, token: &str, method: &str, params: Value) -> (u16,
         .bearer_auth(token)
         .header("accept", "application/json, text/event-stream")
         .json(&request);
-    told(request).await
+    response_to(request).await
 }
 
 /// Calls a tool: what it is told, and whether that is a no.
@@ -62,12 +63,12 @@ fn project(plan: Option<&str>) -> Value {
 /// A person reads and approves what waits.
 async fn approve(served: &Served, session: &str) -> u16 {
     let path = format!("/api/sessions/{session}");
-    let (_, state) = told(served.decide(Method::GET, &path)).await;
+    let (_, state) = response_to(served.decide(Method::GET, &path)).await;
     let digest = format!("\"{}\"", state["plan"]["digest"].as_str().unwrap());
     let shown = served.decide(Method::POST, &format!("{path}/plan/shown"));
-    told(shown.header("if-match", &digest)).await;
+    response_to(shown.header("if-match", &digest)).await;
     let approve = served.decide(Method::POST, &format!("{path}/plan/approve"));
-    told(approve.header("if-match", &digest).json(&json!({}))).await.0
+    response_to(approve.header("if-match", &digest).json(&json!({}))).await.0
 }
 
 #[tokio::test]
@@ -163,7 +164,7 @@ async fn a_key_names_a_place_and_two_windows_never_have_it_at_once() {
     let (token, session) = place(&served, wish.clone()).await;
     assert_eq!(session, "mcp:my-window-1");
     assert!(tools(&served, &token).await.contains(&"plan_create".to_owned()));
-    let (status, told) = told(served.request(Method::POST, "/api/agents").json(&wish)).await;
+    let (status, told) = response_to(served.request(Method::POST, "/api/agents").json(&wish)).await;
     assert_eq!((status, told["type"].as_str().unwrap()), (409, "urn:planwright:place_taken"));
     tokio::time::sleep(Duration::from_millis(400)).await;
     let (_, again) = place(&served, wish).await;
@@ -184,7 +185,7 @@ async fn the_token_of_a_place_opens_mcp_and_nothing_else_and_no_other_token_open
         (Method::POST, "/v1/chat/completions".to_owned()),
     ] {
         let (status, told) =
-            told(served.bare(method, &path).bearer_auth(&token).json(&json!({}))).await;
+            response_to(served.bare(method, &path).bearer_auth(&token).json(&json!({}))).await;
         assert_eq!(
             (status, told["type"].as_str().unwrap()),
             (403, "urn:planwright:agents_use_mcp"),
@@ -192,7 +193,7 @@ async fn the_token_of_a_place_opens_mcp_and_nothing_else_and_no_other_token_open
         );
     }
     let (status, told_) =
-        told(served.bare(Method::POST, "/api/login").json(&json!({"token": token}))).await;
+        response_to(served.bare(Method::POST, "/api/login").json(&json!({"token": token}))).await;
     assert!(status == 401 || status == 403, "no login comes of it: {status} {told_}");
     for other in [&served.token, &served.decider] {
         let (status, told) = rpc(&served, other, "tools/list", json!({})).await;
@@ -219,7 +220,7 @@ async fn a_foreign_host_a_page_and_a_cookie_are_refused_at_mcp() {
         (ask().header("origin", "null"), "foreign_origin"),
         (ask().header("sec-fetch-site", "cross-site"), "cross_site"),
     ] {
-        let (status, told) = told(request).await;
+        let (status, told) = response_to(request).await;
         assert_eq!(
             (status, told["type"].as_str().unwrap()),
             (403, format!("urn:planwright:{kind}").as_str())
@@ -230,7 +231,7 @@ async fn a_foreign_host_a_page_and_a_cookie_are_refused_at_mcp() {
     let cookie = cookie.split(';').next().unwrap().to_owned();
     let page = served.bare(Method::POST, "/mcp").header("cookie", cookie);
     let (status, told) =
-        told(page.json(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))).await;
+        response_to(page.json(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))).await;
     assert_eq!((status, told["type"].as_str().unwrap()), (403, "urn:planwright:no_place"));
 }
 
@@ -253,7 +254,8 @@ async fn who_may_only_look_changes_nothing() {
 async fn collecting_is_refused_to_a_foreign_agent_in_words() {
     let served = served().await;
     let (status, told) =
-        told(served.request(Method::POST, "/api/agents").json(&project(Some("collect")))).await;
+        response_to(served.request(Method::POST, "/api/agents").json(&project(Some("collect"))))
+            .await;
     assert_eq!(status, 422);
     assert!(told["detail"].as_str().unwrap().contains("use document or build"), "{told}");
 }
@@ -281,7 +283,7 @@ async fn a_client_that_shows_links_is_given_the_link_and_the_digest_and_what_it_
             .header("mcp-method", "tools/call")
             .header("mcp-name", "plan_ask")
             .json(&request);
-        told(request).await
+        response_to(request).await
     };
     let (status, first) = ask(Value::Null).await;
     assert_eq!(
@@ -290,7 +292,8 @@ async fn a_client_that_shows_links_is_given_the_link_and_the_digest_and_what_it_
         "{first}"
     );
     let look = &first["result"]["inputRequests"]["look"]["params"];
-    let (_, state) = told(served.decide(Method::GET, &format!("/api/sessions/{session}"))).await;
+    let (_, state) =
+        response_to(served.decide(Method::GET, &format!("/api/sessions/{session}"))).await;
     assert_eq!(look["mode"], "url");
     assert_eq!(look["url"], json!(format!("{}/s/{session}/plan", served.url)));
     let words = look["message"].as_str().unwrap();
@@ -305,7 +308,7 @@ async fn a_client_that_shows_links_is_given_the_link_and_the_digest_and_what_it_
 async fn complete(served: &Served, messages: Value) -> String {
     let request = served.request(Method::POST, "/v1/chat/completions");
     let (status, told) =
-        told(request.json(&json!({"model": "planwright", "messages": messages}))).await;
+        response_to(request.json(&json!({"model": "planwright", "messages": messages}))).await;
     assert_eq!(status, 200, "{told}");
     told["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
 }
@@ -326,11 +329,12 @@ async fn a_chat_completion_goes_on_in_its_session_and_a_plan_is_text_with_a_link
     );
     let decide = json!([{"role": "assistant", "content": planned}, {"role": "user", "content": "/plan approve"}]);
     let request = served.decide(Method::POST, "/v1/chat/completions");
-    let (_, refused) = told(request.json(&json!({"messages": decide}))).await;
+    let (_, refused) = response_to(request.json(&json!({"messages": decide}))).await;
     let refused = refused["choices"][0]["message"]["content"].as_str().unwrap();
     assert!(!refused.contains("approved"), "nobody decides here, whatever their token: {refused}");
     let session = link.rsplit_once("/s/").unwrap().1;
-    let (_, state) = told(served.request(Method::GET, &format!("/api/sessions/{session}"))).await;
+    let (_, state) =
+        response_to(served.request(Method::GET, &format!("/api/sessions/{session}"))).await;
     assert_eq!(state["plan"]["status"], "Ready");
 }
 
@@ -338,7 +342,8 @@ async fn a_chat_completion_goes_on_in_its_session_and_a_plan_is_text_with_a_link
 async fn responses_stream_and_go_on_from_the_one_before() {
     let served = served().await;
     let ask = |body: Value| served.request(Method::POST, "/v1/responses").json(&body);
-    let (status, first) = told(ask(json!({"model": "planwright", "input": "/plan on"}))).await;
+    let (status, first) =
+        response_to(ask(json!({"model": "planwright", "input": "/plan on"}))).await;
     assert_eq!((status, &first["status"]), (200, &json!("completed")));
     let id = first["id"].as_str().unwrap();
     let next = json!({"input": [{"role": "user", "content": "plan it"}], "previous_response_id": id, "stream": true});
@@ -359,7 +364,7 @@ async fn responses_stream_and_go_on_from_the_one_before() {
     assert_eq!(json!(deltas), *whole, "what was streamed is what is said in the end");
     assert!(deltas.contains("Plan, revision 1:"), "{deltas}");
     let (status, told) =
-        told(ask(json!({"input": "x", "previous_response_id": "resp_nonsense"}))).await;
+        response_to(ask(json!({"input": "x", "previous_response_id": "resp_nonsense"}))).await;
     assert_eq!((status, told["type"].as_str().unwrap()), (404, "urn:planwright:no_such_response"));
 }
 
@@ -369,7 +374,7 @@ async fn a_notebook_call_that_is_repeated_long_after_does_nothing_again() {
     let served = served().await;
     let (token, session) = place(&served, project(None)).await;
     let on = served.decide(Method::POST, &format!("/api/sessions/{session}/lines"));
-    let (status, reply) = told(on.json(&json!({"line": "/notebook on"}))).await;
+    let (status, reply) = response_to(on.json(&json!({"line": "/notebook on"}))).await;
     assert_eq!(status, 200, "{reply}");
     let write = async |id: &str, content: &str| {
         let arguments = json!({"which": "findings", "content": content});
@@ -386,7 +391,7 @@ async fn a_notebook_call_that_is_repeated_long_after_does_nothing_again() {
     assert_eq!(write("the first", "one").await, first, "the same answer");
     let (text, _) = call(&served, &token, "read_plan", json!({"which": "findings"})).await;
     assert_eq!(text, "two", "and no second effect");
-    let (_, events) = told(
+    let (_, events) = response_to(
         served.decide(Method::GET, &format!("/api/sessions/{session}/events?after=0&limit=20")),
     )
     .await;

@@ -9,7 +9,7 @@ use planwright_surfaces::http::openapi;
 use planwright_testkit::people::{owner_id, owners_key};
 use planwright_testkit::{
     scripted_model::worker::worker,
-    served::{PASSPHRASE, Served, body, told},
+    served::{PASSPHRASE, Served, body, response_to},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -22,19 +22,19 @@ const TALK: &str = "/api/sessions/cli:talk-0001";
 
 /// Brings the session to a plan that waits; its digest.
 async fn ready(served: &Served) -> String {
-    told(served.request(Method::POST, &format!("{TALK}/plan")).json(&json!({}))).await;
-    told(
+    response_to(served.request(Method::POST, &format!("{TALK}/plan")).json(&json!({}))).await;
+    response_to(
         served.request(Method::POST, &format!("{TALK}/messages")).json(&json!({"text": "plan it"})),
     )
     .await;
     served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
-    let (status, plan) = told(served.request(Method::GET, &format!("{TALK}/plan"))).await;
+    let (status, plan) = response_to(served.request(Method::GET, &format!("{TALK}/plan"))).await;
     assert_eq!((status, &plan["status"]), (200, &json!("Ready")));
     plan["digest"].as_str().unwrap().to_owned()
 }
 
 async fn decide(served: &Served, what: &str, digest: &str, sent: Value) -> (u16, Value) {
-    told(
+    response_to(
         served
             .decide(Method::POST, &format!("{TALK}/plan/{what}"))
             .header("if-match", format!("\"{digest}\""))
@@ -74,19 +74,19 @@ async fn a_plan_goes_from_request_to_done_over_http() {
     );
     assert_eq!(decide(&served, "shown", &digest, json!({})).await.0, 200);
     let again = served.decide(Method::GET, &format!("{TALK}/plan/revisions/current"));
-    let again = told(again.header("if-none-match", format!("\"{digest}\""))).await;
+    let again = response_to(again.header("if-none-match", format!("\"{digest}\""))).await;
     assert_eq!((again.0, &again.1["shown"]), (200, &json!(true)), "the tag names the text alone");
     assert_eq!(
         decide(&served, "approve", &digest, json!({"notes": ["mind the cat"]})).await.0,
         200
     );
     served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
-    let (_, session) = told(served.request(Method::GET, TALK)).await;
+    let (_, session) = response_to(served.request(Method::GET, TALK)).await;
     assert_eq!(
         (&session["active"], &session["plan"]["status"], &session["resting"]),
         (&json!(false), &json!("Done"), &json!(true))
     );
-    let (_, plans) = told(served.request(Method::GET, &format!("{TALK}/plans"))).await;
+    let (_, plans) = response_to(served.request(Method::GET, &format!("{TALK}/plans"))).await;
     assert_eq!(plans[0]["status"], "Done");
 }
 
@@ -105,12 +105,12 @@ async fn a_stale_decision_is_412_and_a_second_one_409() {
     assert_eq!((status, &problem["type"]), (412, &json!("urn:planwright:stale_decision")));
     assert_ne!(current, first);
     let (_, diff) =
-        told(served.request(Method::GET, &format!("{TALK}/plan/diff?from=1&to=2"))).await;
+        response_to(served.request(Method::GET, &format!("{TALK}/plan/diff?from=1&to=2"))).await;
     assert_eq!((&diff["from"], &diff["to"]), (&json!(1), &json!(2)));
     for one in ["from=1", "to=2"] {
         let path = format!("{TALK}/plan/diff?{one}");
         assert_eq!(
-            told(served.request(Method::GET, &path)).await.0,
+            response_to(served.request(Method::GET, &path)).await.0,
             400,
             "{one} alone is not ignored"
         );
@@ -127,12 +127,14 @@ async fn a_decision_names_what_was_read() {
     let served = served().await;
     let digest = ready(&served).await;
     let path = format!("{TALK}/plan/approve");
-    assert_eq!(told(served.decide(Method::POST, &path).json(&json!({}))).await.0, 428);
+    assert_eq!(response_to(served.decide(Method::POST, &path).json(&json!({}))).await.0, 428);
     for wrong in ["*", "abc", &digest, "W/\"x\"", "\"\""] {
         assert_eq!(
-            told(served.decide(Method::POST, &path).header("if-match", wrong).json(&json!({})))
-                .await
-                .0,
+            response_to(
+                served.decide(Method::POST, &path).header("if-match", wrong).json(&json!({}))
+            )
+            .await
+            .0,
             400,
             "{wrong}"
         );
@@ -152,14 +154,14 @@ async fn a_token_that_may_only_speak_decides_nothing() {
         let request = served
             .request(Method::POST, &format!("{TALK}/plan/{what}"))
             .header("if-match", format!("\"{digest}\""));
-        let (status, problem) = told(request.json(&sent)).await;
+        let (status, problem) = response_to(request.json(&sent)).await;
         assert_eq!(
             (status, &problem["type"]),
             (403, &json!("urn:planwright:may_not_decide")),
             "{what}"
         );
     }
-    let (status, _) = told(
+    let (status, _) = response_to(
         served
             .decide(Method::POST, &format!("{TALK}/plan/approve"))
             .header("if-match", format!("\"{digest}\""))
@@ -173,7 +175,7 @@ async fn a_token_that_may_only_speak_decides_nothing() {
 async fn the_same_idempotency_key_has_one_effect_and_one_answer() {
     let served = served().await;
     let send = |key: &'static str, text: &'static str| {
-        told(
+        response_to(
             served
                 .request(Method::POST, &format!("{TALK}/messages"))
                 .header("idempotency-key", key)
@@ -184,20 +186,20 @@ async fn the_same_idempotency_key_has_one_effect_and_one_answer() {
     assert_eq!(first.0, 202);
     send("two", "more").await;
     assert_eq!(send("one", "something else").await, first);
-    let (_, events) = told(served.request(Method::GET, &format!("{TALK}/events"))).await;
+    let (_, events) = response_to(served.request(Method::GET, &format!("{TALK}/events"))).await;
     let messages =
         events.as_array().unwrap().iter().filter(|event| event["type"] == "message_queued");
     assert_eq!(messages.count(), 2);
-    let (status, refused) = told(
+    let (status, refused) = response_to(
         served
             .request(Method::POST, &format!("{TALK}/plan/stop"))
             .header("idempotency-key", "three"),
     )
     .await;
     assert_eq!(status, 409);
-    told(served.request(Method::POST, &format!("{TALK}/plan")).json(&json!({}))).await;
+    response_to(served.request(Method::POST, &format!("{TALK}/plan")).json(&json!({}))).await;
     assert_eq!(
-        told(
+        response_to(
             served
                 .request(Method::POST, &format!("{TALK}/plan/stop"))
                 .header("idempotency-key", "three")
@@ -212,7 +214,7 @@ async fn plan_mode_is_switched_by_session_as_the_second_seed_has_it() {
     let served = served().await;
     let of =
         |session: &str| served.request(Method::GET, &format!("/api/plans?sessionId={session}"));
-    let (status, on) = told(
+    let (status, on) = response_to(
         served
             .request(Method::POST, "/api/plans/enable")
             .json(&json!({"sessionId": "conversation-1"})),
@@ -222,25 +224,25 @@ async fn plan_mode_is_switched_by_session_as_the_second_seed_has_it() {
         (status, &on["sessionId"], &on["enabled"]),
         (200, &json!("api:conversation-1"), &json!(true))
     );
-    assert_eq!(told(of("conversation-1")).await.1["activePlanId"], on["activePlanId"]);
+    assert_eq!(response_to(of("conversation-1")).await.1["activePlanId"], on["activePlanId"]);
     assert_eq!(
-        told(of("conversation-2")).await.1["enabled"],
+        response_to(of("conversation-2")).await.1["enabled"],
         json!(false),
         "another session is untouched"
     );
     assert_eq!(
-        told(of("web:conversation-1")).await.1["enabled"],
+        response_to(of("web:conversation-1")).await.1["enabled"],
         json!(false),
         "another channel is another session"
     );
-    let (_, off) = told(
+    let (_, off) = response_to(
         served
             .request(Method::POST, "/api/plans/disable")
             .json(&json!({"sessionId": "api:conversation-1"})),
     )
     .await;
     assert_eq!((&off["enabled"], &off["activePlanId"]), (&json!(false), &Value::Null));
-    assert_eq!(told(served.request(Method::GET, "/api/plans")).await.0, 400);
+    assert_eq!(response_to(served.request(Method::GET, "/api/plans")).await.0, 400);
 }
 
 #[tokio::test]
@@ -258,17 +260,17 @@ async fn nobody_is_served_anything_but_health() {
     for (method, path) in guarded {
         for token in ["", "undefined", "null", "Bearer", "speaks"] {
             let (status, problem) =
-                told(served.bare(method.clone(), path).bearer_auth(token)).await;
+                response_to(served.bare(method.clone(), path).bearer_auth(token)).await;
             assert_eq!(
                 (status, &problem["type"]),
                 (401, &json!("urn:planwright:unknown_caller")),
                 "{path} {token}"
             );
         }
-        assert_eq!(told(served.bare(method, path)).await.0, 401);
+        assert_eq!(response_to(served.bare(method, path)).await.0, 401);
     }
-    assert_eq!(told(served.bare(Method::GET, "/health")).await.0, 200);
-    assert_eq!(told(served.bare(Method::GET, "/ready")).await.0, 200);
+    assert_eq!(response_to(served.bare(Method::GET, "/health")).await.0, 200);
+    assert_eq!(response_to(served.bare(Method::GET, "/ready")).await.0, 200);
 }
 
 #[tokio::test]
@@ -292,13 +294,13 @@ async fn foreign_hosts_origins_and_sites_are_refused_on_every_path() {
             ("sec-fetch-site", "same-site"),
         ] {
             let (status, problem) =
-                told(served.request(Method::GET, &path).header(name, value)).await;
+                response_to(served.request(Method::GET, &path).header(name, value)).await;
             assert_eq!(status, 403, "{path} {name}: {value}: {problem}");
         }
     }
     let own = served.url.clone();
     assert_eq!(
-        told(served.request(Method::GET, "/api/sessions").header("origin", own)).await.0,
+        response_to(served.request(Method::GET, "/api/sessions").header("origin", own)).await.0,
         200
     );
 }
@@ -310,7 +312,7 @@ async fn a_simple_cross_site_post_is_refused_before_its_body_is_read() {
         ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
     {
         for path in [format!("{TALK}/messages"), "/api/login".into(), "/api/plans/enable".into()] {
-            let (status, _) = told(
+            let (status, _) = response_to(
                 served
                     .request(Method::POST, &path)
                     .header("content-type", kind)
@@ -363,7 +365,7 @@ async fn every_limit_holds_at_the_limit_one_above_and_far_above() {
     let messages = format!("{TALK}/messages");
     let text = |bytes: usize| json!({"text": "x".repeat(bytes)}).to_string();
     let send = |sent: String| {
-        told(
+        response_to(
             served
                 .request(Method::POST, &messages)
                 .header("content-type", "application/json")
@@ -383,7 +385,7 @@ async fn every_limit_holds_at_the_limit_one_above_and_far_above() {
         assert_eq!(send(nested(depth)).await.1["type"], "urn:planwright:too_deep");
     }
     let key = |length: usize| {
-        told(
+        response_to(
             served
                 .request(Method::POST, &messages)
                 .header("idempotency-key", "k".repeat(length))
@@ -414,7 +416,7 @@ async fn a_caller_who_asks_too_often_is_told_to_wait() {
     }
     assert!(refused >= 10, "{refused}");
     assert_eq!(
-        told(served.decide(Method::GET, "/api/sessions")).await.0,
+        response_to(served.decide(Method::GET, "/api/sessions")).await.0,
         200,
         "another caller is not held up"
     );
@@ -424,9 +426,11 @@ async fn a_caller_who_asks_too_often_is_told_to_wait() {
 async fn a_login_gets_a_cookie_that_decides_and_can_be_ended() {
     let served = served().await;
     assert_eq!(
-        told(served.bare(Method::POST, "/api/login").json(&json!({"passphrase": "wrong horse"})))
-            .await
-            .0,
+        response_to(
+            served.bare(Method::POST, "/api/login").json(&json!({"passphrase": "wrong horse"}))
+        )
+        .await
+        .0,
         401
     );
     let response = served
@@ -439,7 +443,7 @@ async fn a_login_gets_a_cookie_that_decides_and_can_be_ended() {
     assert!(cookie.contains("; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200"), "{cookie}");
     let pair = cookie.split(';').next().unwrap().to_owned();
     let with = |method, path: &str| served.bare(method, path).header("cookie", pair.clone());
-    let (status, tokens) = told(with(Method::GET, "/api/tokens")).await;
+    let (status, tokens) = response_to(with(Method::GET, "/api/tokens")).await;
     assert_eq!(status, 200);
     assert!(
         tokens
@@ -453,11 +457,11 @@ async fn a_login_gets_a_cookie_that_decides_and_can_be_ended() {
         "the secret is never told again"
     );
     assert_eq!(
-        told(with(Method::GET, "/api/plans?sessionId=talk-0001")).await.1["sessionId"],
+        response_to(with(Method::GET, "/api/plans?sessionId=talk-0001")).await.1["sessionId"],
         "web:talk-0001"
     );
-    assert_eq!(told(with(Method::POST, "/api/logout")).await.0, 204);
-    assert_eq!(told(with(Method::GET, "/api/tokens")).await.0, 401);
+    assert_eq!(response_to(with(Method::POST, "/api/logout")).await.0, 204);
+    assert_eq!(response_to(with(Method::GET, "/api/tokens")).await.0, 401);
 }
 
 #[tokio::test]
@@ -469,13 +473,13 @@ async fn a_page_can_approve_what_was_seen_block_by_block_and_claims_nothing_whol
     let pair = cookie.split(';').next().unwrap().to_owned();
     let page = |what: &str, digest: &str, sent: Value| {
         let request = served.bare(Method::POST, &format!("{TALK}/plan/{what}"));
-        told(
+        response_to(
             request.header("cookie", &pair).header("if-match", format!("\"{digest}\"")).json(&sent),
         )
     };
     let current = || {
         let path = format!("{TALK}/plan/revisions/current");
-        told(served.bare(Method::GET, &path).header("cookie", &pair))
+        response_to(served.bare(Method::GET, &path).header("cookie", &pair))
     };
     let (status, problem) = page("shown", &digest, json!({})).await;
     assert_eq!((status, &problem["type"]), (409, &json!("urn:planwright:shown_in_blocks")));
@@ -517,7 +521,7 @@ async fn logins_are_tried_only_so_often() {
     let mut answers = Vec::new();
     for _ in 0..12 {
         answers.push(
-            told(
+            response_to(
                 served
                     .bare(Method::POST, "/api/tokens")
                     .json(&json!({"name": "x", "passphrase": "wrong horse"})),
@@ -532,7 +536,7 @@ async fn logins_are_tried_only_so_often() {
 #[tokio::test]
 async fn a_token_can_be_taken_back_by_its_bearer_or_by_who_may_decide() {
     let served = served().await;
-    let (_, given) = told(
+    let (_, given) = response_to(
         served
             .bare(Method::POST, "/api/tokens")
             .json(&json!({"name": "laptop", "passphrase": PASSPHRASE})),
@@ -541,11 +545,17 @@ async fn a_token_can_be_taken_back_by_its_bearer_or_by_who_may_decide() {
     let (id, token) = (given["id"].as_str().unwrap(), given["token"].as_str().unwrap());
     assert!(given["expires"].as_str().is_some(), "what may decide ends by itself");
     let path = format!("/api/tokens/{id}");
-    assert_eq!(told(served.request(Method::DELETE, &path)).await.0, 403);
-    assert_eq!(told(served.bare(Method::GET, "/api/tokens").bearer_auth(token)).await.0, 200);
-    assert_eq!(told(served.decide(Method::DELETE, &path)).await.0, 204);
-    assert_eq!(told(served.bare(Method::GET, "/api/tokens").bearer_auth(token)).await.0, 401);
-    assert_eq!(told(served.decide(Method::DELETE, &path)).await.0, 404);
+    assert_eq!(response_to(served.request(Method::DELETE, &path)).await.0, 403);
+    assert_eq!(
+        response_to(served.bare(Method::GET, "/api/tokens").bearer_auth(token)).await.0,
+        200
+    );
+    assert_eq!(response_to(served.decide(Method::DELETE, &path)).await.0, 204);
+    assert_eq!(
+        response_to(served.bare(Method::GET, "/api/tokens").bearer_auth(token)).await.0,
+        401
+    );
+    assert_eq!(response_to(served.decide(Method::DELETE, &path)).await.0, 404);
 }
 
 #[tokio::test]
@@ -556,7 +566,7 @@ async fn a_session_is_seen_and_moved_by_its_owner_alone() {
         served.bare(Method::POST, &path).bearer_auth(token).json(&json!({"text": "mine"}))
     };
     let bea = served.token_of("bea", planwright_domain::actor::Standing::Speaks).await;
-    assert_eq!(told(say(&served.token, "api:talk-0001")).await.0, 202);
+    assert_eq!(response_to(say(&served.token, "api:talk-0001")).await.0, 202);
     let theirs = owners_key("api:talk-0001").unwrap();
     for (method, path, sent) in [
         (Method::GET, "", Value::Null),
@@ -573,7 +583,7 @@ async fn a_session_is_seen_and_moved_by_its_owner_alone() {
         let request =
             served.bare(method.clone(), &format!("/api/sessions/{theirs}{path}")).bearer_auth(&bea);
         let request = if sent.is_null() { request } else { request.json(&sent) };
-        let (status, problem) = told(request).await;
+        let (status, problem) = response_to(request).await;
         assert_eq!(
             (status, &problem["type"]),
             (404, &json!("urn:planwright:no_such_session")),
@@ -581,15 +591,15 @@ async fn a_session_is_seen_and_moved_by_its_owner_alone() {
         );
     }
     let listed = async |token: &str| {
-        told(served.bare(Method::GET, "/api/sessions").bearer_auth(token)).await.1
+        response_to(served.bare(Method::GET, "/api/sessions").bearer_auth(token)).await.1
     };
     assert_eq!(listed(&bea).await, json!([]));
     assert_eq!(listed(&served.token).await[0]["sessionId"], "api:talk-0001");
     // The same key is another session, and hers.
-    assert_eq!(told(say(&bea, "api:talk-0001")).await.0, 202);
+    assert_eq!(response_to(say(&bea, "api:talk-0001")).await.0, 202);
     let her_events =
         served.bare(Method::GET, "/api/sessions/api:talk-0001/events").bearer_auth(&bea);
-    let (_, hers) = told(her_events).await;
+    let (_, hers) = response_to(her_events).await;
     assert_eq!(hers[0]["data"]["by"]["name"], "bea", "{hers}");
 }
 
@@ -601,27 +611,28 @@ async fn a_chat_is_moved_gone_and_repaired_and_the_reply_names_the_session() {
     let line = |line: &str| {
         served.request(Method::POST, "/api/chats/desk/lines").json(&json!({"line": line}))
     };
-    assert_eq!(told(bind("talk-0001")).await.0, 204);
-    let (status, reply) = told(line("just talk")).await;
+    assert_eq!(response_to(bind("talk-0001")).await.0, 204);
+    let (status, reply) = response_to(line("just talk")).await;
     assert_eq!((status, &reply["sessionId"]), (200, &json!("api:talk-0001")), "{reply}");
-    assert_eq!(told(bind("talk-0002")).await.0, 204);
-    assert_eq!(told(line("just talk too")).await.1["sessionId"], "api:talk-0002");
-    let (status, _) = told(served.request(Method::DELETE, "/api/sessions/api:talk-0002")).await;
+    assert_eq!(response_to(bind("talk-0002")).await.0, 204);
+    assert_eq!(response_to(line("just talk too")).await.1["sessionId"], "api:talk-0002");
+    let (status, _) =
+        response_to(served.request(Method::DELETE, "/api/sessions/api:talk-0002")).await;
     assert_eq!(status, 200);
-    let (_, repaired) = told(line("still there?")).await;
+    let (_, repaired) = response_to(line("still there?")).await;
     assert_eq!(repaired["sessionId"], "api:talk-0001", "the newest that is left");
-    let (status, gone) = told(bind("talk-0002")).await;
+    let (status, gone) = response_to(bind("talk-0002")).await;
     assert_eq!((status, &gone["type"]), (410, &json!("urn:planwright:session_deleted")));
-    let (status, problem) = told(bind("?")).await;
+    let (status, problem) = response_to(bind("?")).await;
     assert_eq!(
         (status, &problem["type"]),
         (404, &json!("urn:planwright:legacy_key_is_not_new")),
         "{problem}"
     );
-    assert_eq!(told(served.request(Method::DELETE, pointer)).await.0, 204);
-    let (_, pointed) = told(served.request(Method::GET, pointer)).await;
+    assert_eq!(response_to(served.request(Method::DELETE, pointer)).await.0, 204);
+    let (_, pointed) = response_to(served.request(Method::GET, pointer)).await;
     assert_eq!(pointed["key"], "talk-0001");
-    let (_, moved) = told(line("/new")).await;
+    let (_, moved) = response_to(line("/new")).await;
     assert!(
         moved["reply"]["moved"]["session"].as_str().unwrap().starts_with("api:talk-"),
         "{moved}"
@@ -635,7 +646,7 @@ async fn every_command_that_looks_answers_in_words_where_it_was_typed() {
         let path = "/api/sessions/api:talk-0001/lines/text";
         served.request(Method::POST, path).json(&json!({"line": line}))
     };
-    let (status, said) = told(line("just talk")).await;
+    let (status, said) = response_to(line("just talk")).await;
     assert_eq!((status, said), (200, json!({"text": "", "movedTo": null})));
     for (typed, words) in [
         ("/plan status", "no plan work; /plan on begins it"),
@@ -652,18 +663,18 @@ async fn every_command_that_looks_answers_in_words_where_it_was_typed() {
         ("/goal add tidy up", "✓ the goal is set"),
         ("/goal", "g1 tidy up"),
     ] {
-        let (status, answer) = told(line(typed)).await;
+        let (status, answer) = response_to(line(typed)).await;
         let text = answer["text"].as_str().unwrap_or_default();
         assert!(status == 200 && text.contains(words), "{typed}: {status} {answer}");
         assert_eq!(answer["movedTo"], Value::Null, "{typed}");
     }
-    let (status, problem) = told(line("/plna status")).await;
+    let (status, problem) = response_to(line("/plna status")).await;
     assert_eq!((status, &problem["type"]), (422, &json!("urn:planwright:unreadable")));
-    let (status, problem) = told(line("/plan stop")).await;
+    let (status, problem) = response_to(line("/plan stop")).await;
     assert_eq!((status, &problem["type"]), (409, &json!("urn:planwright:work_inactive")));
-    let (_, moved) = told(line("/new")).await;
+    let (_, moved) = response_to(line("/new")).await;
     assert!(moved["movedTo"].as_str().is_some_and(|id| id.starts_with("api:talk-")), "{moved}");
-    let (_, moved) = told(line("/switch api:talk-0001")).await;
+    let (_, moved) = response_to(line("/switch api:talk-0001")).await;
     assert_eq!(moved["movedTo"], "api:talk-0001");
 }
 
@@ -673,11 +684,11 @@ async fn what_is_remembered_is_looked_at_promoted_by_its_text_and_forgotten() {
     let path = |rest: &str| format!("/api/sessions/api:talk-0001{rest}");
     let line =
         |line: &str| served.request(Method::POST, &path("/lines")).json(&json!({"line": line}));
-    assert_eq!(told(line("/memory save tea is drunk at four")).await.0, 200);
-    assert_eq!(told(line("/task add water the plants")).await.0, 200);
-    let (_, work) = told(served.request(Method::GET, &path("/work"))).await;
+    assert_eq!(response_to(line("/memory save tea is drunk at four")).await.0, 200);
+    assert_eq!(response_to(line("/task add water the plants")).await.0, 200);
+    let (_, work) = response_to(served.request(Method::GET, &path("/work"))).await;
     assert_eq!(work["tasks"][0]["title"], "water the plants");
-    let (_, memory) = told(served.request(Method::GET, &path("/memory?query=tea"))).await;
+    let (_, memory) = response_to(served.request(Method::GET, &path("/memory?query=tea"))).await;
     let item = &memory["items"][0];
     assert_eq!(item["item"]["text"], "tea is drunk at four");
     assert_eq!((&item["why"]["matched"], &memory["blocked"]), (&json!(["tea"]), &json!(0)));
@@ -686,15 +697,17 @@ async fn what_is_remembered_is_looked_at_promoted_by_its_text_and_forgotten() {
         let path = path(&format!("/memory/{id}/promote"));
         served.request(Method::POST, &path).json(&json!({"text": text}))
     };
-    let (status, problem) = told(promote("coffee is drunk at four")).await;
+    let (status, problem) = response_to(promote("coffee is drunk at four")).await;
     assert_eq!((status, &problem["type"]), (412, &json!("urn:planwright:other_text")));
-    assert_eq!(told(promote("tea is drunk at four")).await.0, 200);
+    assert_eq!(response_to(promote("tea is drunk at four")).await.0, 200);
     let (_, other) =
-        told(served.request(Method::GET, "/api/sessions/api:talk-0002/memory?query=tea")).await;
+        response_to(served.request(Method::GET, "/api/sessions/api:talk-0002/memory?query=tea"))
+            .await;
     assert_eq!(other["items"][0]["item"]["text"], "tea is drunk at four", "known everywhere");
-    let (status, _) = told(served.request(Method::DELETE, &path(&format!("/memory/{id}")))).await;
+    let (status, _) =
+        response_to(served.request(Method::DELETE, &path(&format!("/memory/{id}")))).await;
     assert_eq!(status, 200);
-    let (_, memory) = told(served.request(Method::GET, &path("/memory"))).await;
+    let (_, memory) = response_to(served.request(Method::GET, &path("/memory"))).await;
     assert_eq!(memory["items"].as_array().unwrap().len(), 1, "what is known everywhere stays");
 }
 
@@ -702,20 +715,20 @@ async fn what_is_remembered_is_looked_at_promoted_by_its_text_and_forgotten() {
 async fn a_session_is_named_put_away_and_brought_back() {
     let served = served().await;
     let path = "/api/sessions/api:talk-0001";
-    told(
+    response_to(
         served
             .request(Method::POST, &format!("{path}/messages"))
             .json(&json!({"text": "just talk"})),
     )
     .await;
     let change = |sent: Value| served.request(Method::PATCH, path).json(&sent);
-    assert_eq!(told(change(json!({"title": "Tea"}))).await.0, 200);
-    assert_eq!(told(change(json!({"archived": true}))).await.0, 200);
-    let (_, rows) = told(served.request(Method::GET, "/api/sessions")).await;
+    assert_eq!(response_to(change(json!({"title": "Tea"}))).await.0, 200);
+    assert_eq!(response_to(change(json!({"archived": true}))).await.0, 200);
+    let (_, rows) = response_to(served.request(Method::GET, "/api/sessions")).await;
     assert_eq!((&rows[0]["title"], &rows[0]["archived"]), (&json!("Tea"), &json!(true)));
-    assert_eq!(told(change(json!({"archived": false}))).await.0, 200);
-    assert_eq!(told(change(json!({}))).await.0, 422);
-    assert_eq!(told(change(json!({"title": " "}))).await.0, 422);
+    assert_eq!(response_to(change(json!({"archived": false}))).await.0, 200);
+    assert_eq!(response_to(change(json!({}))).await.0, 422);
+    assert_eq!(response_to(change(json!({"title": " "}))).await.0, 422);
 }
 
 #[tokio::test]
@@ -723,7 +736,7 @@ async fn a_token_logs_in_for_what_it_may_and_the_passphrase_for_deciding() {
     let served = served().await;
     let log_in = |sent: Value| served.bare(Method::POST, "/api/login").json(&sent);
     let me = async |cookie: &str| {
-        told(served.bare(Method::GET, "/api/me").header("cookie", cookie)).await.1
+        response_to(served.bare(Method::GET, "/api/me").header("cookie", cookie)).await.1
     };
     let mut seen = Vec::new();
     for sent in [
@@ -742,11 +755,12 @@ async fn a_token_logs_in_for_what_it_may_and_the_passphrase_for_deciding() {
         [(owner.clone(), json!(false)), (owner, json!(true)), (json!("grace"), json!(true))];
     assert_eq!(seen, expected);
     for sent in [json!({}), json!({"token": served.token, "passphrase": PASSPHRASE})] {
-        assert_eq!(told(log_in(sent)).await.0, 422);
+        assert_eq!(response_to(log_in(sent)).await.0, 422);
     }
-    assert_eq!(told(log_in(json!({"token": "not-one-that-was-given"}))).await.0, 401);
+    assert_eq!(response_to(log_in(json!({"token": "not-one-that-was-given"}))).await.0, 401);
     let again = json!({"passphrase": "another passphrase", "token": served.token});
-    let (status, problem) = told(served.bare(Method::POST, "/api/passphrase").json(&again)).await;
+    let (status, problem) =
+        response_to(served.bare(Method::POST, "/api/passphrase").json(&again)).await;
     assert_eq!(status, 409, "{problem}");
 }
 
@@ -765,9 +779,10 @@ async fn what_was_read_before_is_not_sent_again_and_every_answer_carries_the_pol
     let again = served.request(Method::GET, "/api/sessions?limit=1");
     let again = again.header("if-none-match", &headers["etag"]).send().await.unwrap();
     assert_eq!((again.status().as_u16(), again.text().await.unwrap()), (304, String::new()));
-    let (_, none) = told(served.request(Method::GET, "/api/sessions?limit=1&offset=1")).await;
+    let (_, none) =
+        response_to(served.request(Method::GET, "/api/sessions?limit=1&offset=1")).await;
     assert_eq!(none, json!([]));
-    assert_eq!(told(served.request(Method::GET, "/api/sessions?limit=0")).await.0, 400);
+    assert_eq!(response_to(served.request(Method::GET, "/api/sessions?limit=0")).await.0, 400);
 }
 
 #[tokio::test]
@@ -777,32 +792,34 @@ async fn looking_back_shows_what_happened_who_decided_and_only_to_who_may_see_it
     decide(&served, "shown", &digest, json!({})).await;
     decide(&served, "approve", &digest, json!({})).await;
     served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
-    let (_, bars) = told(served.request(Method::GET, &format!("{TALK}/timeline"))).await;
+    let (_, bars) = response_to(served.request(Method::GET, &format!("{TALK}/timeline"))).await;
     let bars = bars.as_array().unwrap();
     let of = |kind: &str| bars.iter().filter(|bar| bar["kind"] == kind).count();
     assert!(of("model") >= 4 && of("tool") == 1 && of("wait") == 1, "{bars:?}");
     assert!(bars.iter().all(|bar| bar["state"] != "open"), "{bars:?}");
-    let plan = told(served.request(Method::GET, &format!("{TALK}/plans"))).await.1;
+    let plan = response_to(served.request(Method::GET, &format!("{TALK}/plans"))).await.1;
     let plan = plan[0]["planId"].as_str().unwrap().to_owned();
     let (_, part) =
-        told(served.request(Method::GET, &format!("{TALK}/timeline?plan={plan}"))).await;
+        response_to(served.request(Method::GET, &format!("{TALK}/timeline?plan={plan}"))).await;
     assert!(part.as_array().unwrap().len() > 2);
-    let none = told(served.request(Method::GET, &format!("{TALK}/timeline?run={plan}"))).await.1;
+    let none =
+        response_to(served.request(Method::GET, &format!("{TALK}/timeline?run={plan}"))).await.1;
     assert_eq!(none, json!([]));
-    let (_, decided) = told(served.request(Method::GET, "/api/decisions")).await;
+    let (_, decided) = response_to(served.request(Method::GET, "/api/decisions")).await;
     let kinds: Vec<_> = decided.as_array().unwrap().iter().map(|row| &row["kind"]).collect();
     assert_eq!(kinds, [&json!("plan_approved")]);
-    let (_, later) = told(served.request(Method::GET, "/api/decisions?since=99999999999999")).await;
+    let (_, later) =
+        response_to(served.request(Method::GET, "/api/decisions?since=99999999999999")).await;
     assert_eq!(later, json!([]));
-    let cost = told(served.request(Method::GET, TALK)).await.1["costMicros"].clone();
+    let cost = response_to(served.request(Method::GET, TALK)).await.1["costMicros"].clone();
     assert_ne!(cost, json!(0));
-    let spent = told(served.request(Method::GET, "/api/spend")).await;
+    let spent = response_to(served.request(Method::GET, "/api/spend")).await;
     assert_eq!(spent, (200, json!({"micros": cost})));
     let stranger = served.token_of("mallory", Standing::Speaks).await;
     let as_stranger = |path: &str| served.bare(Method::GET, path).bearer_auth(&stranger);
-    assert_eq!(told(as_stranger("/api/decisions")).await, (200, json!([])));
+    assert_eq!(response_to(as_stranger("/api/decisions")).await, (200, json!([])));
     let theirs = format!("/api/sessions/{}", owners_key("cli:talk-0001").unwrap());
-    assert_eq!(told(as_stranger(&format!("{theirs}/timeline"))).await.0, 404);
+    assert_eq!(response_to(as_stranger(&format!("{theirs}/timeline"))).await.0, 404);
 }
 
 /// Rows of sessions as lists find them: so many, of this owner, waiting, newer than everything else.
@@ -820,7 +837,7 @@ async fn what_waits_for_a_person_is_listed_though_hundreds_of_others_wait() {
     let served = served().await;
     ready(&served).await;
     waiting_rows(&served, "mallory", 600);
-    let (_, own) = told(served.request(Method::GET, "/api/approvals")).await;
+    let (_, own) = response_to(served.request(Method::GET, "/api/approvals")).await;
     let own: Vec<_> = own.as_array().unwrap().iter().map(|row| row["sessionId"].clone()).collect();
     assert_eq!(own, [json!("cli:talk-0001")], "those of others are not counted");
     let page = async |query: &str| {
@@ -834,7 +851,7 @@ async fn what_waits_for_a_person_is_listed_though_hundreds_of_others_wait() {
     assert_eq!(page("?offset=500").await, ("601".into(), 101));
     assert_eq!(page("?limit=10&offset=600").await, ("601".into(), 1));
     assert_eq!(page("?offset=601").await, ("601".into(), 0));
-    assert_eq!(told(served.decide(Method::GET, "/api/approvals?limit=501")).await.0, 400);
+    assert_eq!(response_to(served.decide(Method::GET, "/api/approvals?limit=501")).await.0, 400);
 }
 
 #[tokio::test]
@@ -844,18 +861,22 @@ async fn a_day_is_counted_in_every_session_though_hundreds_moved_since() {
     decide(&served, "shown", &digest, json!({})).await;
     decide(&served, "approve", &digest, json!({})).await;
     served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
-    let before = told(served.request(Method::GET, "/api/spend")).await;
+    let before = response_to(served.request(Method::GET, "/api/spend")).await;
     assert_ne!(before.1["micros"], json!(0));
     let owner = planwright_runtime::ports::access::OWNER;
     waiting_rows(&served, owner, 300);
-    assert_eq!(told(served.request(Method::GET, "/api/spend")).await, before);
-    let (_, decided) = told(served.request(Method::GET, "/api/decisions")).await;
+    assert_eq!(response_to(served.request(Method::GET, "/api/spend")).await, before);
+    let (_, decided) = response_to(served.request(Method::GET, "/api/decisions")).await;
     let kinds: Vec<_> = decided.as_array().unwrap().iter().map(|row| &row["kind"]).collect();
     assert_eq!(kinds, [&json!("plan_approved")]);
     let delete = served.decide(Method::POST, &format!("{TALK}/lines"));
-    assert_eq!(told(delete.json(&json!({"line": "/delete yes"}))).await.0, 200);
-    assert_eq!(told(served.request(Method::GET, "/api/spend")).await, before, "it was spent");
-    let (_, decided) = told(served.request(Method::GET, "/api/decisions")).await;
+    assert_eq!(response_to(delete.json(&json!({"line": "/delete yes"}))).await.0, 200);
+    assert_eq!(
+        response_to(served.request(Method::GET, "/api/spend")).await,
+        before,
+        "it was spent"
+    );
+    let (_, decided) = response_to(served.request(Method::GET, "/api/decisions")).await;
     let kinds: Vec<_> = decided.as_array().unwrap().iter().map(|row| &row["kind"]).collect();
     assert_eq!(kinds, [&json!("session_deleted"), &json!("plan_approved")]);
 }
@@ -867,7 +888,7 @@ async fn a_session_that_cannot_be_read_says_why_in_the_list_and_hides_no_other()
     waiting_rows(&served, planwright_runtime::ports::access::OWNER, 1);
     // Its events are gone.
     served.house.sql("UPDATE streams SET version = 5 WHERE identity LIKE 'web:%'");
-    let (status, rows) = told(served.request(Method::GET, "/api/sessions")).await;
+    let (status, rows) = response_to(served.request(Method::GET, "/api/sessions")).await;
     let rows = rows.as_array().cloned().unwrap_or_default();
     assert_eq!((status, rows.len()), (200, 2));
     let why = rows[0]["parked"].as_str().unwrap_or_default();

@@ -17,7 +17,7 @@ use planwright_domain::{
     session::{SessionEvent, life::LifeEvent},
     time::Time,
     turn::{
-        Told,
+        ToolReply,
         event::{TurnEnd, TurnEvent},
     },
 };
@@ -74,13 +74,13 @@ fn by_hand() -> Vec<SessionEvent> {
     events.push(SessionEvent::Plan(PlanEvent::StepBegun { step: 1, title, by }));
     events.push(SessionEvent::Plan(PlanEvent::StepQueued { plan: id(4), step: 2 }));
     events.push(SessionEvent::Life(LifeEvent::Deleted { by: ada() }));
-    for told in [
-        Told::Text { text: "Grüße".into() },
-        Told::Planned,
-        Told::Plans,
-        Told::Revision { digest, heading: "Plan (rev 2)".into() },
-        Told::Refused { kind: "plan_stale".into(), words: "read it again".into() },
-        Told::LeftRunning,
+    for reply in [
+        ToolReply::Text { text: "Grüße".into() },
+        ToolReply::Planned,
+        ToolReply::Plans,
+        ToolReply::Revision { digest, heading: "Plan (rev 2)".into() },
+        ToolReply::Refused { kind: "plan_stale".into(), words: "read it again".into() },
+        ToolReply::LeftRunning,
     ] {
         events.push(SessionEvent::AgentCalled {
             call: id(7),
@@ -88,7 +88,7 @@ fn by_hand() -> Vec<SessionEvent> {
             agent: "codex".into(),
             tool: "plan_get".into(),
             arguments: "{}".into(),
-            told,
+            reply,
         });
     }
     events
@@ -120,12 +120,12 @@ async fn every_kind_of_event_is_published_under_its_name_and_read_again_as_it_wa
 
 #[test]
 fn fields_are_in_camel_case_and_choices_in_snake_case() {
-    let (told, at) = (Told::LeftRunning, Time(1_700_000_000_123_456));
+    let (reply, at) = (ToolReply::LeftRunning, Time(1_700_000_000_123_456));
     let event = |event| {
         let envelope = Envelope::of("cli:published", &Recorded { seq: Seq(4), at, event });
         (envelope.kind, envelope.data)
     };
-    let answered = SessionEvent::Turn(TurnEvent::CallAnswered { call: id(1), told });
+    let answered = SessionEvent::Turn(TurnEvent::CallAnswered { call: id(1), reply });
     let call = "00000000-0000-0000-0000-000000000001";
     let data = json!({"call": call, "reply": {"kind": "left_running"}});
     assert_eq!(event(answered), ("call_answered".into(), data));
@@ -166,8 +166,8 @@ fn the_subject_of_an_event_is_what_it_is_about() {
     assert_eq!(subject(auto(AutoEvent::RunMoved { run: id(3), task: id(1) })), text(3));
     let queued = PlanEvent::StepQueued { plan: id(4), step: 2 };
     assert_eq!(subject(SessionEvent::Plan(queued)), text(4));
-    let told = Told::Planned;
-    let answered = TurnEvent::CallAnswered { call: id(5), told };
+    let reply = ToolReply::Planned;
+    let answered = TurnEvent::CallAnswered { call: id(5), reply };
     assert_eq!(subject(SessionEvent::Turn(answered)), text(5));
     assert_eq!(subject(SessionEvent::Life(LifeEvent::Deleted { by: ada() })), None);
 }

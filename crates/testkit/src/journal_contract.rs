@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::{Person, PersonId, Standing},
     attempt::ModelAttempt,
-    command::{Asked, Given, LifeCommand, PersonCommand, SessionCommand, SystemCommand},
+    command::{Given, Issued, LifeCommand, PersonCommand, SessionCommand, SystemCommand},
     digest::Digest,
     id::{MemoryId, OwnerId, Seq},
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
@@ -105,7 +105,7 @@ async fn ask(journal: &dyn Journal, key: &str, id: u128, command: SessionCommand
             owner_id("ada")
         }
     };
-    let asked = Asked::new(Uuid::from_u128(id), Time(1_000 + id as i64), command);
+    let asked = Issued::new(Uuid::from_u128(id), Time(1_000 + id as i64), command);
     dispatch(journal, &key_of(owner, key), asked).await.expect("the journal answers")
 }
 
@@ -399,7 +399,7 @@ pub async fn no_owner_fills_the_page_of_what_is_due(place: &dyn Place) {
 pub async fn what_happened_since_is_found_wherever_it_stands(place: &dyn Place) {
     let journal = place.open().await;
     for (id, at) in (1..).zip([10, 50, 20, 60, 30, 70]) {
-        let asked = Asked::new(Uuid::from_u128(id), Time(at), say("hello"));
+        let asked = Issued::new(Uuid::from_u128(id), Time(at), say("hello"));
         dispatch(&*journal, &identity("talk-0001"), asked).await.expect("the journal answers");
     }
     let since = async |since, after, limit| -> Vec<u64> {
@@ -526,7 +526,7 @@ pub async fn what_belongs_to_an_owner_is_kept(place: &dyn Place) {
     let key = |key: &str| ConversationKey::new(key).expect("a key");
     let bind = |named: &str| {
         let (transport, key) = (terminal.clone(), key(named));
-        let command = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+        let command = OwnerCommand::Bind { transport, key, why: Moved::Requested };
         Box::new(move |owner: &Owner| owner::decide(owner, &command))
     };
     assert_eq!(journal.owner(ada).await.expect("it answers"), Owner::new(ada));
@@ -626,7 +626,7 @@ pub async fn sessions_belong_to_their_owner_and_two_owners_may_use_one_key(place
         events.expect("events").into_iter().map(|recorded| recorded.event).collect::<Vec<_>>()
     };
     assert_ne!(events(ada).await, events(bea).await);
-    let asked = Asked::new(Uuid::from_u128(4), Time(1_004), says("ada"));
+    let asked = Issued::new(Uuid::from_u128(4), Time(1_004), says("ada"));
     let foreign = dispatch(&*journal, &key_of(bea, "talk-0002"), asked).await;
     assert!(foreign.expect("the journal answers").is_refused(), "it is bea's");
     let delete = PersonCommand::Life(LifeCommand::Delete);
@@ -808,7 +808,7 @@ pub async fn a_decision_on_an_owner_that_panics_affects_nobody_else(place: &dyn 
     ask(&*journal, "talk-0001", 1, say("hello")).await;
     let transport = Transport::new(ChannelType::Cli, "terminal");
     let key = ConversationKey::new("talk-0001").expect("a key");
-    let bind = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+    let bind = OwnerCommand::Bind { transport, key, why: Moved::Requested };
     let bind = Box::new(move |owner: &Owner| owner::decide(owner, &bind));
     let bound = journal.append_owner(id, Time(2_001), bind).await;
     assert_eq!(bound.expect("stored").expect("allowed").version, Seq(1));

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use planwright_domain::command::{Asked, PersonCommand, SessionCommand};
+use planwright_domain::command::{Issued, PersonCommand, SessionCommand};
 use planwright_format::body::{Packer, Place};
 use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::commands::dispatch::dispatch;
 
 use crate::{
     house::{House, ada, session},
-    scripted_model::{Conduct, Said, Told},
+    scripted_model::{Conduct, ScriptedReply, SeenRequest},
 };
 
 /// Makes one test of each story, for houses that this function builds from a model's conduct.
@@ -40,7 +40,7 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(300);
 pub async fn a_timer_fires_beside_sessions_that_this_version_cannot_read(
     build: impl AsyncFn(Conduct) -> House,
 ) {
-    let house = build(std::sync::Arc::new(|_: &Told| Said::text("there"))).await;
+    let house = build(std::sync::Arc::new(|_: &SeenRequest| ScriptedReply::text("there"))).await;
     let (talk, journal) = (session("talk-0001"), house.ports.journal.clone());
     house.does(&talk, "hello").await;
     house.sql(&format!(
@@ -57,13 +57,13 @@ pub async fn a_timer_fires_beside_sessions_that_this_version_cannot_read(
     ));
     let now = house.runtime.queries.now();
     let say = SessionCommand::Person(ada(), PersonCommand::Say { text: "and now?".into() });
-    dispatch(&*journal, &talk, Asked::new(fresh_id(), now, say)).await.expect("an answer");
+    dispatch(&*journal, &talk, Issued::new(fresh_id(), now, say)).await.expect("an answer");
     house.sql(&format!(
         "UPDATE streams SET due_at = {} WHERE identity = '{}'",
         now.0, talk.identity
     ));
     let begun = Instant::now();
-    while house.model.asked() < 2 {
+    while house.model.request_count() < 2 {
         assert!(begun.elapsed() < FIRE_MAX, "the second message is not answered");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -12,7 +12,7 @@ use std::{
 use crate::people::ada_key;
 use fastrand::Rng;
 use planwright_domain::{
-    command::{Asked, PersonCommand, SessionCommand},
+    command::{Issued, PersonCommand, SessionCommand},
     identity::{Root, SessionKey},
     plan::Strategy,
     policy::Policy,
@@ -77,7 +77,7 @@ impl Sequence {
     }
 
     /// The next command, and what it is called.
-    fn next(&mut self, session: &Session) -> Option<(&'static str, Asked<SessionCommand>)> {
+    fn next(&mut self, session: &Session) -> Option<(&'static str, Issued<SessionCommand>)> {
         if self.at == self.length {
             return None;
         }
@@ -85,7 +85,7 @@ impl Sequence {
         let now = Time(1_000_000 + self.at as i64 * 1_000_000);
         self.at += 1;
         let id = Uuid::from_u128(self.rng.u128(..));
-        Some((name, Asked::new(id, now, command).under(self.policy.clone())))
+        Some((name, Issued::new(id, now, command).under(self.policy.clone())))
     }
 }
 
@@ -94,7 +94,7 @@ impl Sequence {
 pub fn commands(
     identity: SessionKey,
     seed: u64,
-) -> (Vec<Asked<SessionCommand>>, BTreeSet<&'static str>) {
+) -> (Vec<Issued<SessionCommand>>, BTreeSet<&'static str>) {
     let (mut session, mut sequence) = (Session::new(identity), Sequence::new(seed));
     let (mut all, mut kinds) = (Vec::new(), BTreeSet::new());
     while let Some((_, asked)) = sequence.next(&session) {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     house::{House, session},
-    scripted_model::{Conduct, Said, Told},
+    scripted_model::{Conduct, ScriptedReply, SeenRequest},
 };
 
 /// Makes one test of each story, for houses that this function builds from a model's conduct.
@@ -44,14 +44,14 @@ fn talk() -> SessionKey {
 }
 
 /// A model that makes these calls, one answer after the other, and then says a word; again at every message.
-fn caller(calls: Vec<Said>) -> Conduct {
-    Arc::new(move |told: &Told| {
-        calls.get(told.earlier).cloned().unwrap_or_else(|| Said::text("Very well."))
+fn caller(calls: Vec<ScriptedReply>) -> Conduct {
+    Arc::new(move |told: &SeenRequest| {
+        calls.get(told.earlier).cloned().unwrap_or_else(|| ScriptedReply::text("Very well."))
     })
 }
 
-fn call(tool: &str, arguments: Value) -> Said {
-    Said::call(tool, &arguments)
+fn call(tool: &str, arguments: Value) -> ScriptedReply {
+    ScriptedReply::call(tool, &arguments)
 }
 
 /// Everything under a directory, by path.
@@ -185,9 +185,9 @@ pub async fn a_section_is_updated_and_the_rest_of_the_page_stays(
 pub async fn the_notebook_is_off_until_a_person_turns_it_on(
     build: impl AsyncFnOnce(Conduct) -> House,
 ) {
-    let house = build(Arc::new(|told: &Told| match told.rounds {
+    let house = build(Arc::new(|told: &SeenRequest| match told.rounds {
         0 => call("init_plan", json!({"task_title": "Move"})),
-        _ => Said::text("Very well."),
+        _ => ScriptedReply::text("Very well."),
     }))
     .await;
     let tools = |at: usize| {
@@ -217,14 +217,14 @@ pub async fn task_plan_is_the_plan_while_plan_work_is_active(
 ) {
     let house = build(caller(vec![
         call("init_plan", json!({"task_title": "Before"})),
-        Said::text("ready"),
+        ScriptedReply::text("ready"),
         call(
             "write_plan",
             json!({"which": "task_plan", "content": "# Plan\n\n## Steps\n\n1. a\n"}),
         ),
         call("update_plan", json!({"which": "task_plan", "section": "Steps", "content": "1. b"})),
         call("read_plan", json!({})),
-        Said::text("written"),
+        ScriptedReply::text("written"),
         call("write_plan", json!({"which": "task_plan", "content": "# Sneaked in\n"})),
         call("write_plan", json!({"which": "progress", "content": "# Progress\n\ndone\n"})),
         call("plan_report", json!({"status": "done", "summary": "all done"})),

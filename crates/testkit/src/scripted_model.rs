@@ -24,7 +24,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-pub mod asked;
+pub mod by_script;
 pub(crate) mod strict;
 mod wire;
 pub mod worker;
@@ -38,7 +38,7 @@ const LATEST_MAX: usize = 16;
 
 /// What the model says to one request.
 #[derive(Debug, Clone, Default)]
-pub struct Said {
+pub struct ScriptedReply {
     /// Its words.
     pub text: String,
     /// The calls it asks for: tool and arguments.
@@ -53,7 +53,7 @@ pub struct Said {
     pub read: Option<usize>,
 }
 
-impl Said {
+impl ScriptedReply {
     /// Words alone.
     #[must_use]
     pub fn text(text: &str) -> Self {
@@ -81,11 +81,11 @@ impl Said {
 }
 
 /// What a model says to what it was told.
-pub type Conduct = Arc<dyn Fn(&Told) -> Said + Send + Sync>;
+pub type Conduct = Arc<dyn Fn(&SeenRequest) -> ScriptedReply + Send + Sync>;
 
 /// What a model was told, in the parts that a script looks at.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct SeenRequest {
     /// The whole request.
     pub body: Value,
     /// What was last said from outside.
@@ -103,7 +103,7 @@ pub struct Told {
 pub struct ScriptedModel {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Value>>>,
-    asked: Arc<AtomicUsize>,
+    request_count: Arc<AtomicUsize>,
     thinking: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
 }
@@ -113,7 +113,7 @@ struct Shared {
     conduct: Conduct,
     requests: Arc<Mutex<Vec<Value>>>,
     latest: Arc<Mutex<VecDeque<Value>>>,
-    asked: Arc<AtomicUsize>,
+    request_count: Arc<AtomicUsize>,
     thinking: Arc<AtomicUsize>,
     key: Option<String>,
 }
@@ -133,12 +133,13 @@ impl ScriptedModel {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (asked, thinking) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let (request_count, thinking) =
+            (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let shared = Shared {
             conduct,
             requests: requests.clone(),
             latest: Arc::default(),
-            asked: asked.clone(),
+            request_count: request_count.clone(),
             thinking: thinking.clone(),
             key,
         };
@@ -152,13 +153,15 @@ impl ScriptedModel {
         let serving = tokio::spawn(async move {
             let _ = axum::serve(listener, router).await;
         });
-        Ok(Self { address, requests, asked, thinking, serving })
+        Ok(Self { address, requests, request_count, thinking, serving })
     }
 
     /// A server that says these things, one after the other, and then nothing but "the script has ended".
-    pub async fn saying(said: Vec<Said>) -> std::io::Result<Self> {
-        Self::start(Arc::new(move |told: &Told| {
-            said.get(told.earlier).cloned().unwrap_or_else(|| Said::text("the script has ended"))
+    pub async fn saying(said: Vec<ScriptedReply>) -> std::io::Result<Self> {
+        Self::start(Arc::new(move |told: &SeenRequest| {
+            said.get(told.earlier)
+                .cloned()
+                .unwrap_or_else(|| ScriptedReply::text("the script has ended"))
         }))
         .await
     }
@@ -177,8 +180,8 @@ impl ScriptedModel {
 
     /// How many requests it was sent so far.
     #[must_use]
-    pub fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub fn request_count(&self) -> usize {
+        self.request_count.load(Ordering::SeqCst)
     }
 
     /// What it was sent first: as many requests as it keeps.
@@ -229,7 +232,7 @@ async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes)
         latest.push_back(told.clone());
         let surplus = latest.len().saturating_sub(LATEST_MAX);
         latest.drain(..surplus);
-        shared.asked.fetch_add(1, Ordering::SeqCst)
+        shared.request_count.fetch_add(1, Ordering::SeqCst)
     };
     let said = (shared.conduct)(&read(told, earlier));
     let thought = Thought::begin(&shared.thinking);
@@ -288,7 +291,7 @@ fn refusal(status: StatusCode, words: &str, kind: &str) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
-fn read(body: Value, earlier: usize) -> Told {
+fn read(body: Value, earlier: usize) -> SeenRequest {
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let last = messages.iter().rposition(|message| message["role"] == "user");
     let last_said =
@@ -300,5 +303,5 @@ fn read(body: Value, earlier: usize) -> Told {
         .iter()
         .filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned))
         .collect();
-    Told { body, last_said, rounds, tools, earlier }
+    SeenRequest { body, last_said, rounds, tools, earlier }
 }

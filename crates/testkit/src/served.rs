@@ -127,7 +127,7 @@ async fn keep(access: &FileAccess, secret: &str, person: &str, standing: Standin
 }
 
 /// The status and the body of an answer.
-pub async fn told(request: RequestBuilder) -> (u16, Value) {
+pub async fn response_to(request: RequestBuilder) -> (u16, Value) {
     let response = request.send().await.expect("an answer");
     body(response).await
 }

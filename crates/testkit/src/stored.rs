@@ -7,7 +7,7 @@ use planwright_domain::{
     actor::Standing,
     autonomy::{TaskEnd, budget::Budget, schedule::Rhythm},
     command::{
-        Asked, AutoCommand, Claim, Decision, LifeCommand, Missed, PersonCommand, SessionCommand,
+        AutoCommand, Claim, Decision, Issued, LifeCommand, Missed, PersonCommand, SessionCommand,
         SystemCommand, Target,
     },
     digest::Digest,
@@ -124,7 +124,7 @@ async fn scheduled_and_deleted(journal: &dyn Store) -> anyhow::Result<()> {
     for (number, command) in (1..).zip(commands) {
         let at = Time(3 * HOUR + i64::from(number) * 10_000_000);
         let at = if number == 1 { Time(1) } else { at };
-        let asked = Asked::new(Uuid::from_u128(0x1000 + u128::from(number as u32)), at, command);
+        let asked = Issued::new(Uuid::from_u128(0x1000 + u128::from(number as u32)), at, command);
         let answer = dispatch(journal, &deleted(), asked).await?;
         anyhow::ensure!(!answer.is_refused(), "{number}: {answer:?}");
     }
@@ -177,7 +177,7 @@ async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
     commands.push(PersonCommand::Memory(MemoryCommand::Forget { id }));
     for (number, command) in (1..).zip(commands) {
         let command = SessionCommand::Person(person.clone(), command);
-        let asked = Asked::new(Uuid::from_u128(number), Time(number as i64 * 1_000_000), command);
+        let asked = Issued::new(Uuid::from_u128(number), Time(number as i64 * 1_000_000), command);
         dispatch(journal, &talk(), asked).await?;
     }
     for number in 0..4 {
@@ -189,7 +189,7 @@ async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
     }
     let transport = Transport::new(ChannelType::Cli, "terminal");
     let key = ConversationKey::new("stored-0000")?;
-    let bind = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+    let bind = OwnerCommand::Bind { transport, key, why: Moved::Requested };
     let item = journal.everything(&chain(), 10).await?.into_iter().next();
     let item = Box::new(item.ok_or_else(|| anyhow::anyhow!("nothing is remembered"))?);
     let text = item.text.clone();

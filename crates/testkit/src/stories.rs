@@ -13,7 +13,7 @@ use planwright_domain::{
     plan::{PlanStatus, Progress, event::PlanEvent},
     session::SessionEvent,
     turn::{
-        FailureKind, Told as CallTold,
+        FailureKind, ToolReply,
         event::{TurnEnd, TurnEvent},
     },
 };
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 use crate::{
     house::{House, ada, session},
-    scripted_model::{Conduct, Said, Shape, Told, worker::worker},
+    scripted_model::{Conduct, ScriptedReply, SeenRequest, Shape, worker::worker},
 };
 
 /// Makes one test of each story, for houses that this function builds from a model's conduct.
@@ -69,22 +69,24 @@ macro_rules! stories {
     )*};
 }
 
-fn script(said: Vec<Said>) -> Conduct {
-    Arc::new(move |told: &Told| {
-        said.get(told.earlier).cloned().unwrap_or_else(|| Said::text("the script has ended"))
+fn script(said: Vec<ScriptedReply>) -> Conduct {
+    Arc::new(move |told: &SeenRequest| {
+        said.get(told.earlier)
+            .cloned()
+            .unwrap_or_else(|| ScriptedReply::text("the script has ended"))
     })
 }
 
-fn plan(markdown: &str) -> Said {
-    Said::call("plan_set_content", &json!({"plan_markdown": markdown}))
+fn plan(markdown: &str) -> ScriptedReply {
+    ScriptedReply::call("plan_set_content", &json!({"plan_markdown": markdown}))
 }
 
-fn write(path: &str) -> Said {
-    Said::call("write_file", &json!({"path": path, "content": "made by the plan\n"}))
+fn write(path: &str) -> ScriptedReply {
+    ScriptedReply::call("write_file", &json!({"path": path, "content": "made by the plan\n"}))
 }
 
-fn report_done() -> Said {
-    Said::call("plan_report", &json!({"status": "done", "summary": "written"}))
+fn report_done() -> ScriptedReply {
+    ScriptedReply::call("plan_report", &json!({"status": "done", "summary": "written"}))
 }
 
 /// The messages of the last request that the model had.
@@ -105,7 +107,8 @@ fn talk() -> SessionKey {
 /// What is streamed is what is then committed.
 pub async fn a_message_is_answered_and_streamed(build: impl AsyncFn(Conduct) -> House) {
     let house =
-        build(script(vec![Said::text("Good evening to you.").shaped(Shape::ByteSplit)])).await;
+        build(script(vec![ScriptedReply::text("Good evening to you.").shaped(Shape::ByteSplit)]))
+            .await;
     let mut subscription = house.runtime.queries.subscribe(&talk());
     house.does(&talk(), "good evening").await;
     let mut heard = String::new();
@@ -132,19 +135,19 @@ pub async fn a_message_is_answered_and_streamed(build: impl AsyncFn(Conduct) -> 
 pub async fn a_plan_is_written_read_approved_and_executed(build: impl AsyncFn(Conduct) -> House) {
     let house = build(script(vec![
         plan("# Write it\n\n1. Write `made.txt`.\n"),
-        Said::text("There is the plan."),
+        ScriptedReply::text("There is the plan."),
         write("made.txt"),
         report_done(),
-        Said::text("All done."),
+        ScriptedReply::text("All done."),
     ]))
     .await;
     house.does(&talk(), "/plan on").await;
     let ready = house.does(&talk(), "write it").await;
-    assert_eq!(ready.plan().map(|plan| plan.status.word()), Some("Ready"));
+    assert_eq!(ready.plan().map(|plan| plan.status.label()), Some("Ready"));
     assert!(!house.file("made.txt").exists());
     house.does(&talk(), "/plan show").await;
     let done = house.does(&talk(), "/plan approve").await;
-    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.word()), Some("Done"));
+    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.label()), Some("Done"));
     assert_eq!(fs::read_to_string(house.file("made.txt")).expect("the file"), "made by the plan\n");
     let opening = contents(&last_messages(&house), "user").pop().unwrap_or_default();
     let digest = ready
@@ -163,14 +166,14 @@ pub async fn a_plan_is_written_read_approved_and_executed(build: impl AsyncFn(Co
 pub async fn comments_and_notes_reach_the_model(build: impl AsyncFn(Conduct) -> House) {
     let house = build(script(vec![
         plan("# One\n"),
-        Said::text("one"),
-        Said::call(
+        ScriptedReply::text("one"),
+        ScriptedReply::call(
             "plan_set_content",
             &json!({"plan_markdown": "# Two\n", "replies": [{"comment": 1}]}),
         ),
-        Said::text("two"),
+        ScriptedReply::text("two"),
         report_done(),
-        Said::text("done"),
+        ScriptedReply::text("done"),
     ]))
     .await;
     house.does(&talk(), "/plan on").await;
@@ -208,9 +211,13 @@ pub async fn comments_and_notes_reach_the_model(build: impl AsyncFn(Conduct) -> 
 
 /// Read one revision, approve another: no.
 pub async fn a_stale_approval_runs_nothing(build: impl AsyncFn(Conduct) -> House) {
-    let house =
-        build(script(vec![plan("# One\n"), Said::text("one"), plan("# Two\n"), Said::text("two")]))
-            .await;
+    let house = build(script(vec![
+        plan("# One\n"),
+        ScriptedReply::text("one"),
+        plan("# Two\n"),
+        ScriptedReply::text("two"),
+    ]))
+    .await;
     house.does(&talk(), "/plan on").await;
     house.does(&talk(), "plan").await;
     house.does(&talk(), "/plan show").await;
@@ -228,7 +235,12 @@ pub async fn a_stale_approval_runs_nothing(build: impl AsyncFn(Conduct) -> House
 pub async fn an_error_before_the_request_is_sent_parks_the_session(
     build: impl AsyncFn(Conduct) -> House,
 ) {
-    let house = build(script(vec![plan("# One\n"), Said::text("one"), Said::text("never")])).await;
+    let house = build(script(vec![
+        plan("# One\n"),
+        ScriptedReply::text("one"),
+        ScriptedReply::text("never"),
+    ]))
+    .await;
     for line in ["/plan on", "plan", "/plan show", "/plan approve hold"] {
         house.does(&talk(), line).await;
     }
@@ -271,10 +283,10 @@ pub async fn an_approval_that_names_something_else_runs_nothing(
 ) {
     let house = build(script(vec![
         plan("# One\n"),
-        Said::text("one"),
+        ScriptedReply::text("one"),
         plan("# Two\n"),
-        Said::text("two"),
-        Said::text("running"),
+        ScriptedReply::text("two"),
+        ScriptedReply::text("running"),
     ]))
     .await;
     house.does(&talk(), "/plan on").await;
@@ -305,7 +317,7 @@ pub async fn a_write_without_an_approved_plan_asks_and_runs_only_if_allowed(
     let house = build(script(vec![
         write("asked.txt"),
         write("asked.txt"),
-        Said::text("I wrote once and was denied once."),
+        ScriptedReply::text("I wrote once and was denied once."),
     ]))
     .await;
     let session = house.does(&talk(), "write something").await;
@@ -325,7 +337,7 @@ pub async fn a_write_without_an_approved_plan_asks_and_runs_only_if_allowed(
 pub async fn the_same_decision_twice_is_answered_alike_though_what_it_names_is_gone(
     build: impl AsyncFn(Conduct) -> House,
 ) {
-    let house = build(script(vec![write("once.txt"), Said::text("Written.")])).await;
+    let house = build(script(vec![write("once.txt"), ScriptedReply::text("Written.")])).await;
     let session = house.does(&talk(), "write something").await;
     let line = format!("/allow {}", session.ask.as_ref().expect("it asks").digest.short());
     let spoken = Spoken { identity: talk(), transport: None, person: ada(), id: fresh_id(), line };
@@ -342,12 +354,12 @@ pub async fn a_call_outside_the_envelope_waits_through_a_restart_and_is_allowed_
 ) {
     let mut house = build(script(vec![
         plan("---\ntools: write_file\npaths: docs/\n---\n# Write\n"),
-        Said::text("There is the plan."),
+        ScriptedReply::text("There is the plan."),
         write("docs/a.txt"),
         write("src/a.txt"),
         write("src/b.txt"),
         report_done(),
-        Said::text("All done."),
+        ScriptedReply::text("All done."),
     ]))
     .await;
     house.does(&talk(), "/plan on").await;
@@ -360,15 +372,15 @@ pub async fn a_call_outside_the_envelope_waits_through_a_restart_and_is_allowed_
     house.dies_and_starts_again().await;
     assert_eq!(house.rests(&talk()).await.ask, Some(ask.clone()));
     let done = house.does(&talk(), &format!("/allow {} plan", ask.digest.short())).await;
-    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.word()), Some("Done"));
+    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.label()), Some("Done"));
     assert!(house.file("src/a.txt").exists() && house.file("src/b.txt").exists());
 }
 
 /// 429 and 503 pass.
 pub async fn a_busy_server_is_asked_again(build: impl AsyncFn(Conduct) -> House) {
     let house = build(script(vec![
-        Said::text("").shaped(Shape::TooManyRequests),
-        Said::text("Here I am."),
+        ScriptedReply::text("").shaped(Shape::TooManyRequests),
+        ScriptedReply::text("Here I am."),
     ]))
     .await;
     house.does(&talk(), "hello").await;
@@ -391,7 +403,7 @@ pub async fn a_busy_server_is_asked_again(build: impl AsyncFn(Conduct) -> House)
 pub async fn an_answer_that_broke_off_is_asked_for_again(build: impl AsyncFn(Conduct) -> House) {
     let house = build(script(vec![
         write("half.txt").shaped(Shape::Truncated),
-        Said::text("Once more, with care."),
+        ScriptedReply::text("Once more, with care."),
     ]))
     .await;
     let after = house.does(&talk(), "hello").await;
@@ -406,8 +418,9 @@ pub async fn an_answer_that_broke_off_is_asked_for_again(build: impl AsyncFn(Con
 pub async fn a_stop_aborts_the_model_call_and_the_queue_goes_on(
     build: impl AsyncFn(Conduct) -> House,
 ) {
-    let slow = Said { thinks: Duration::from_secs(60), ..Said::text("never heard") };
-    let house = build(script(vec![slow, Said::text("to the second")])).await;
+    let slow =
+        ScriptedReply { thinks: Duration::from_secs(60), ..ScriptedReply::text("never heard") };
+    let house = build(script(vec![slow, ScriptedReply::text("to the second")])).await;
     house.says(&talk(), "think long").await;
     house.until(&talk(), |session| session.turn.is_some()).await;
     while house.model.requests().is_empty() {
@@ -422,7 +435,7 @@ pub async fn a_stop_aborts_the_model_call_and_the_queue_goes_on(
 
 /// A client that sends again, because it did not hear, is not heard twice.
 pub async fn the_same_message_twice_is_answered_once(build: impl AsyncFn(Conduct) -> House) {
-    let house = build(script(vec![Said::text("once")])).await;
+    let house = build(script(vec![ScriptedReply::text("once")])).await;
     let spoken = Spoken {
         identity: talk(),
         transport: None,
@@ -439,8 +452,11 @@ pub async fn the_same_message_twice_is_answered_once(build: impl AsyncFn(Conduct
 
 /// What is said while the agent works is heard before it goes on.
 pub async fn a_person_can_steer_a_turn_that_is_under_way(build: impl AsyncFn(Conduct) -> House) {
-    let first = Said { thinks: Duration::from_millis(400), ..Said::call("list_files", &json!({})) };
-    let house = build(script(vec![first, Said::text("as you wish")])).await;
+    let first = ScriptedReply {
+        thinks: Duration::from_millis(400),
+        ..ScriptedReply::call("list_files", &json!({}))
+    };
+    let house = build(script(vec![first, ScriptedReply::text("as you wish")])).await;
     house.says(&talk(), "look around").await;
     while house.model.requests().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -456,8 +472,9 @@ pub async fn a_person_can_steer_a_turn_that_is_under_way(build: impl AsyncFn(Con
 
 /// Recovery is asking `next` again.
 pub async fn a_turn_whose_process_died_goes_on_in_the_next(build: impl AsyncFn(Conduct) -> House) {
-    let slow = Said { thinks: Duration::from_secs(60), ..Said::text("never heard") };
-    let mut house = build(script(vec![slow, Said::text("after the fall")])).await;
+    let slow =
+        ScriptedReply { thinks: Duration::from_secs(60), ..ScriptedReply::text("never heard") };
+    let mut house = build(script(vec![slow, ScriptedReply::text("after the fall")])).await;
     house.says(&talk(), "hello").await;
     while house.model.requests().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -498,9 +515,10 @@ pub async fn two_conversations_do_not_mix(build: impl AsyncFn(Conduct) -> House)
 pub async fn calls_that_cannot_be_made_are_answered_to_the_model(
     build: impl AsyncFn(Conduct) -> House,
 ) {
-    let mut said = Said::call("fly", &json!({})).and("read_file", &json!({"way": "there"}));
+    let mut said =
+        ScriptedReply::call("fly", &json!({})).and("read_file", &json!({"way": "there"}));
     said.calls.push(("read_file".into(), "{\"path\": ".into()));
-    let house = build(script(vec![said, Said::text("sorry")])).await;
+    let house = build(script(vec![said, ScriptedReply::text("sorry")])).await;
     house.does(&talk(), "go").await;
     let told = contents(&last_messages(&house), "tool");
     assert_eq!(told.len(), 3);
@@ -511,11 +529,11 @@ pub async fn calls_that_cannot_be_made_are_answered_to_the_model(
 /// Invariant: `every-call-answered`.
 pub async fn results_return_in_the_order_of_the_calls(build: impl AsyncFn(Conduct) -> House) {
     let read = |path: &str| json!({"path": path});
-    let said = Said::call("read_file", &read("a"))
+    let said = ScriptedReply::call("read_file", &read("a"))
         .and("read_file", &read("b"))
         .and("read_file", &read("c"))
         .shaped(Shape::Interleaved);
-    let house = build(script(vec![said, Said::text("read")])).await;
+    let house = build(script(vec![said, ScriptedReply::text("read")])).await;
     fs::create_dir_all(house.file("")).expect("a directory");
     for name in ["a", "b", "c"] {
         fs::write(house.file(name), format!("contents of {name}")).expect("a file");
@@ -529,7 +547,7 @@ pub async fn results_return_in_the_order_of_the_calls(build: impl AsyncFn(Conduc
 
 /// What was said before a reset is not told again, and stays recorded.
 pub async fn a_reset_begins_a_new_view(build: impl AsyncFn(Conduct) -> House) {
-    let house = build(script(vec![Said::text("one"), Said::text("two")])).await;
+    let house = build(script(vec![ScriptedReply::text("one"), ScriptedReply::text("two")])).await;
     house.does(&talk(), "the first").await;
     house.does(&talk(), "/reset").await;
     house.does(&talk(), "the second").await;
@@ -540,10 +558,11 @@ pub async fn a_reset_begins_a_new_view(build: impl AsyncFn(Conduct) -> House) {
 
 /// Invariant: `model-never-approves`.
 pub async fn a_model_that_tries_to_decide_decides_nothing(build: impl AsyncFn(Conduct) -> House) {
-    let tries = Said::call("plan_approve", &json!({"approved": true}))
+    let tries = ScriptedReply::call("plan_approve", &json!({"approved": true}))
         .and("approve", &json!({}))
         .and("plan_report", &json!({"status": "done", "summary": "x"}));
-    let house = build(script(vec![plan("# One\n"), tries, Said::text("/plan approve")])).await;
+    let house =
+        build(script(vec![plan("# One\n"), tries, ScriptedReply::text("/plan approve")])).await;
     house.does(&talk(), "/plan on").await;
     let after = house.does(&talk(), "plan and do it at once").await;
     assert_eq!(after.plan().map(|plan| plan.status.clone()), Some(PlanStatus::Ready));
@@ -556,7 +575,7 @@ pub async fn a_model_that_tries_to_decide_decides_nothing(build: impl AsyncFn(Co
     let refused = events.iter().filter(|event| {
         matches!(
             event,
-            SessionEvent::Turn(TurnEvent::CallAnswered { told: CallTold::Refused { .. }, .. })
+            SessionEvent::Turn(TurnEvent::CallAnswered { reply: ToolReply::Refused { .. }, .. })
         )
     });
     assert_eq!(refused.count(), 3);
@@ -610,18 +629,22 @@ pub async fn recorded_calls_are_approved_and_made_byte_for_byte_without_the_mode
     let calls = write("one.txt")
         .and("write_file", &json!({"path": "two.txt", "content": "  spaces \u{e9} \n"}))
         .and("plan_finalize", &json!({"summary": "Two files"}));
-    let house =
-        build(script(vec![calls, Said::text("Planned."), Said::text("You are welcome.")])).await;
+    let house = build(script(vec![
+        calls,
+        ScriptedReply::text("Planned."),
+        ScriptedReply::text("You are welcome."),
+    ]))
+    .await;
     house.does(&talk(), "/plan on collect").await;
     let ready = house.does(&talk(), "two files, please").await;
-    assert_eq!(ready.plan().map(|plan| plan.status.word()), Some("Ready"));
+    assert_eq!(ready.plan().map(|plan| plan.status.label()), Some("Ready"));
     assert!(!house.file("one.txt").exists(), "nothing runs before the approval");
     assert_eq!(contents(&last_messages(&house), "tool")[..2], ["[Planned]", "[Planned]"]);
     house.does(&talk(), "/plan show").await;
-    let asked = house.model.asked();
+    let asked = house.model.request_count();
     let done = house.does(&talk(), "/plan approve").await;
-    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.word()), Some("Done"));
-    assert_eq!(house.model.asked(), asked, "the model is not asked to execute");
+    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.label()), Some("Done"));
+    assert_eq!(house.model.request_count(), asked, "the model is not asked to execute");
     assert_eq!(fs::read_to_string(house.file("two.txt")).expect("the file"), "  spaces \u{e9} \n");
     assert_eq!(fs::read_to_string(house.file("one.txt")).expect("the file"), "made by the plan\n");
     house.does(&talk(), "thank you").await;
@@ -638,23 +661,23 @@ pub async fn a_recorded_call_that_fails_stops_the_rest_until_it_is_resumed_or_sk
     build: impl AsyncFn(Conduct) -> House,
 ) {
     let edit = |path: &str| json!({"path": path, "old": "a", "new": "b"});
-    let calls = Said::call("edit_file", &edit("absent.txt"))
+    let calls = ScriptedReply::call("edit_file", &edit("absent.txt"))
         .and("edit_file", &edit("gone.txt"))
         .and("write_file", &json!({"path": "last.txt", "content": "x"}))
         .and("plan_finalize", &json!({}));
-    let house = build(script(vec![calls, Said::text("Planned.")])).await;
+    let house = build(script(vec![calls, ScriptedReply::text("Planned.")])).await;
     house.does(&talk(), "/plan on collect").await;
     house.does(&talk(), "edit them").await;
     house.does(&talk(), "/plan show").await;
     let failed = house.does(&talk(), "/plan approve").await;
-    assert_eq!(failed.plan().map(|plan| plan.status.word()), Some("Failed"));
+    assert_eq!(failed.plan().map(|plan| plan.status.label()), Some("Failed"));
     fs::write(house.file("absent.txt"), "a").expect("a file");
     let failed = house.does(&talk(), "/plan resume").await;
-    assert_eq!(failed.plan().map(|plan| plan.status.word()), Some("Failed"));
+    assert_eq!(failed.plan().map(|plan| plan.status.label()), Some("Failed"));
     assert_eq!(fs::read_to_string(house.file("absent.txt")).expect("the file"), "b");
     house.does(&talk(), "/plan skip 2").await;
     let done = house.does(&talk(), "/plan resume").await;
-    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.word()), Some("Done"));
+    assert_eq!(done.last_ended.as_ref().map(|ended| ended.ended.label()), Some("Done"));
     assert!(house.file("last.txt").exists());
 }
 
@@ -663,7 +686,7 @@ pub async fn a_built_plan_is_done_step_by_step_by_its_profiles(
     build: impl AsyncFn(Conduct) -> House,
 ) {
     let step = |title: &str, profile: &str| json!({"title": title, "instructions": format!("{title} it"), "profile": profile});
-    let draft = Said::call("plan_create", &json!({"goal": "Two files"}))
+    let draft = ScriptedReply::call("plan_create", &json!({"goal": "Two files"}))
         .and(
             "plan_set_metadata",
             &json!({"assumptions": ["a"], "risks": ["r"], "verification": ["v"], "files": ["f"]}),
@@ -671,17 +694,18 @@ pub async fn a_built_plan_is_done_step_by_step_by_its_profiles(
         .and("plan_add_step", &step("begin", "default"))
         .and("plan_add_step", &step("end", "scribe"))
         .and("plan_submit", &json!({}));
-    let done =
-        |words: &str| Said::call("plan_report", &json!({"status": "done", "summary": words}));
+    let done = |words: &str| {
+        ScriptedReply::call("plan_report", &json!({"status": "done", "summary": words}))
+    };
     let house = build(script(vec![
         draft,
-        Said::text("There is the plan."),
+        ScriptedReply::text("There is the plan."),
         write("begin.txt"),
         done("begun well"),
-        Said::text("Begun."),
+        ScriptedReply::text("Begun."),
         write("end.txt"),
         done("ended well"),
-        Said::text("Ended."),
+        ScriptedReply::text("Ended."),
     ]))
     .await;
     house.does(&talk(), "/plan on build").await;
@@ -689,7 +713,7 @@ pub async fn a_built_plan_is_done_step_by_step_by_its_profiles(
     assert_eq!(ready.plan().map(|plan| plan.steps().len()), Some(2));
     house.does(&talk(), "/plan show").await;
     let ended = house.does(&talk(), "/plan approve").await;
-    assert_eq!(ended.last_ended.as_ref().map(|ended| ended.ended.word()), Some("Done"));
+    assert_eq!(ended.last_ended.as_ref().map(|ended| ended.ended.label()), Some("Done"));
     assert!(house.file("begin.txt").exists() && house.file("end.txt").exists());
     let requests = house.model.requests();
     let last = &requests[5];
@@ -710,10 +734,10 @@ pub async fn a_draft_goes_on_where_a_process_that_died_left_it(
     build: impl AsyncFn(Conduct) -> House,
 ) {
     let mut house = build(script(vec![
-        Said::call("plan_create", &json!({"goal": "Survive"})),
-        Said::text("The goal is set."),
-        Said::call("plan_get", &json!({})),
-        Said::text("I have it."),
+        ScriptedReply::call("plan_create", &json!({"goal": "Survive"})),
+        ScriptedReply::text("The goal is set."),
+        ScriptedReply::call("plan_get", &json!({})),
+        ScriptedReply::text("I have it."),
     ]))
     .await;
     house.does(&talk(), "/plan on build").await;
@@ -729,8 +753,8 @@ pub async fn a_draft_goes_on_where_a_process_that_died_left_it(
 pub async fn a_long_output_is_shortened_for_the_model_and_kept_whole(
     build: impl AsyncFn(Conduct) -> House,
 ) {
-    let read = Said::call("read_file", &json!({"path": "long.txt"}));
-    let house = build(script(vec![read, Said::text("I have read it.")])).await;
+    let read = ScriptedReply::call("read_file", &json!({"path": "long.txt"}));
+    let house = build(script(vec![read, ScriptedReply::text("I have read it.")])).await;
     let long = (0..20_000).map(|line| format!("line {line}\n")).collect::<String>();
     fs::write(house.file("long.txt"), &long).expect("a file");
     house.does(&talk(), "read it").await;
@@ -746,17 +770,17 @@ pub async fn a_long_output_is_shortened_for_the_model_and_kept_whole(
 /// A model that sums up when it is asked to, plans once, and else talks at length. It counts a token for four bytes.
 #[must_use]
 pub fn talkative() -> Conduct {
-    Arc::new(|told: &Told| {
+    Arc::new(|told: &SeenRequest| {
         let system = told.body["messages"][0]["content"].as_str().unwrap_or_default();
         let planning = told.tools.iter().any(|tool| tool == "plan_set_content");
         let said = if system.starts_with("You keep the memory") {
-            Said::text("They talked about the garden.")
+            ScriptedReply::text("They talked about the garden.")
         } else if planning && told.rounds == 0 && told.last_said == "plan it" {
             plan("# The garden\n\n1. Dig.\n")
         } else {
-            Said::text(&"A long answer about the garden. ".repeat(30))
+            ScriptedReply::text(&"A long answer about the garden. ".repeat(30))
         };
-        Said { read: Some(told.body.to_string().len() / 4), ..said }
+        ScriptedReply { read: Some(told.body.to_string().len() / 4), ..said }
     })
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     house::{House, ada, session},
-    scripted_model::{Conduct, Said, Told},
+    scripted_model::{Conduct, ScriptedReply, SeenRequest},
 };
 
 /// Makes one test of each story, for houses that this function builds from a model's conduct.
@@ -46,7 +46,7 @@ type Given = Arc<Mutex<Vec<String>>>;
 
 /// A model that, in a run, saves a detail and a decision and reports; and otherwise says a word.
 fn diligent(given: Given) -> Conduct {
-    Arc::new(move |told: &Told| {
+    Arc::new(move |told: &SeenRequest| {
         given
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -54,18 +54,18 @@ fn diligent(given: Given) -> Conduct {
         let task = told.last_said.rsplit("task: ").next().unwrap_or_default().trim().to_owned();
         let runs = told.tools.iter().any(|tool| tool == "task_report");
         let save = |text: &str, kind: &str| {
-            Said::call("memory_save", &json!({"text": text, "kind": kind}))
+            ScriptedReply::call("memory_save", &json!({"text": text, "kind": kind}))
         };
         match (runs, told.rounds) {
             (true, 0) => save(&format!("detail of {task}"), "detail").and(
                 "memory_save",
                 &json!({"text": format!("decision of {task}"), "kind": "decision"}),
             ),
-            (true, 1) => Said::call(
+            (true, 1) => ScriptedReply::call(
                 "task_report",
                 &json!({"status": "done", "summary": format!("{task} is done")}),
             ),
-            (_, _) => Said::text("Very well."),
+            (_, _) => ScriptedReply::text("Very well."),
         }
     })
 }
@@ -130,11 +130,13 @@ pub async fn tasks_that_stand_alone_see_nothing_of_each_other(
 
 /// A run is state of its session: another process takes it up.
 pub async fn a_run_whose_process_died_goes_on_in_the_next(build: impl AsyncFn(Conduct) -> House) {
-    let slow: Conduct = Arc::new(|told: &Told| {
+    let slow: Conduct = Arc::new(|told: &SeenRequest| {
         let mut said = match told.rounds {
-            0 => Said::call("list_files", &json!({"path": "."})),
-            1 => Said::call("task_report", &json!({"status": "done", "summary": "looked"})),
-            _ => Said::text("So be it."),
+            0 => ScriptedReply::call("list_files", &json!({"path": "."})),
+            1 => {
+                ScriptedReply::call("task_report", &json!({"status": "done", "summary": "looked"}))
+            }
+            _ => ScriptedReply::text("So be it."),
         };
         if told.earlier == 0 {
             said.thinks = std::time::Duration::from_secs(60);
@@ -157,14 +159,14 @@ pub async fn a_run_whose_process_died_goes_on_in_the_next(build: impl AsyncFn(Co
 pub async fn a_run_stops_at_its_budget_and_goes_on_when_it_is_told(
     build: impl AsyncFn(Conduct) -> House,
 ) {
-    let looks: Conduct = Arc::new(|told: &Told| {
+    let looks: Conduct = Arc::new(|told: &SeenRequest| {
         if told.earlier < 4 {
             let path = format!("{}", told.earlier);
-            return Said::call("grep_files", &json!({"pattern": path}));
+            return ScriptedReply::call("grep_files", &json!({"pattern": path}));
         }
         match told.earlier {
-            4 => Said::call("task_report", &json!({"status": "done", "summary": "found"})),
-            _ => Said::text("So be it."),
+            4 => ScriptedReply::call("task_report", &json!({"status": "done", "summary": "found"})),
+            _ => ScriptedReply::text("So be it."),
         }
     });
     let house = build(looks).await;
@@ -180,15 +182,17 @@ pub async fn a_run_stops_at_its_budget_and_goes_on_when_it_is_told(
 
 /// A person's message goes first, and the run goes on after it.
 pub async fn a_person_is_answered_while_a_run_goes_on(build: impl AsyncFn(Conduct) -> House) {
-    let house = build(Arc::new(|told: &Told| {
+    let house = build(Arc::new(|told: &SeenRequest| {
         let runs = told.tools.iter().any(|tool| tool == "task_report");
         let mut said = match (runs, told.rounds) {
             (true, round @ 0..6) => {
                 let path = format!("{round}");
-                Said::call("grep_files", &json!({"pattern": path}))
+                ScriptedReply::call("grep_files", &json!({"pattern": path}))
             }
-            (true, 6) => Said::call("task_report", &json!({"status": "done", "summary": "seen"})),
-            (_, _) => Said::text("An answer for you."),
+            (true, 6) => {
+                ScriptedReply::call("task_report", &json!({"status": "done", "summary": "seen"}))
+            }
+            (_, _) => ScriptedReply::text("An answer for you."),
         };
         said.thinks = std::time::Duration::from_millis(if runs { 80 } else { 0 });
         said

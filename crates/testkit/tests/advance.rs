@@ -46,7 +46,7 @@ use planwright_testkit::people::{ada_key, person};
 use planwright_testkit::{
     clock::ManualClock,
     house::ada,
-    scripted_model::{Said, ScriptedModel, Shape},
+    scripted_model::{ScriptedModel, ScriptedReply, Shape},
 };
 use serde_json::json;
 use tokio::sync::Notify;
@@ -80,7 +80,7 @@ impl Drop for Bench {
 }
 
 impl Bench {
-    async fn new(said: Vec<Said>) -> Self {
+    async fn new(said: Vec<ScriptedReply>) -> Self {
         let model = ScriptedModel::saying(said).await.unwrap();
         let home = tempfile::tempdir().unwrap();
         let data = home.path().join("data");
@@ -146,7 +146,7 @@ impl Bench {
 
 #[tokio::test]
 async fn one_advance_does_one_thing() {
-    let bench = Bench::new(vec![Said::text("hi")]).await;
+    let bench = Bench::new(vec![ScriptedReply::text("hi")]).await;
     bench.says("hello").await;
     assert_eq!(bench.advance().await, Due::Now, "the turn has started");
     assert_eq!(bench.model.requests().len(), 0);
@@ -158,8 +158,11 @@ async fn one_advance_does_one_thing() {
 
 #[tokio::test]
 async fn a_retry_waits_for_its_time_and_not_longer() {
-    let bench =
-        Bench::new(vec![Said::text("").shaped(Shape::TooManyRequests), Said::text("hi")]).await;
+    let bench = Bench::new(vec![
+        ScriptedReply::text("").shaped(Shape::TooManyRequests),
+        ScriptedReply::text("hi"),
+    ])
+    .await;
     bench.says("hello").await;
     bench.advance().await;
     let due = bench.advance().await;
@@ -172,7 +175,7 @@ async fn a_retry_waits_for_its_time_and_not_longer() {
 
 #[tokio::test]
 async fn an_effect_of_this_process_is_awaited_until_its_deadline() {
-    let bench = Bench::new(vec![Said::text("hi")]).await;
+    let bench = Bench::new(vec![ScriptedReply::text("hi")]).await;
     bench.says("hello").await;
     bench.advance().await;
     let Next::CallModel { attempt, .. } = bench.next().await else {
@@ -198,7 +201,7 @@ async fn an_effect_of_this_process_is_awaited_until_its_deadline() {
 /// An error, a panic or a caller that went away left it open: nobody waits ten minutes for that.
 #[tokio::test]
 async fn an_effect_of_this_process_that_nobody_works_on_is_orphaned_at_once() {
-    let bench = Bench::new(vec![Said::text("hi")]).await;
+    let bench = Bench::new(vec![ScriptedReply::text("hi")]).await;
     bench.says("hello").await;
     bench.advance().await;
     let Next::CallModel { attempt, .. } = bench.next().await else {
@@ -227,8 +230,8 @@ async fn kinds(bench: &Bench) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn a_write_that_could_not_begin_in_time_is_no_doubt_and_is_made_once() {
-    let write = Said::call("write_file", &json!({"path": "a.txt", "content": "a"}));
-    let mut bench = Bench::new(vec![write, Said::text("done")]).await;
+    let write = ScriptedReply::call("write_file", &json!({"path": "a.txt", "content": "a"}));
+    let mut bench = Bench::new(vec![write, ScriptedReply::text("done")]).await;
     bench.says("write").await;
     while !matches!(bench.next().await, Next::AwaitPermission { .. }) {
         bench.advance().await;
@@ -276,7 +279,7 @@ async fn a_command_whose_caller_goes_away_is_told_to_those_who_watch() {
 
 #[tokio::test]
 async fn an_effect_of_another_process_is_orphaned_at_once() {
-    let bench = Bench::new(vec![Said::text("hi")]).await;
+    let bench = Bench::new(vec![ScriptedReply::text("hi")]).await;
     bench.says("hello").await;
     bench.advance().await;
     let Next::CallModel { attempt, .. } = bench.next().await else {
@@ -350,11 +353,12 @@ impl Bench {
 
 #[tokio::test]
 async fn one_model_talks_another_plans_and_a_third_executes() {
-    let plan = Said::call("plan_set_content", &json!({"plan_markdown": "# P\n\n1. a\n"}));
-    let report = Said::call("plan_report", &json!({"status": "done", "summary": "done"}));
-    let planner = ScriptedModel::saying(vec![plan, Said::text("written")]).await.unwrap();
-    let worker = ScriptedModel::saying(vec![report, Said::text("done")]).await.unwrap();
-    let mut bench = Bench::new(vec![Said::text("hello"), Said::text("and again")]).await;
+    let plan = ScriptedReply::call("plan_set_content", &json!({"plan_markdown": "# P\n\n1. a\n"}));
+    let report = ScriptedReply::call("plan_report", &json!({"status": "done", "summary": "done"}));
+    let planner = ScriptedModel::saying(vec![plan, ScriptedReply::text("written")]).await.unwrap();
+    let worker = ScriptedModel::saying(vec![report, ScriptedReply::text("done")]).await.unwrap();
+    let mut bench =
+        Bench::new(vec![ScriptedReply::text("hello"), ScriptedReply::text("and again")]).await;
     bench.rewire(|ports| ports.roles.plan = Some(at(&planner)));
     bench.rewire(|ports| ports.roles.execute = Some(at(&worker)));
     for line in ["hi", "/plan on", "plan it", "/plan show", "/plan approve", "thanks"] {
@@ -366,9 +370,9 @@ async fn one_model_talks_another_plans_and_a_third_executes() {
 
 #[tokio::test]
 async fn another_model_stands_in_for_one_that_stays_busy_and_the_next_turn_begins_with_the_first() {
-    let busy = || Said::text("").shaped(Shape::ServerError);
-    let other = ScriptedModel::saying(vec![Said::text("I stand in")]).await.unwrap();
-    let mut bench = Bench::new(vec![busy(), busy(), Said::text("I am back")]).await;
+    let busy = || ScriptedReply::text("").shaped(Shape::ServerError);
+    let other = ScriptedModel::saying(vec![ScriptedReply::text("I stand in")]).await.unwrap();
+    let mut bench = Bench::new(vec![busy(), busy(), ScriptedReply::text("I am back")]).await;
     bench.rewire(|ports| ports.roles.fallbacks = vec![at(&other)]);
     bench.does("hello").await;
     assert_eq!((bench.model.requests().len(), other.requests().len()), (2, 1));
@@ -430,7 +434,7 @@ async fn the_pages_of_a_deleted_session_are_removed_however_often_that_fails_fir
 /// Invariant: `effects-bracketed`.
 #[tokio::test]
 async fn an_attempt_that_is_cut_off_is_noticed_and_then_called_an_orphan() {
-    let bench = Bench::new(vec![Said::text("hi")]).await;
+    let bench = Bench::new(vec![ScriptedReply::text("hi")]).await;
     bench.says("hello").await;
     assert_eq!(bench.advance().await, Due::Now, "the turn has started");
     let (key, is_open) = (talk(), async || matches!(bench.next().await, Next::AwaitModel { .. }));
@@ -486,8 +490,8 @@ impl Toolbox for Overtaken {
 /// The engine delivered a session to two nodes: only the one whose start was accepted makes the call.
 #[tokio::test]
 async fn calls_that_another_delivery_started_are_not_made_here() {
-    let list = Said::call("list_files", &json!({"path": "."}));
-    let mut bench = Bench::new(vec![list, Said::text("done")]).await;
+    let list = ScriptedReply::call("list_files", &json!({"path": "."}));
+    let mut bench = Bench::new(vec![list, ScriptedReply::text("done")]).await;
     let toolbox = Arc::new(Overtaken {
         inner: bench.ports.toolbox.clone(),
         engine: OnceLock::new(),

@@ -15,7 +15,7 @@ use planwright_testkit::{
         load::{Load, Seen},
     },
     kill::verdict::judge,
-    scripted_model::{Conduct, Said, Told, worker::worker},
+    scripted_model::{Conduct, ScriptedReply, SeenRequest, worker::worker},
     streams::{Wire, listen_at},
 };
 use rustix::process::Signal;
@@ -32,11 +32,11 @@ fn at_rest(status: &serde_json::Value) -> bool {
 /// A model that plans, and takes a minute for anything that begins with "slowly".
 fn slow_talker() -> Conduct {
     let quick = worker(300, 1);
-    Arc::new(move |told: &Told| {
+    Arc::new(move |told: &SeenRequest| {
         let said = quick(told);
         let is_slow = told.last_said.starts_with("slowly");
         if is_slow {
-            Said { thinks: Duration::from_secs(60), ..Said::text("at last") }
+            ScriptedReply { thinks: Duration::from_secs(60), ..ScriptedReply::text("at last") }
         } else {
             said
         }
@@ -87,8 +87,10 @@ async fn a_stop_and_an_approval_are_answered_at_once_while_another_node_asks_the
 async fn pieces_of_an_answer_cross_nodes_in_order_and_a_reader_whose_node_dies_misses_nothing() {
     let words: String = (0..60).map(|at| format!("word-{at} ")).collect();
     let said = words.clone();
-    let model: Conduct =
-        Arc::new(move |_: &Told| Said { pace: Duration::from_millis(30), ..Said::text(&said) });
+    let model: Conduct = Arc::new(move |_: &SeenRequest| ScriptedReply {
+        pace: Duration::from_millis(30),
+        ..ScriptedReply::text(&said)
+    });
     let mut cluster = Cluster::start(model, nodes(3)).await.unwrap();
     cluster.balancer.retarget(vec![cluster.nodes[1].from_engine.address]);
     let url = |cluster: &Cluster, at: usize| format!("http://127.0.0.1:{}", cluster.nodes[at].api);
@@ -128,8 +130,10 @@ async fn pieces_of_an_answer_cross_nodes_in_order_and_a_reader_whose_node_dies_m
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_loses_no_turn_and_runs_none_twice() {
     const TURNS: usize = 200;
-    let model: Conduct =
-        Arc::new(|_: &Told| Said { thinks: Duration::from_millis(1_500), ..Said::text("done") });
+    let model: Conduct = Arc::new(|_: &SeenRequest| ScriptedReply {
+        thinks: Duration::from_millis(1_500),
+        ..ScriptedReply::text("done")
+    });
     let mut cluster = Cluster::start(model, nodes(3)).await.unwrap();
     for at in 0..TURNS {
         cluster.says(at % 3, &Load::session(at), "do it").await.unwrap();
@@ -147,7 +151,7 @@ async fn a_rolling_restart_loses_no_turn_and_runs_none_twice() {
          WHERE told <> 'session_opened message_queued turn_started model_call_started model_answered turn_finished'",
     );
     let told = cluster.restate.log(0);
-    assert_eq!((wrong.as_str(), cluster.model.asked()), ("", TURNS), "{told}");
+    assert_eq!((wrong.as_str(), cluster.model.request_count()), ("", TURNS), "{told}");
 }
 
 /// Brings a plan to execution on the second of two nodes, which freezes at this point until it is told to

@@ -8,7 +8,7 @@ use std::sync::{
 };
 
 use planwright_domain::{
-    command::{Asked, PersonCommand, SessionCommand, SystemCommand},
+    command::{Issued, PersonCommand, SessionCommand, SystemCommand},
     effect::Bracket,
     id::Incarnation,
     identity::SessionKey,
@@ -21,7 +21,7 @@ use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::ports::journal::{Append, Journal, Undecided};
 use planwright_testkit::{
     house::{House, ada, session},
-    scripted_model::{Said, Told},
+    scripted_model::{ScriptedReply, SeenRequest},
 };
 use uuid::Uuid;
 
@@ -38,7 +38,7 @@ async fn talked(journal: &dyn Journal, identity: &SessionKey, turns: usize) {
             let say = PersonCommand::Say { text: QUESTION.into() };
             let mut command = Some(SessionCommand::Person(ada(), say));
             while let Some(due) = command {
-                let asked = Asked::new(Uuid::now_v7(), Time(1_000_000), due);
+                let asked = Issued::new(Uuid::now_v7(), Time(1_000_000), due);
                 let news = decide(&session, &asked)?;
                 session = news.iter().try_fold(session, Session::evolve)?;
                 events.extend(news);
@@ -91,13 +91,15 @@ fn following(session: &Session) -> Option<SystemCommand> {
 async fn a_turn_on_a_conversation_far_longer_than_the_window_comes_to_rest() {
     let summaries = Arc::new(AtomicUsize::new(0));
     let seen = summaries.clone();
-    let conduct = move |told: &Told| {
+    let conduct = move |told: &SeenRequest| {
         let system = told.body["messages"][0]["content"].as_str().unwrap_or_default();
         if system.starts_with("You keep the memory") {
             seen.fetch_add(1, Ordering::SeqCst);
-            return Said::text("They talk about a valve and a pump; the seal of pump 3 is open.");
+            return ScriptedReply::text(
+                "They talk about a valve and a pump; the seal of pump 3 is open.",
+            );
         }
-        Said::text("On the workbench.")
+        ScriptedReply::text("On the workbench.")
     };
     let house = House::with_window(Arc::new(conduct), WINDOW_TOKENS).await;
     let talk = session("long-0001");

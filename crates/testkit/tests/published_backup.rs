@@ -11,7 +11,7 @@ use std::{
 
 use planwright_domain::{
     actor::{PersonId, Standing},
-    command::{Asked, PersonCommand, SessionCommand},
+    command::{Issued, PersonCommand, SessionCommand},
     digest::Digest,
     time::Time,
 };
@@ -73,7 +73,7 @@ async fn talk(journal: &impl Journal) {
         let identity = ada_key(&format!("cli:talk-{:04}", number % 7)).unwrap();
         let say = PersonCommand::Say { text: prose(600, number) };
         let say = SessionCommand::Person(person.clone(), say);
-        let asked = Asked::new(Uuid::from_u128(number.into()), Time(1), say);
+        let asked = Issued::new(Uuid::from_u128(number.into()), Time(1), say);
         assert!(!dispatch(journal, &identity, asked).await.unwrap().is_refused());
     }
 }

@@ -3,7 +3,7 @@
 use crate::model::{
     effect::Touched,
     plan::{
-        event::Word,
+        event::Account,
         observation::{Basis, Observation, StepTitle},
     },
 };
@@ -11,24 +11,24 @@ use crate::model::{
 impl Observation {
     /// What ended the plan, and by whose word, in a sentence.
     #[must_use]
-    pub fn claim(&self, word: &Word) -> String {
-        match (self.basis, word) {
-            (Some(Basis::Declared), Word::Person { by, said: None }) => {
+    pub fn claim(&self, account: &Account) -> String {
+        match (self.basis, account) {
+            (Some(Basis::Declared), Account::Person { by, note: None }) => {
                 format!("declared done by {}", by.id.0)
             }
-            (Some(Basis::Declared), Word::Person { by, said: Some(said) }) => {
-                format!("declared done by {}: {said}", by.id.0)
+            (Some(Basis::Declared), Account::Person { by, note: Some(note) }) => {
+                format!("declared done by {}: {note}", by.id.0)
             }
-            (Some(Basis::Observed), Word::Steps { done, skipped: 0 }) => {
+            (Some(Basis::Observed), Account::Steps { done, skipped: 0 }) => {
                 format!("all {done} recorded steps ran")
             }
-            (Some(Basis::Observed), Word::Steps { done, skipped }) => {
+            (Some(Basis::Observed), Account::Steps { done, skipped }) => {
                 format!("{done} recorded steps ran, {skipped} were skipped")
             }
-            (Some(Basis::Claimed), Word::Steps { done, skipped: 0 }) => {
+            (Some(Basis::Claimed), Account::Steps { done, skipped: 0 }) => {
                 format!("each of the {done} steps was reported done")
             }
-            (Some(Basis::Claimed), Word::Steps { done, skipped }) => {
+            (Some(Basis::Claimed), Account::Steps { done, skipped }) => {
                 format!("{done} steps were reported done, {skipped} were skipped")
             }
             (Some(_) | None, word) => word.in_words(),

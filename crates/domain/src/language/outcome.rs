@@ -64,8 +64,8 @@ impl TurnOutcome {
                 let active = session.plan().filter(|active| active.id == *plan);
                 let ended = session.last_ended.as_ref().filter(|ended| ended.plan == *plan);
                 let status = match (active, ended) {
-                    (Some(plan), _) => plan.status.word(),
-                    (None, Some(ended)) => ended.ended.word(),
+                    (Some(plan), _) => plan.status.label(),
+                    (None, Some(ended)) => ended.ended.label(),
                     (None, None) => "Superseded",
                 };
                 let planner = active.and_then(|plan| plan.status.planner_word());
@@ -213,7 +213,7 @@ impl PlanCard {
             return Some(Self {
                 plan_id: plan.id,
                 title: head.map_or_else(String::new, |head| head.title.clone()),
-                status: plan.status.word().into(),
+                status: plan.status.label().into(),
                 revision: head.map(|head| head.number),
                 digest: head.map(|head| head.digest),
                 allows: allows(session, envelope),
@@ -235,12 +235,12 @@ impl PlanCard {
         Self {
             plan_id: ended.plan,
             title: ended.title.clone(),
-            status: ended.ended.word().into(),
+            status: ended.ended.label().into(),
             revision: None,
             digest: None,
             allows: Vec::new(),
             waits: None,
-            claimed: Some(observation.claim(&ended.word)),
+            claimed: Some(observation.claim(&ended.account)),
             basis,
             observed: observation.in_words(&ended.touched, ended.touched_more),
             gaps: basis.map(|_| observation.gaps()).unwrap_or_default(),
@@ -270,7 +270,7 @@ fn steps(session: &Session, plan: &Plan) -> Vec<StepRow> {
         let ended = plan.outcomes.get(&step.number).map(|end| match (end, plan.strategy) {
             // Only a recorded call is the work itself; what another step came to is the model's report.
             (StepEnd::Done, Strategy::Build | Strategy::Document) => "reported done",
-            (end, _) => end.word(),
+            (end, _) => end.label(),
         });
         let came_out = if doubted { Some("in doubt") } else { ended }.map(str::to_owned);
         StepRow { number: step.number, words: step.in_words().to_owned(), came_out }

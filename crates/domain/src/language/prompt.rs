@@ -38,7 +38,7 @@ pub fn plan_paragraph(session: &Session, turn: &Turn) -> Option<String> {
             }
         });
     }
-    let status = plan.status.word();
+    let status = plan.status.label();
     let undecided = matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready);
     Some(match plan.strategy {
         Strategy::Document => format!(
@@ -139,11 +139,11 @@ pub fn plan_line(plan: &Plan) -> String {
     match &plan.current {
         Some(head) => format!(
             "{} · rev {} · {} · {}",
-            plan.status.word(),
+            plan.status.label(),
             head.number,
             head.digest.short(),
             head.title
         ),
-        None => format!("{} · nothing written yet", plan.status.word()),
+        None => format!("{} · nothing written yet", plan.status.label()),
     }
 }

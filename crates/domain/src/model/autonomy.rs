@@ -143,7 +143,7 @@ pub enum TaskEnd {
 impl TaskEnd {
     /// As people read it.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn label(&self) -> &'static str {
         match self {
             Self::Done { .. } => "done",
             Self::Failed { .. } => "failed",

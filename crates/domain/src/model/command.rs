@@ -21,12 +21,12 @@ use crate::model::{
     plan::{Reads, Strategy, block::BlockId, review::Comment, step::OnFailure},
     policy::Policy,
     time::Time,
-    turn::{Answer, CallResult, ModelFailure, Sent, Told, Usage, profile::Profile},
+    turn::{Answer, CallResult, ModelFailure, Sent, ToolReply, Usage, profile::Profile},
 };
 
 /// A command on its way in: its id, its time, and what it asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked<C> {
+pub struct Issued<C> {
     /// Asking twice with the same id has one effect and one answer.
     pub id: CommandId,
     /// When it was asked.
@@ -39,7 +39,7 @@ pub struct Asked<C> {
     pub project: Option<Root>,
 }
 
-impl<C> Asked<C> {
+impl<C> Issued<C> {
     /// A command with its id and its time.
     pub fn new(id: impl Into<CommandId>, at: Time, command: C) -> Self {
         Self { id: id.into(), at, command, policy: Arc::default(), project: None }
@@ -524,7 +524,7 @@ pub enum SystemCommand {
         /// The call.
         call: CallId,
         /// What the agent reads.
-        told: Told,
+        reply: ToolReply,
     },
     /// The pages of a deleted session are about to be removed.
     StartRemoval {

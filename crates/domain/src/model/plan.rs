@@ -303,7 +303,7 @@ impl PauseReason {
 impl PlanStatus {
     /// The word people read.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn label(&self) -> &'static str {
         match self {
             Self::Collecting => "Drafting",
             Self::Ready => "Ready",
@@ -378,7 +378,7 @@ impl Ended {
 
     /// The word people read.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Completed => "Done",
             Self::Rejected => "Rejected",

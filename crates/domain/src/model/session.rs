@@ -15,11 +15,11 @@ use crate::model::{
     notebook::{Notebook, NotebookEvent},
     plan::{
         Ended, Plan, PlanWork,
-        event::{PlanEvent, Word},
+        event::{Account, PlanEvent},
         observation::Observation,
     },
     turn::{
-        Doubt, Measure, OpenCall, Queued, Told, Turn, Usage,
+        Doubt, Measure, OpenCall, Queued, ToolReply, Turn, Usage,
         ask::Ask,
         event::{TurnEnd, TurnEvent},
     },
@@ -86,7 +86,7 @@ pub struct EndedPlan {
     /// How it ended.
     pub ended: Ended,
     /// Whose word that is.
-    pub word: Word,
+    pub account: Account,
     /// What its executions did to the world.
     pub touched: Vec<Touched>,
     /// How many more touched things there were than are listed.
@@ -147,7 +147,7 @@ pub enum SessionEvent {
         /// The arguments, cut for display.
         arguments: String,
         /// What it was told.
-        told: Told,
+        reply: ToolReply,
     },
     /// A new view begins: the model is given nothing older.
     ViewReset {

@@ -99,7 +99,7 @@ pub struct Turn {
     /// Whether its step has come out: it has no lease any more.
     pub reported: bool,
     /// The words beside the calls of the answer that finalises a plan.
-    pub said: String,
+    pub summary_text: String,
     /// Where it stands with the models that it asks.
     #[serde(default)]
     pub asking: Asking,
@@ -420,7 +420,7 @@ pub enum CallStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Told {
+pub enum ToolReply {
     /// Words.
     Text {
         /// What the model reads.

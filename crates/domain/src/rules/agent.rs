@@ -23,7 +23,7 @@ use crate::{
         notebook::{AgentNotebookCall, NotebookEvent},
         plan::{
             Plan, PlanStatus, Progress, Review, Revision, Strategy,
-            event::{PlanEvent, Word},
+            event::{Account, PlanEvent},
             refusal::PlanRefusal,
             review::Comment,
             step::{StepEnd, StepWork},
@@ -32,7 +32,7 @@ use crate::{
         session::{Session, SessionEvent, is_foreign, life::Life},
         time::Time,
         tools::{PLAN_ASK, PlanTool, own::OwnTool},
-        turn::{Cause, Queued, Step, Told, Turn, Work, asking::Asking},
+        turn::{Cause, Queued, Step, ToolReply, Turn, Work, asking::Asking},
     },
     rules::{
         memory, openings as prompt,
@@ -133,7 +133,7 @@ fn foreign(names: &BTreeSet<String>) -> impl Iterator<Item = (String, Digest)> {
 pub(crate) fn decide(
     session: &Session,
     at: Time,
-    asked: &AgentCall,
+    request: &AgentCall,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let identity = session.identity.to_string();
     if !is_foreign(session) {
@@ -142,36 +142,38 @@ pub(crate) fn decide(
     if session.life == Life::Deleted {
         return Err(Refusal::SessionDeleted { identity });
     }
-    if session.owner != asked.owner {
+    if session.owner != request.owner {
         return Err(Refusal::NotYours { identity });
     }
-    let call = asked.call.id;
-    let arguments = &asked.call.arguments;
+    let call = request.call.id;
+    let arguments = &request.call.arguments;
     let mut end = arguments.len().min(ARGUMENTS_BYTES);
     while !arguments.is_char_boundary(end) {
         end -= 1;
     }
     let made = AgentNotebookCall {
-        of: asked.of.clone(),
-        agent: named(&asked.agent),
-        tool: asked.call.tool.chars().take(NAME_CHARS).collect(),
+        of: request.of.clone(),
+        agent: named(&request.agent),
+        tool: request.call.tool.chars().take(NAME_CHARS).collect(),
         arguments: arguments[..end].to_owned(),
     };
     let mut events = Vec::new();
-    let told = match &asked.answered {
+    let reply = match &request.answered {
         Answered::ByNotebook => return Ok(started(session, call, made)),
-        Answered::Refused(words) => Told::Refused { kind: "notebook".into(), words: words.clone() },
-        Answered::ByDecision => match used(session, at, asked) {
-            Ok((used, told)) => {
+        Answered::Refused(words) => {
+            ToolReply::Refused { kind: "notebook".into(), words: words.clone() }
+        }
+        Answered::ByDecision => match used(session, at, request) {
+            Ok((used, reply)) => {
                 events.extend(used);
-                told
+                reply
             }
             Err(refusal) => {
-                Told::Refused { kind: refusal.kind().to_owned(), words: refusal.to_string() }
+                ToolReply::Refused { kind: refusal.kind().to_owned(), words: refusal.to_string() }
             }
         },
     };
-    events.push(called(call, made, told));
+    events.push(called(call, made, reply));
     Ok(events)
 }
 
@@ -181,7 +183,11 @@ fn started(session: &Session, call: CallId, made: AgentNotebookCall) -> Vec<Sess
     let oldest = open.first().filter(|_| open.len() >= limits::AGENT_CALLS_OPEN_MAX);
     let given_up = oldest.map(|oldest| {
         let words = "nobody came back for what came of it".to_owned();
-        called(oldest.call, oldest.made.clone(), Told::Refused { kind: "notebook".into(), words })
+        called(
+            oldest.call,
+            oldest.made.clone(),
+            ToolReply::Refused { kind: "notebook".into(), words },
+        )
     });
     let started = SessionEvent::Notebook(NotebookEvent::AgentCallStarted { call, made });
     given_up.into_iter().chain([started]).collect()
@@ -191,81 +197,81 @@ fn started(session: &Session, call: CallId, made: AgentNotebookCall) -> Vec<Sess
 pub(crate) fn record(
     session: &Session,
     call: CallId,
-    told: &Told,
+    reply: &ToolReply,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let what = || Refusal::MovedOn { what: "this call of the notebook is not open".into() };
     let open = session.notebook.open_agent_call(call).ok_or_else(what)?;
-    Ok(vec![called(call, open.made.clone(), told.clone())])
+    Ok(vec![called(call, open.made.clone(), reply.clone())])
 }
 
-fn called(call: CallId, made: AgentNotebookCall, told: Told) -> SessionEvent {
+fn called(call: CallId, made: AgentNotebookCall, reply: ToolReply) -> SessionEvent {
     let AgentNotebookCall { of, agent, tool, arguments } = made;
-    SessionEvent::AgentCalled { call, of, agent, tool, arguments, told }
+    SessionEvent::AgentCalled { call, of, agent, tool, arguments, reply }
 }
 
 fn used(
     session: &Session,
     at: Time,
-    asked: &AgentCall,
-) -> Result<(Vec<SessionEvent>, Told), Refusal> {
-    let AgentCall { call, given, .. } = asked;
+    request: &AgentCall,
+) -> Result<(Vec<SessionEvent>, ToolReply), Refusal> {
+    let AgentCall { call, given, .. } = request;
     let turn = hand(session, TurnId(call.id.0));
     if let Some(own) = OwnTool::named(&call.tool) {
         if own == OwnTool::TaskReport {
             let state = "only a run of Planwright's own reports of a task";
             return Err(memory::apply::unavailable(call, state));
         }
-        let (events, told) = memory::apply::use_memory_tool(session, &turn, at, own, call, given)?;
-        return Ok((events.into_iter().map(SessionEvent::Memory).collect(), told));
+        let (events, reply) = memory::apply::use_memory_tool(session, &turn, at, own, call, given)?;
+        return Ok((events.into_iter().map(SessionEvent::Memory).collect(), reply));
     }
-    let (events, told) = plan_tool(session, &turn, asked)?;
-    Ok((events.into_iter().map(SessionEvent::Plan).collect(), told))
+    let (events, reply) = plan_tool(session, &turn, request)?;
+    Ok((events.into_iter().map(SessionEvent::Plan).collect(), reply))
 }
 
 fn plan_tool(
     session: &Session,
     turn: &Turn,
-    asked: &AgentCall,
-) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
-    let call = &asked.call;
+    request: &AgentCall,
+) -> Result<(Vec<PlanEvent>, ToolReply), PlanRefusal> {
+    let call = &request.call;
     let unavailable =
         |state: String| PlanRefusal::ToolUnavailable { tool: call.tool.clone(), state };
     let inactive = || match &session.last_ended {
         Some(ended) => unavailable(format!(
             "the plan is {} and plan work has ended; a person begins the next with /plan on, or you get a new session \
              with a new window",
-            ended.ended.word()
+            ended.ended.label()
         )),
         None => unavailable("plan work is not active; a person sends /plan on".into()),
     };
     let plan = session.plan().ok_or_else(inactive)?;
     if call.tool == PLAN_ASK {
         AskWish::read(&call.arguments)?;
-        return Ok((Vec::new(), Told::Text { text: standing(plan, &asked.comments) }));
+        return Ok((Vec::new(), ToolReply::Text { text: standing(plan, &request.comments) }));
     }
     let is = |tool: PlanTool| call.tool == tool.name();
     if is(PlanTool::Get) && runs(plan) {
         apply::parse::<apply::NoArguments>(&call.tool, &call.arguments)?;
-        return next_step(plan, asked);
+        return next_step(plan, request);
     }
     if is(PlanTool::Report) && runs(plan) {
         let (step, report) = apply::report(&call.tool, &call.arguments)?;
-        return reported(plan, asked, step, report);
+        return reported(plan, request, step, report);
     }
-    if is(PlanTool::Get) && !asked.comments.is_empty() {
+    if is(PlanTool::Get) && !request.comments.is_empty() {
         apply::parse::<apply::NoArguments>(&call.tool, &call.arguments)?;
-        if let Told::Revision { digest, heading } = apply::get(plan) {
-            let words = prompt::changes_opening(number(plan), &asked.comments);
+        if let ToolReply::Revision { digest, heading } = apply::get(plan) {
+            let words = prompt::changes_opening(number(plan), &request.comments);
             let heading = format!("{heading}\n\n{words}");
-            return Ok((Vec::new(), Told::Revision { digest, heading }));
+            return Ok((Vec::new(), ToolReply::Revision { digest, heading }));
         }
     }
     if is(PlanTool::AddStep) {
         let mut call = call.clone();
         call.arguments = with_profile(&call.arguments);
-        return apply::use_plan_tool(session, turn, &call, &asked.given);
+        return apply::use_plan_tool(session, turn, &call, &request.given);
     }
-    let used = apply::use_plan_tool(session, turn, call, &asked.given);
+    let used = apply::use_plan_tool(session, turn, call, &request.given);
     if matches!(used, Err(PlanRefusal::TurnOlderThanApproval)) {
         let state = "the plan was approved since you last looked; load it with plan_get before you change it";
         return Err(unavailable(state.into()));
@@ -320,11 +326,11 @@ fn standing(plan: &Plan, comments: &[Comment]) -> String {
 }
 
 /// The step that is to be done now, with the approved document. Handing it out is recorded.
-fn next_step(plan: &Plan, asked: &AgentCall) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
+fn next_step(plan: &Plan, request: &AgentCall) -> Result<(Vec<PlanEvent>, ToolReply), PlanRefusal> {
     let (Some(approval), Some(head)) = (plan.status.approval(), &plan.current) else {
         return Ok((Vec::new(), apply::get(plan)));
     };
-    let steps = steps(asked.revision.as_ref());
+    let steps = steps(request.revision.as_ref());
     let mut heading = format!(
         "Running, revision {}: {}\nApproved by {}.",
         head.number, head.title, approval.by.id.0
@@ -344,27 +350,27 @@ fn next_step(plan: &Plan, asked: &AgentCall) -> Result<(Vec<PlanEvent>, Told), P
                 "\nIt was handed out before and not reported: look whether it was done before you do it again.",
             );
         } else {
-            events.push(begun(step, asked));
+            events.push(begun(step, request));
         }
     }
-    Ok((events, Told::Revision { digest: head.digest, heading }))
+    Ok((events, ToolReply::Revision { digest: head.digest, heading }))
 }
 
 /// What the agent reports of the step that it did. Its word is recorded as its word.
 fn reported(
     plan: &Plan,
-    asked: &AgentCall,
+    request: &AgentCall,
     named: Option<u32>,
     report: Report,
-) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
-    let steps = steps(asked.revision.as_ref());
+) -> Result<(Vec<PlanEvent>, ToolReply), PlanRefusal> {
+    let steps = steps(request.revision.as_ref());
     let mut open = steps.iter().filter(|step| !is_settled(plan, step.number));
     let step = open.next().map_or(1, |step| step.number);
     if let Some(named) = named.filter(|named| *named != step) {
         return Err(PlanRefusal::NotThisStep { named, step });
     }
-    let agent = self::named(&asked.agent);
-    let text = |text: String| Told::Text { text };
+    let agent = self::named(&request.agent);
+    let text = |text: String| ToolReply::Text { text };
     let (summary, evidence) = match report {
         Report::Done { summary, evidence } => (summary, evidence),
         Report::Failed { summary } => {
@@ -387,12 +393,12 @@ fn reported(
     let mut events = vec![PlanEvent::StepEnded { step, end, summary: Some(summary.clone()) }];
     let words = match open.next() {
         Some(next) => {
-            events.push(begun(next, asked));
+            events.push(begun(next, request));
             format!("Step {step} is recorded, as your word. {}", next.order(steps.len()))
         }
         None => {
-            let word = Word::Agent { agent, summary, evidence };
-            events.push(planning::ending_of(plan, crate::model::plan::Ended::Completed, word));
+            let account = Account::Agent { agent, summary, evidence };
+            events.push(planning::ending_of(plan, crate::model::plan::Ended::Completed, account));
             "Recorded, as your word: every step is reported, and the plan is Done. Tell the person in a sentence."
                 .into()
         }
@@ -444,8 +450,8 @@ fn steps(revision: Option<&Revision>) -> Vec<Handed> {
     listed
 }
 
-fn begun(step: &Handed, asked: &AgentCall) -> PlanEvent {
-    let by = named(&asked.agent);
+fn begun(step: &Handed, request: &AgentCall) -> PlanEvent {
+    let by = named(&request.agent);
     PlanEvent::StepBegun { step: step.number, title: step.title.clone(), by }
 }
 
@@ -476,7 +482,7 @@ fn hand(session: &Session, id: TurnId) -> Turn {
         work: Work::Answers,
         profile: None,
         reported: false,
-        said: String::new(),
+        summary_text: String::new(),
         asking: Asking::default(),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::model::{
     actor::{Person, Standing},
-    command::{Asked, LifeCommand, PersonCommand, SessionCommand},
+    command::{Issued, LifeCommand, PersonCommand, SessionCommand},
     identity::Root,
     refusal::Refusal,
     session::{Session, is_foreign, life::Life},
@@ -52,25 +52,25 @@ pub(crate) fn may_begin(session: &Session) -> Result<(), Refusal> {
 /// The root in which a session begins with this command; none where the operator names no roots.
 pub(crate) fn opens_in(
     session: &Session,
-    asked: &Asked<SessionCommand>,
+    issued: &Issued<SessionCommand>,
 ) -> Result<Option<Root>, Refusal> {
-    if let SessionCommand::Person(person, command) = &asked.command {
+    if let SessionCommand::Person(person, command) = &issued.command {
         may_begin(session)?;
         may_ask(session, person, command)?;
     }
-    match (&asked.project, wished_root(asked)) {
+    match (&issued.project, wished_root(issued)) {
         (Some(project), _) => Ok(Some(project.clone())),
         (None, Some(_)) if is_foreign(session) => {
             Err(Refusal::AgentElsewhere { identity: session.identity.to_string() })
         }
-        (None, wished) => asked.policy.root(wished),
+        (None, wished) => issued.policy.root(wished),
     }
 }
 
 /// The root that a person names to open the session in, if that is all the command does.
-pub(crate) fn wished_root(asked: &Asked<SessionCommand>) -> Option<&Root> {
+pub(crate) fn wished_root(issued: &Issued<SessionCommand>) -> Option<&Root> {
     if let SessionCommand::Person(_, PersonCommand::Life(LifeCommand::Open { root })) =
-        &asked.command
+        &issued.command
     {
         return Some(root);
     }

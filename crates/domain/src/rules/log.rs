@@ -16,12 +16,12 @@ use crate::model::{
     digest::{Digest, Encoder},
     id::{OwnerId, Seq},
     plan::{
-        event::{PlanEvent, Word},
+        event::{Account, PlanEvent},
         step::StepEnd,
     },
     session::{Session, SessionEvent, life::LifeEvent},
     turn::{
-        Told,
+        ToolReply,
         event::{TurnEnd, TurnEvent},
     },
 };
@@ -85,9 +85,12 @@ impl Entry {
         let Line { by, subject, verdict, arguments } = match event {
             SessionEvent::Plan(event) => of_plan(event)?,
             SessionEvent::Turn(event) => of_turn(event)?,
-            SessionEvent::AgentCalled { agent, tool, told: Told::Refused { kind, .. }, .. } => {
-                line_with(None, tool.clone(), "refused", vec![agent.to_string(), kind.clone()])?
-            }
+            SessionEvent::AgentCalled {
+                agent,
+                tool,
+                reply: ToolReply::Refused { kind, .. },
+                ..
+            } => line_with(None, tool.clone(), "refused", vec![agent.to_string(), kind.clone()])?,
             SessionEvent::Life(LifeEvent::Deleted { by }) => {
                 line(Some(by), "session".into(), "deleted")?
             }
@@ -177,7 +180,7 @@ fn of_plan(event: &PlanEvent) -> Option<Line<'_>> {
         PlanEvent::ExecutionStarted { plan, number } => {
             line_with(None, plan.to_string(), "started", vec![number.to_string()])
         }
-        PlanEvent::PlanEnded { plan, ended, word: Word::Person { by: who, .. }, .. } => {
+        PlanEvent::PlanEnded { plan, ended, account: Account::Person { by: who, .. }, .. } => {
             line(Some(who), plan.to_string(), ended.name())
         }
         PlanEvent::PlanStarted { .. }
@@ -210,7 +213,7 @@ fn of_turn(event: &TurnEvent) -> Option<Line<'_>> {
         TurnEvent::CallStarted { call, plan: Some(plan), .. } => {
             line_with(None, call.to_string(), "leased", vec![plan.to_string()])
         }
-        TurnEvent::CallAnswered { call, told: Told::Refused { kind, .. } } => {
+        TurnEvent::CallAnswered { call, reply: ToolReply::Refused { kind, .. } } => {
             line_with(None, call.to_string(), "refused", vec![kind.clone()])
         }
         TurnEvent::DoubtSettled { call, verdict, by: who } => {

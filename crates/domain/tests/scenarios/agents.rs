@@ -9,13 +9,13 @@ use planwright_domain::{
     outcome::PlanCard,
     plan::{
         Strategy, document_steps,
-        event::{PlanEvent, Word},
+        event::{Account, PlanEvent},
         review::Comment,
         step::StepEnd,
     },
     refusal::Refusal,
     session::{Session, SessionEvent},
-    turn::{CallKind, RequestedCall, Told},
+    turn::{CallKind, RequestedCall, ToolReply},
 };
 use proptest::strategy::Strategy as Strategy_;
 use serde_json::{Value, json};
@@ -72,14 +72,14 @@ impl World {
     /// The same, and what it is told; every call is recorded with its answer.
     fn agent_told(&mut self, tool: &str, arguments: Value) -> String {
         let events = self.agent(tool, arguments).unwrap();
-        let told = events.iter().find_map(|event| match event {
-            SessionEvent::AgentCalled { told, .. } => Some(told.clone()),
+        let reply = events.iter().find_map(|event| match event {
+            SessionEvent::AgentCalled { reply, .. } => Some(reply.clone()),
             _ => None,
         });
-        match told.expect("every call is answered") {
-            Told::Text { text } => text,
-            Told::Refused { kind, words } => format!("{kind}: {words}"),
-            Told::Revision { heading, .. } => heading,
+        match reply.expect("every call is answered") {
+            ToolReply::Text { text } => text,
+            ToolReply::Refused { kind, words } => format!("{kind}: {words}"),
+            ToolReply::Revision { heading, .. } => heading,
             other => panic!("{other:?}"),
         }
     }
@@ -116,8 +116,8 @@ fn an_agent_writes_a_plan_is_asked_for_changes_revises_and_reports_step_by_step(
     let changes = world.changes_command(world.digest());
     world = world.shown().does(changes);
     assert_eq!(next(&world.session), Next::Nothing, "nobody here takes a turn for it");
-    let told = world.agent_told("plan_get", json!({}));
-    assert!(told.contains("- comment 1, on line 3: back up first"), "{told}");
+    let reply = world.agent_told("plan_get", json!({}));
+    assert!(reply.contains("- comment 1, on line 3: back up first"), "{reply}");
     let refused = world.agent_told("plan_set_content", json!({"plan_markdown": SECOND}));
     assert!(refused.starts_with("comments_unanswered"), "{refused}");
     let saved = world.agent_told(
@@ -130,9 +130,9 @@ fn an_agent_writes_a_plan_is_asked_for_changes_revises_and_reports_step_by_step(
     assert_eq!(world.status(), "executing");
     assert_eq!(next(&world.session), Next::Nothing, "the agent is not ours to run");
     assert_eq!(tools(&world), ["plan_get", "plan_set_content", "plan_report"]);
-    let told = world.agent_told("plan_get", json!({}));
+    let reply = world.agent_told("plan_get", json!({}));
     assert_eq!(
-        told,
+        reply,
         "Running, revision 2: Move the photos\nApproved by ada.\n\nDo step 1 of 3 now, and no other: Back up\nThen call plan_report."
     );
     assert_eq!(
@@ -154,12 +154,12 @@ fn an_agent_writes_a_plan_is_asked_for_changes_revises_and_reports_step_by_step(
     assert_eq!(ends.collect::<Vec<_>>(), [1, 2, 3].map(|step| (step, reported.clone())));
     let ended = world.session.last_ended.as_ref().unwrap();
     assert_eq!(world.status(), "done");
-    let word = Word::Agent {
+    let word = Account::Agent {
         agent: "claude-code".into(),
         summary: "as asked".into(),
         evidence: Some("git log".into()),
     };
-    assert_eq!(ended.word, word);
+    assert_eq!(ended.account, word);
     assert_eq!(
         word.in_words(),
         "claude-code reports: as asked (see git log); Planwright saw none of it done"
@@ -174,9 +174,9 @@ fn without_plan_work_every_plan_tool_is_refused_in_words_and_only_that_is_record
     assert_eq!(tools(&world), Vec::<String>::new());
     for tool in ["plan_get", "plan_set_content", "plan_report", "plan_ask", "plan_submit"] {
         let before = world.session.clone();
-        let told = world.agent_told(tool, json!({}));
+        let reply = world.agent_told(tool, json!({}));
         assert_eq!(
-            told,
+            reply,
             format!(
                 "policy_denied: policy_denied: {tool} is not available while plan work is not active; a person sends /plan on"
             )
@@ -198,8 +198,11 @@ fn no_tool_and_no_argument_approves_and_the_attempt_stands_in_the_log() {
         ("plan_set_content", json!({"plan_markdown": SECOND, "approved_by": "ada"})),
     ] {
         let head = world.session.log;
-        let told = world.agent_told(tool, arguments);
-        assert!(told.starts_with("policy_denied") || told.starts_with("bad_arguments"), "{told}");
+        let reply = world.agent_told(tool, arguments);
+        assert!(
+            reply.starts_with("policy_denied") || reply.starts_with("bad_arguments"),
+            "{reply}"
+        );
         assert_ne!(world.session.log, head, "{tool} is in the log");
         assert_eq!(world.status(), "ready");
     }
@@ -208,12 +211,12 @@ fn no_tool_and_no_argument_approves_and_the_attempt_stands_in_the_log() {
 #[test]
 fn what_was_approved_since_the_agent_looked_cannot_be_replaced_unseen() {
     let mut world = a_foreign_session().plan_on().agent_saves(FIRST).approved();
-    let told = world.agent_told("plan_set_content", json!({"plan_markdown": SECOND}));
-    assert!(told.contains("the plan was approved since you last looked"), "{told}");
+    let reply = world.agent_told("plan_set_content", json!({"plan_markdown": SECOND}));
+    assert!(reply.contains("the plan was approved since you last looked"), "{reply}");
     assert_eq!(world.status(), "executing");
     world.agent_told("plan_get", json!({}));
-    let told = world.agent_told("plan_set_content", json!({"plan_markdown": SECOND}));
-    assert!(told.starts_with("Saved as revision 1"), "{told}");
+    let reply = world.agent_told("plan_set_content", json!({"plan_markdown": SECOND}));
+    assert!(reply.starts_with("Saved as revision 1"), "{reply}");
     assert_eq!(world.status(), "ready", "a new plan, which needs an approval of its own");
 }
 
@@ -240,17 +243,17 @@ fn steps_are_reported_in_their_order_and_only_while_the_plan_runs() {
     let mut world = a_foreign_session().plan_on().agent_saves(FIRST);
     assert!(world.agent_reports("done", None).contains("the plan is Ready"));
     world = world.approved();
-    let told = world.agent_reports("done", Some(2));
-    assert!(told.starts_with("not_this_step"), "{told}");
+    let reply = world.agent_reports("done", Some(2));
+    assert!(reply.starts_with("not_this_step"), "{reply}");
     world = world.does(PersonCommand::PausePlan);
-    let told = world.agent_reports("done", Some(1));
-    assert!(told.contains("the plan is Paused"), "{told}");
-    let told = world.agent_told("plan_ask", json!({"wait_seconds": 5}));
-    assert!(told.starts_with("The execution is paused: you stopped it."), "{told}");
+    let reply = world.agent_reports("done", Some(1));
+    assert!(reply.contains("the plan is Paused"), "{reply}");
+    let reply = world.agent_told("plan_ask", json!({"wait_seconds": 5}));
+    assert!(reply.starts_with("The execution is paused: you stopped it."), "{reply}");
     let resume = world.resume_command();
     world = world.does(resume);
-    let told = world.agent_reports("blocked", None);
-    assert!(told.contains("waits for a person"), "{told}");
+    let reply = world.agent_reports("blocked", None);
+    assert!(reply.contains("waits for a person"), "{reply}");
     assert_eq!(world.status(), "executing_paused");
     let resume = world.resume_command();
     world = world.does(resume);
@@ -258,8 +261,8 @@ fn steps_are_reported_in_their_order_and_only_while_the_plan_runs() {
     assert_eq!(world.status(), "failed");
     let resume = world.resume_command();
     world = world.does(resume);
-    let told = world.agent_told("plan_get", json!({}));
-    assert!(told.contains("Do step 1 of 2 now"), "a failed step is tried again: {told}");
+    let reply = world.agent_told("plan_get", json!({}));
+    assert!(reply.contains("Do step 1 of 2 now"), "a failed step is tried again: {reply}");
 }
 
 #[test]
@@ -276,12 +279,12 @@ fn an_agent_builds_steps_without_naming_profiles() {
     let submitted = world.agent_told("plan_submit", json!({}));
     assert!(submitted.starts_with("Saved as revision 1"), "{submitted}");
     world = world.approved();
-    let told = world.agent_told("plan_get", json!({}));
+    let reply = world.agent_told("plan_get", json!({}));
     assert!(
-        told.ends_with(
+        reply.ends_with(
             "Do step 1 of 1 now, and no other: Copy\nwith rsync\nThen call plan_report."
         ),
-        "{told}"
+        "{reply}"
     );
     world.agent_reports("done", None);
     assert_eq!(world.status(), "done");
@@ -308,8 +311,8 @@ fn a_page_written_while_the_pages_are_removed_makes_the_removal_due_once_more() 
     let mut world = world.does(delete);
     let (attempt, bracket) = (1, world.bracket());
     world.system(SystemCommand::StartRemoval { attempt, bracket }).unwrap();
-    let told = Told::Text { text: "written".into() };
-    world.system(SystemCommand::RecordAgentCall { call: id, told }).unwrap();
+    let reply = ToolReply::Text { text: "written".into() };
+    world.system(SystemCommand::RecordAgentCall { call: id, reply }).unwrap();
     assert_eq!(next(&world.session), Next::AwaitRemoval { attempt, bracket }, "it goes on");
     world.system(SystemCommand::RecordPagesRemoved { attempt, pages: 2 }).unwrap();
     assert_eq!(next(&world.session), Next::RemovePages { attempt: 2, not_before: None });
@@ -366,11 +369,11 @@ fn what_an_agents_plan_declares_is_told_to_it_with_the_approval_and_its_notes() 
         ..approving
     }));
     let mut world = world.does(approve);
-    let told = world.agent_told("plan_get", json!({}));
-    assert!(told.contains("Stay within what was approved: "), "{told}");
-    assert!(told.contains("src/") && told.contains("Bash"), "{told}");
-    assert!(told.contains("Note from the approver: mind the tests"), "{told}");
-    assert!(told.contains("Do step 1 of 2 now, and no other: Sort imports"), "{told}");
+    let reply = world.agent_told("plan_get", json!({}));
+    assert!(reply.contains("Stay within what was approved: "), "{reply}");
+    assert!(reply.contains("src/") && reply.contains("Bash"), "{reply}");
+    assert!(reply.contains("Note from the approver: mind the tests"), "{reply}");
+    assert!(reply.contains("Do step 1 of 2 now, and no other: Sort imports"), "{reply}");
 }
 
 /// One thing that an agent or a person may do.

@@ -169,8 +169,8 @@ fn the_second_task_is_told_what_the_first_one_came_to() {
         .answers("", vec![task_report("done")])
         .plan_tools_run()
         .answers("so be it", vec![]);
-    let told = serde_json::to_string(&world.events.last()).unwrap();
-    assert!(told.contains("it is done") && told.contains("task number 2"), "{told}");
+    let reply = serde_json::to_string(&world.events.last()).unwrap();
+    assert!(reply.contains("it is done") && reply.contains("task number 2"), "{reply}");
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn a_report_outside_of_a_run_is_refused_and_changes_nothing() {
     let before = world.session.auto.clone();
     let world = world.answers("", vec![task_report("done")]).plan_tools_run();
     assert_eq!(world.session.auto, before);
-    let told = serde_json::to_string(&world.events.last()).unwrap();
-    assert!(told.contains("policy_denied"), "{told}");
+    let reply = serde_json::to_string(&world.events.last()).unwrap();
+    assert!(reply.contains("policy_denied"), "{reply}");
 }
 
 /// Invariant: `run-output-stays-home`.

@@ -185,8 +185,8 @@ fn ids(markdown: &str) -> Vec<BlockId> {
 
 fn sees(world: &mut World, by: &Person, blocks: &[BlockId]) -> Vec<&'static str> {
     let seen = PersonCommand::MarkSeen { digest: world.digest(), blocks: blocks.to_vec() };
-    let told = world.ask(SessionCommand::Person(by.clone(), seen)).unwrap();
-    let kinds = told.iter().map(SessionEvent::kind).filter(|kind| *kind != "logged");
+    let reply = world.ask(SessionCommand::Person(by.clone(), seen)).unwrap();
+    let kinds = reply.iter().map(SessionEvent::kind).filter(|kind| *kind != "logged");
     kinds.collect()
 }
 
@@ -304,8 +304,8 @@ fn who_edits_the_text_on_a_page_has_seen_what_they_wrote_and_not_the_rest() {
         let (base, fresh) = (Some(world.digest()), uuid::Uuid::from_u128(99).into());
         let markdown = markdown.to_owned();
         let edit = PersonCommand::EditPlan { base, markdown, fresh };
-        let told = world.ask(SessionCommand::Person(by, edit)).unwrap();
-        let kinds = told.iter().map(SessionEvent::kind).filter(|kind| *kind != "logged");
+        let reply = world.ask(SessionCommand::Person(by, edit)).unwrap();
+        let kinds = reply.iter().map(SessionEvent::kind).filter(|kind| *kind != "logged");
         (kinds.collect::<Vec<_>>(), world)
     };
     let edit = |world: World, by: Person| edit_to(world, by, SECOND);

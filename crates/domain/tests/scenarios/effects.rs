@@ -9,7 +9,7 @@ use planwright_domain::{
     plan::{PauseReason, PlanStatus, Progress, observe::observe},
     session::SessionEvent,
     turn::{
-        CallState, Told,
+        CallState, ToolReply,
         event::{TurnEnd, TurnEvent},
     },
 };
@@ -19,7 +19,8 @@ use crate::given::*;
 fn refusals(world: &World) -> Vec<String> {
     let refused = |event: &SessionEvent| match event {
         SessionEvent::Turn(TurnEvent::CallAnswered {
-            told: Told::Refused { kind, .. }, ..
+            reply: ToolReply::Refused { kind, .. },
+            ..
         }) => Some(kind.clone()),
         _ => None,
     };

@@ -6,7 +6,7 @@ use planwright_domain::{
     actor::{Person, Standing},
     attempt::{CallAttempt, ModelAttempt},
     command::{
-        Approving, Asked, Decision, Ending, Given, ModelCommand, Permit, PersonCommand,
+        Approving, Decision, Ending, Given, Issued, ModelCommand, Permit, PersonCommand,
         SessionCommand, Start, StartingCall, SystemCommand, Terms, Verdict,
     },
     digest::Digest,
@@ -25,8 +25,8 @@ use planwright_domain::{
     session::{Session, SessionEvent, decide},
     time::Time,
     turn::{
-        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall, Told,
-        decide::profile_of, event::TurnEvent, profile::Profile,
+        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall,
+        ToolReply, decide::profile_of, event::TurnEvent, profile::Profile,
     },
 };
 use uuid::Uuid;
@@ -213,7 +213,7 @@ impl World {
     /// Asks; what is accepted is folded in.
     pub(crate) fn ask(&mut self, command: SessionCommand) -> Result<Vec<SessionEvent>, Refusal> {
         self.now = self.now.plus_micros(1_000);
-        let asked = Asked::new(self.fresh(), self.now, command).under(self.policy.clone().into());
+        let asked = Issued::new(self.fresh(), self.now, command).under(self.policy.clone().into());
         let events = decide(&self.session, &asked)?;
         self.session = self.session.fold(&events).unwrap();
         self.events.extend(events.clone());
@@ -437,7 +437,7 @@ impl World {
     pub(crate) fn status(&self) -> String {
         match (self.session.plan(), &self.session.last_ended) {
             (Some(plan), _) => plan.status.name().into(),
-            (None, Some(ended)) => ended.ended.word().to_lowercase(),
+            (None, Some(ended)) => ended.ended.label().to_lowercase(),
             (None, None) => "inactive".into(),
         }
     }
@@ -611,19 +611,19 @@ pub(crate) fn building() -> World {
 
 impl World {
     /// What the calls of the last answer were told.
-    pub(crate) fn told(&self) -> Vec<Told> {
-        let told = |event: &SessionEvent| match event {
-            SessionEvent::Turn(TurnEvent::CallAnswered { told, .. }) => Some(told.clone()),
+    pub(crate) fn reply(&self) -> Vec<ToolReply> {
+        let reply = |event: &SessionEvent| match event {
+            SessionEvent::Turn(TurnEvent::CallAnswered { reply, .. }) => Some(reply.clone()),
             _ => None,
         };
-        self.events.iter().filter_map(told).collect()
+        self.events.iter().filter_map(reply).collect()
     }
 
     /// The words of the last refusal that the model read.
     pub(crate) fn last_refusal(&self) -> String {
-        let told = self.told();
-        let refused = told.iter().rev().find_map(|told| match told {
-            Told::Refused { words, .. } => Some(words.clone()),
+        let reply = self.reply();
+        let refused = reply.iter().rev().find_map(|reply| match reply {
+            ToolReply::Refused { words, .. } => Some(words.clone()),
             _ => None,
         });
         refused.expect("something was refused")
@@ -633,7 +633,7 @@ impl World {
     pub(crate) fn step_ends(&self) -> Vec<(u32, &'static str)> {
         let ended = |event: &SessionEvent| match event {
             SessionEvent::Plan(PlanEvent::StepEnded { step, end, .. }) => {
-                Some((*step, StepEnd::word(end)))
+                Some((*step, StepEnd::label(end)))
             }
             _ => None,
         };

@@ -5,7 +5,7 @@ use planwright_domain::{
     identity::{SessionIdentity, SessionKey},
     plan::Revision,
     session::{Session, SessionEvent},
-    turn::{Told, event::TurnEvent},
+    turn::{ToolReply, event::TurnEvent},
 };
 use proptest::prelude::*;
 
@@ -111,10 +111,13 @@ fn every_call_of_a_stopped_turn_gets_exactly_one_answer() {
 #[test]
 fn a_call_left_running_is_answered_as_such() {
     let world = running().answers("", vec![write("a")]).calls_start().does(PersonCommand::Stop);
-    let told = world.events.iter().any(|event| {
-        matches!(event, SessionEvent::Turn(TurnEvent::CallAnswered { told: Told::LeftRunning, .. }))
+    let reply = world.events.iter().any(|event| {
+        matches!(
+            event,
+            SessionEvent::Turn(TurnEvent::CallAnswered { reply: ToolReply::LeftRunning, .. })
+        )
     });
-    assert!(told);
+    assert!(reply);
 }
 
 /// Invariant: `session-isolation`.

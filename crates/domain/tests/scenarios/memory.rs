@@ -322,7 +322,7 @@ fn moving_a_pointer_moves_that_chat_alone() {
     let bind = |transport: &Transport, to: &str| OwnerCommand::Bind {
         transport: transport.clone(),
         key: key(to),
-        why: Moved::Asked,
+        why: Moved::Requested,
     };
     let ada = ada.fold(&decide(&ada, &bind(&phone, "talk-0001")).unwrap()).unwrap();
     let ada = ada.fold(&decide(&ada, &bind(&desk, "talk-0001")).unwrap()).unwrap();

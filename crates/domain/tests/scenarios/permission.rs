@@ -7,7 +7,7 @@ use planwright_domain::{
     effect::Declared,
     next::{Due, Next, Waiting, next, waiting},
     plan::{PauseReason, PlanStatus, Progress},
-    turn::{CallState, Told},
+    turn::{CallState, ToolReply},
 };
 
 use crate::given::*;
@@ -115,7 +115,8 @@ fn when_nobody_decides_it_is_denied_and_the_execution_pauses() {
     let reason = PauseReason::PermissionExpired { tool: "write_file".into() };
     assert_eq!(progress(&world), Progress::Paused(reason));
     assert_eq!((world.session.turn.is_none(), world.session.ask.is_none()), (true, true));
-    let refused = world.told().into_iter().filter(|told| matches!(told, Told::Refused { .. }));
+    let refused =
+        world.reply().into_iter().filter(|reply| matches!(reply, ToolReply::Refused { .. }));
     assert_eq!(refused.count(), 2, "every call is answered");
 }
 

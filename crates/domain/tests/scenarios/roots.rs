@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use planwright_domain::{
-    command::{Asked, LifeCommand, PersonCommand, SessionCommand},
+    command::{Issued, LifeCommand, PersonCommand, SessionCommand},
     id::Seq,
     identity::Root,
     memory::MemoryCommand,
@@ -103,7 +103,7 @@ fn a_foreign_agents_session_begins_in_its_project_whatever_begins_it() {
     let session = Session::new(ada_key("mcp:window-0001"));
     let start = start_plan(uuid::Uuid::from_u128(1).into(), Strategy::Document);
     let command = SessionCommand::Person(ada(), start);
-    let asked = Asked::new(uuid::Uuid::from_u128(2), Time(1), command)
+    let asked = Issued::new(uuid::Uuid::from_u128(2), Time(1), command)
         .under(policy())
         .of_project(Some(root("/project")));
     assert_eq!(decide(&session, &asked).unwrap()[0], opened("/project"));

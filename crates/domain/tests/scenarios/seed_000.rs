@@ -5,22 +5,22 @@ use planwright_domain::{
     prompt::plan_paragraph,
     session::SessionEvent,
     tools::{PlanTool, available},
-    turn::{Told, event::TurnEvent},
+    turn::{ToolReply, event::TurnEvent},
 };
 
 use crate::given::*;
 
-fn told(world: &World) -> Told {
-    let told = world.events.iter().rev().find_map(|event| match event {
-        SessionEvent::Turn(TurnEvent::CallAnswered { told, .. }) => Some(told.clone()),
+fn reply(world: &World) -> ToolReply {
+    let reply = world.events.iter().rev().find_map(|event| match event {
+        SessionEvent::Turn(TurnEvent::CallAnswered { reply, .. }) => Some(reply.clone()),
         _ => None,
     });
-    told.expect("a call was answered")
+    reply.expect("a call was answered")
 }
 
 fn refused_kind(world: &World) -> String {
-    match told(world) {
-        Told::Refused { kind, .. } => kind,
+    match reply(world) {
+        ToolReply::Refused { kind, .. } => kind,
         other => panic!("it was not refused: {other:?}"),
     }
 }
@@ -54,7 +54,7 @@ fn plan_get_is_denied_when_plan_work_is_inactive() {
 fn plan_get_returns_the_current_revision_when_plan_work_is_active() {
     let world = ready().says("read it").turn_starts().answers("", vec![get()]).plan_tools_run();
     let heading = "Ready, revision 1: Move the photos".to_owned();
-    assert_eq!(told(&world), Told::Revision { digest: world.digest(), heading });
+    assert_eq!(reply(&world), ToolReply::Revision { digest: world.digest(), heading });
 }
 
 #[test]
@@ -62,8 +62,8 @@ fn plan_get_says_so_when_nothing_is_written_yet() {
     let world =
         collecting().says("read it").turn_starts().answers("", vec![get()]).plan_tools_run();
     assert_eq!(
-        told(&world),
-        Told::Text { text: "The plan is empty. Save a draft with plan_set_content.".into() }
+        reply(&world),
+        ToolReply::Text { text: "The plan is empty. Save a draft with plan_set_content.".into() }
     );
 }
 
@@ -97,7 +97,7 @@ fn content_set_while_executing_ends_the_old_plan_and_makes_a_new_one() {
     let old = running();
     let world = new_content(old.clone());
     assert_eq!(world.session.last_ended.as_ref().unwrap().ended, Ended::Superseded);
-    let Told::Text { text } = told(&world) else { panic!("it was refused") };
+    let ToolReply::Text { text } = reply(&world) else { panic!("it was refused") };
     assert!(
         text.contains(&world.plan().id.to_string()),
         "the result carries the new plan's id: {text}"

@@ -10,7 +10,7 @@ use planwright_domain::{
     plan::{Reads, Strategy, draft, event::PlanEvent, observation::Basis, step::OnFailure},
     session::SessionEvent,
     tools::{self, PlanTool},
-    turn::{CallKind, CallResult, CallStatus, Told, Work, event::TurnEvent},
+    turn::{CallKind, CallResult, CallStatus, ToolReply, Work, event::TurnEvent},
 };
 
 use crate::given::*;
@@ -38,7 +38,7 @@ fn revision(world: &World) -> planwright_domain::plan::Revision {
 #[test]
 fn calls_are_recorded_as_steps_and_answered_planned() {
     let world = collecting_calls().answers("", vec![write("a.txt"), read("b")]).plan_tools_run();
-    assert_eq!(world.told(), [Told::Planned, Told::Planned]);
+    assert_eq!(world.reply(), [ToolReply::Planned, ToolReply::Planned]);
     assert_eq!(world.plan().draft.as_ref().unwrap().steps.len(), 2);
     assert!(world.session.open.is_empty(), "nothing ran");
     assert!(
@@ -182,7 +182,10 @@ fn the_execution_replays_the_approved_calls_one_by_one_without_the_model() {
     assert_eq!(world.step_ends(), [(1, "done"), (2, "done")]);
     assert_eq!((world.status().as_str(), next(&world.session)), ("done", Next::Nothing));
     let ended = world.session.last_ended.as_ref().unwrap();
-    assert_eq!((ended.word.in_words().as_str(), ended.touched.len()), ("all 2 steps are done", 2));
+    assert_eq!(
+        (ended.account.in_words().as_str(), ended.touched.len()),
+        ("all 2 steps are done", 2)
+    );
     let card = PlanCard::of(&world.session, &Envelope::default()).unwrap();
     assert_eq!((card.basis, card.gaps), (Some(Basis::Observed), vec![]), "the record shows it");
     assert_eq!(card.claimed.as_deref(), Some("all 2 recorded steps ran"));
@@ -220,7 +223,7 @@ fn a_failed_step_can_be_skipped_and_the_rest_goes_on() {
     let world = world.does(command).turn_starts().calls_start().calls_give(&wrote("b.txt"));
     assert_eq!(world.step_ends(), [(1, "failed"), (1, "skipped"), (2, "done")]);
     let ended = world.session.last_ended.as_ref().unwrap();
-    assert_eq!(ended.word.in_words(), "1 steps are done, 1 skipped");
+    assert_eq!(ended.account.in_words(), "1 steps are done, 1 skipped");
 }
 
 #[test]

@@ -240,8 +240,8 @@ fn a_model_reaches_no_scope_but_its_own_and_never_global() {
             .answers("", vec![save(arguments)])
             .plan_tools_run();
         assert_eq!(saved(&world.events), [], "{scope}");
-        let told = serde_json::to_string(&world.events.last()).unwrap();
-        assert!(told.contains("policy_denied"), "{told}");
+        let reply = serde_json::to_string(&world.events.last()).unwrap();
+        assert!(reply.contains("policy_denied"), "{reply}");
     }
 }
 
@@ -267,8 +267,8 @@ fn memory_that_is_turned_off_is_refused_in_words() {
         markdown: None,
     };
     world.ask(SessionCommand::Model(turn, ModelCommand::UsePlanTool { call, given })).unwrap();
-    let told = serde_json::to_string(&world.events.last()).unwrap();
-    assert!(told.contains("turned off"), "{told}");
+    let reply = serde_json::to_string(&world.events.last()).unwrap();
+    assert!(reply.contains("turned off"), "{reply}");
 }
 
 #[test]

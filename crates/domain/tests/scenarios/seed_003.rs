@@ -7,7 +7,7 @@ use planwright_domain::{
     plan::{PauseReason, PlanStatus, Progress, Strategy, event::PlanEvent, observe::observe},
     session::SessionEvent,
     tools::{self, PlanTool},
-    turn::{Told, Work, event::TurnEnd},
+    turn::{ToolReply, Work, event::TurnEnd},
 };
 use serde_json::json;
 
@@ -144,8 +144,8 @@ fn an_interrupted_draft_is_gone_on_with() {
         .answers("", vec![get(), metadata(), submit()])
         .plan_tools_run();
     assert_eq!((world.status().as_str(), world.plan().id), ("ready", id));
-    let shown = world.told().iter().any(|told| {
-        matches!(told, Told::Text { text } if text.starts_with(&format!("Draft of plan {id}")))
+    let shown = world.reply().iter().any(|reply| {
+        matches!(reply, ToolReply::Text { text } if text.starts_with(&format!("Draft of plan {id}")))
     });
     assert!(shown, "the plan's id is what one goes on with");
 }
@@ -301,5 +301,5 @@ fn a_successor_whose_steps_are_all_done_is_complete_at_its_approval() {
 #[test]
 fn plan_list_names_the_plans() {
     let world = drafting().answers("", vec![tool("plan_list", json!({}))]).plan_tools_run();
-    assert_eq!(world.told(), [Told::Plans]);
+    assert_eq!(world.reply(), [ToolReply::Plans]);
 }

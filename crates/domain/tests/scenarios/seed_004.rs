@@ -10,7 +10,7 @@ use planwright_domain::{
     },
     plan::Strategy,
     time::Time,
-    turn::{CallKind, Told},
+    turn::{CallKind, ToolReply},
 };
 use serde_json::json;
 
@@ -113,8 +113,8 @@ fn page_call(name: &'static str, arguments: serde_json::Value) -> Asks {
     Asks(name, arguments.to_string(), CallKind::Tool(NotebookTool::named(name).unwrap().facts()))
 }
 
-fn last_told(world: &World) -> Told {
-    world.told().pop().unwrap()
+fn last_told(world: &World) -> ToolReply {
+    world.reply().pop().unwrap()
 }
 
 fn write_page(content: &str) -> Asks {
@@ -133,7 +133,7 @@ fn while_a_document_is_drafted_writing_task_plan_is_saving_the_plan() {
         .model_is_asked()
         .answers("", vec![page_call("read_plan", json!({}))])
         .plan_tools_run();
-    assert!(matches!(last_told(&world), Told::Revision { .. }), "{:?}", last_told(&world));
+    assert!(matches!(last_told(&world), ToolReply::Revision { .. }), "{:?}", last_told(&world));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn while_a_plan_executes_task_plan_is_read_and_not_written() {
     let world = running();
     let before = world.plan().clone();
     let world = world.model_is_asked().answers("", vec![write_page("# Other\n")]).plan_tools_run();
-    let Told::Refused { kind, words } = last_told(&world) else {
+    let ToolReply::Refused { kind, words } = last_told(&world) else {
         panic!("{:?}", last_told(&world))
     };
     assert_eq!(kind, "policy_denied");
@@ -153,7 +153,9 @@ fn while_a_plan_executes_task_plan_is_read_and_not_written() {
 fn under_another_strategy_task_plan_is_not_written() {
     let world = a_session().plan_on_with(Strategy::Build).says("plan it").turn_starts();
     let world = world.model_is_asked().answers("", vec![write_page(FIRST)]).plan_tools_run();
-    assert!(matches!(last_told(&world), Told::Refused { kind, .. } if kind == "policy_denied"));
+    assert!(
+        matches!(last_told(&world), ToolReply::Refused { kind, .. } if kind == "policy_denied")
+    );
 }
 
 #[test]
@@ -183,7 +185,7 @@ fn a_notebook_call_is_never_a_step_and_an_export_is() {
     assert!(matches!(next(&noted.session), Next::RunCalls(_)));
     let export = page_call("export_plan", json!({"which": "findings"}));
     let planned = collects().model_is_asked().answers("", vec![export]).plan_tools_run();
-    assert_eq!(last_told(&planned), Told::Planned);
+    assert_eq!(last_told(&planned), ToolReply::Planned);
     assert_eq!(NotebookTool::Export.facts().effect, Effect::Write);
 }
 

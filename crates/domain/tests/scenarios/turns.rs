@@ -248,7 +248,7 @@ fn an_execution_that_reports_done_completes_the_plan_with_its_evidence() {
     let world = running().answers("", vec![report("done")]).plan_tools_run();
     let ended = world.session.last_ended.clone().unwrap();
     assert_eq!(
-        (world.status().as_str(), ended.word.in_words().as_str()),
+        (world.status().as_str(), ended.account.in_words().as_str()),
         ("done", "the model reports: as asked")
     );
     let world = world.answers("all done", vec![]);

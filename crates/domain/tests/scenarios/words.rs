@@ -234,8 +234,8 @@ fn showing_the_same_revision_again_is_no_event_and_to_another_person_it_is() {
     let foreign = world.ask(SessionCommand::Person(a_guest(), shown.clone())).unwrap_err();
     assert_eq!(foreign.kind(), "not_yours", "who may not decide reviews nothing of others");
     let reviewer = person("cara", "cli", Standing::Decides);
-    let told = world.ask(SessionCommand::Person(reviewer, shown)).unwrap();
-    assert_eq!(told.iter().map(SessionEvent::kind).next(), Some("revision_shown"));
+    let reply = world.ask(SessionCommand::Person(reviewer, shown)).unwrap();
+    assert_eq!(reply.iter().map(SessionEvent::kind).next(), Some("revision_shown"));
 }
 
 #[test]

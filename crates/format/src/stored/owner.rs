@@ -8,7 +8,7 @@ use planwright_domain::{
 use super::{memory::Item, shared::ChannelType};
 
 stored! {
-    enum Moved = owner::Moved { Asked, Repaired }
+    enum Moved = owner::Moved { Requested, Repaired }
 
     struct Transport = identity::Transport { channel: ChannelType, chat: TransportChatId }
 

@@ -101,8 +101,8 @@ stored! {
         ; remind_at: Option<Time>, remind_micros: Option<i64>, expires_at: Option<Time>
     }
 
-    enum Word = plan::event::Word {
-        Person { by: Person; said: Option<String> },
+    enum Account = plan::event::Account {
+        Person { by: Person; note: Option<String> },
         Model { summary: String; evidence: Option<String> },
         Agent { agent: String, summary: String; evidence: Option<String> },
         Steps { done: u32, skipped: u32 },
@@ -132,7 +132,7 @@ stored! {
         ExecutionPaused { reason: PauseReason },
         PlanFailed { summary: String },
         PlanEnded {
-            plan: PlanId, ended: Ended, word: Word; touched: Vec<Touched>, touched_more: u64,
+            plan: PlanId, ended: Ended, account: Account; touched: Vec<Touched>, touched_more: u64,
             observation: Observation
         },
     }

@@ -13,7 +13,7 @@ use super::{
     notebook::NotebookEvent,
     plan::PlanEvent,
     shared::Person,
-    turn::{Told, TurnEvent},
+    turn::{ToolReply, TurnEvent},
 };
 
 stored! {
@@ -36,7 +36,7 @@ stored! {
         CauseWithdrawn { queued: Seq, why: String },
         CompactionAsked { by: Person },
         AgentCalled {
-            call: CallId, of: PersonId, agent: String, tool: String, arguments: String, told: Told
+            call: CallId, of: PersonId, agent: String, tool: String, arguments: String, reply: ToolReply
         },
         ViewReset { by: Person },
         Logged { head: Digest },

@@ -15,7 +15,7 @@ use super::{
 };
 
 stored! {
-    enum Told = turn::Told {
+    enum ToolReply = turn::ToolReply {
         Text { text: String },
         Planned,
         Plans,
@@ -128,7 +128,7 @@ stored! {
         },
         PermissionDecided { call: CallId, digest: Digest, permit: Permit; by: Option<Person> },
         CallFinished { call: CallId, attempt: u32, result: CallResult },
-        CallAnswered { call: CallId, told: Told },
+        CallAnswered { call: CallId, reply: ToolReply },
         CallAbandoned { call: CallId, attempt: u32, why: String },
         CallOrphaned { call: CallId, attempt: u32 },
         CallInDoubt { call: CallId, attempt: u32 },

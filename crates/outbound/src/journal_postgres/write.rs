@@ -12,7 +12,7 @@ use planwright_format::body::Packer;
 use planwright_runtime::ports::journal::{Append, BackedOff, JournalError, Stream};
 use tokio_postgres::{error::SqlState, types::ToSql};
 
-use super::{Asking, read::Known};
+use super::{AppendRequest, read::Known};
 use crate::journal::{
     FAILURES_MAX, SNAPSHOT_EVERY, due_column, engine, is_progress, retry_at,
     sealed::{AnswerRow, event_place, seal_snapshot},
@@ -103,7 +103,7 @@ const BEGIN: &str = "
 pub(super) async fn store(
     client: &impl GenericClient,
     known: Option<Known>,
-    asked: &Asking<'_>,
+    request: &AppendRequest<'_>,
     answer: &AnswerRow,
     append: &Append,
     rows: &Rows,
@@ -120,12 +120,12 @@ pub(super) async fn store(
                 &known.id,
                 &answer.columns.before,
                 &version,
-                &asked.at.0,
+                &request.at.0,
                 &due,
                 &waiting,
                 &rows.snapshot,
                 &fold,
-                &asked.command.0,
+                &request.command.0,
                 &rows.seqs,
                 &rows.kinds,
                 &rows.bodies,
@@ -141,10 +141,10 @@ pub(super) async fn store(
             vec![
                 &text,
                 &version,
-                &asked.at.0,
+                &request.at.0,
                 &due,
                 &waiting,
-                &asked.command.0,
+                &request.command.0,
                 &rows.seqs,
                 &rows.kinds,
                 &rows.bodies,

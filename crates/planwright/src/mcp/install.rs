@@ -97,7 +97,7 @@ impl Agent {
 }
 
 /// What a person asked for.
-pub struct Asked<'a> {
+pub struct InstallRequest<'a> {
     /// For this agent.
     pub agent: Agent,
     /// Where its configuration is; its usual place, if not said.
@@ -111,7 +111,7 @@ pub struct Asked<'a> {
 }
 
 /// Shows what will be written, asks, and writes it.
-pub async fn run(terminal: &mut Terminal, asked: &Asked<'_>) -> anyhow::Result<Exit> {
+pub async fn run(terminal: &mut Terminal, asked: &InstallRequest<'_>) -> anyhow::Result<Exit> {
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let file = match asked.file {
         Some(file) => file.to_owned(),

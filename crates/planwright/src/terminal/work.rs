@@ -12,7 +12,7 @@ impl Terminal {
                 format!("{CALM}▶ a run begins{CALM:#} {DIM}{}{DIM:#}\n", context.kind.name())
             }
             AutoEvent::TaskEnded { end, .. } => {
-                format!("{CALM}■ task {}{CALM:#} {}\n", end.word(), visible(end.summary()))
+                format!("{CALM}■ task {}{CALM:#} {}\n", end.label(), visible(end.summary()))
             }
             AutoEvent::RunWarned { meter, .. } => {
                 format!("{WARN}⚠ most of the run's {} is used{WARN:#}\n", meter.words())

@@ -19,8 +19,8 @@ use planwright_domain::{
 use planwright_surfaces::http::{HttpSettings, streams::envelope::Envelope};
 use planwright_testkit::{
     house::House,
-    scripted_model::{Conduct, Said, Told},
-    served::{Served, told},
+    scripted_model::{Conduct, ScriptedReply, SeenRequest},
+    served::{Served, response_to},
     streams::{Wire, listen_at},
 };
 use reqwest::{Method, RequestBuilder};
@@ -72,7 +72,7 @@ fn origins(text: &str) -> BTreeSet<&str> {
 
 /// A model that looks at what it is given, and says where it said it.
 fn witness(seen: Seen) -> Conduct {
-    Arc::new(move |told: &Told| {
+    Arc::new(move |told: &SeenRequest| {
         let body = told.body.to_string();
         let here = origins(&body);
         if here.len() > 1 {
@@ -84,17 +84,17 @@ fn witness(seen: Seen) -> Conduct {
         match (runs, told.rounds) {
             (true, 0) => {
                 let text = format!("note [{here}] a detail");
-                Said::call("memory_save", &json!({"text": text, "scope": "task"}))
+                ScriptedReply::call("memory_save", &json!({"text": text, "scope": "task"}))
             }
             (true, 1) => {
                 let summary = format!("note [{here}] came out");
-                Said::call("task_report", &json!({"status": "done", "summary": summary}))
+                ScriptedReply::call("task_report", &json!({"status": "done", "summary": summary}))
             }
             (false, 0) => {
                 let text = format!("note [{here}] a fact");
-                Said::call("memory_save", &json!({"text": text}))
+                ScriptedReply::call("memory_save", &json!({"text": text}))
             }
-            (_, _) => Said::text(&format!("note [{here}] so be it")),
+            (_, _) => ScriptedReply::text(&format!("note [{here}] so be it")),
         }
     })
 }
@@ -168,7 +168,7 @@ async fn played(served: &Served, people: &People, seed: u64) -> anyhow::Result<u
             let session = (person(chat), format!("{}:{key}", channel(chat)));
             let path = format!("/api/pointers/{}", chat_name(chat));
             let request = people.request(served, chat, Method::PUT, &path);
-            let (status, words) = told(request.json(&json!({"key": key}))).await;
+            let (status, words) = response_to(request.json(&json!({"key": key}))).await;
             match (status, !meant.deleted.contains(&session)) {
                 (204, true) => {
                     meant.pointers.insert(chat, session);
@@ -182,13 +182,13 @@ async fn played(served: &Served, people: &People, seed: u64) -> anyhow::Result<u
         }
         if rng.u8(0..12) == 0 {
             let path = format!("/api/pointers/{}", chat_name(chat));
-            told(people.request(served, chat, Method::DELETE, &path)).await;
+            response_to(people.request(served, chat, Method::DELETE, &path)).await;
             meant.pointers.remove(&chat);
             continue;
         }
         // Where it goes is looked up first, so that what is said can say where it was said.
         let path = format!("/api/pointers/{}", chat_name(chat));
-        let (status, pointed) = told(people.request(served, chat, Method::GET, &path)).await;
+        let (status, pointed) = response_to(people.request(served, chat, Method::GET, &path)).await;
         anyhow::ensure!(status == 200, "{pointed}");
         let key = pointed["key"].as_str().context("a key")?;
         let target = (person(chat), format!("{}:{key}", channel(chat)));
@@ -213,7 +213,7 @@ async fn played(served: &Served, people: &People, seed: u64) -> anyhow::Result<u
         let (line, deletes) = line(&mut rng, &label(&target));
         let path = format!("/api/chats/{}/lines", chat_name(chat));
         let request = people.request(served, chat, Method::POST, &path);
-        let (status, reply) = told(request.json(&json!({"line": line}))).await;
+        let (status, reply) = response_to(request.json(&json!({"line": line}))).await;
         anyhow::ensure!(status == 200, "{line}: {reply}");
         if reply["sessionId"] != target.1.as_str() {
             return Err(broke(format!("route: {line} was meant for {target:?}: {reply}")));
@@ -239,7 +239,7 @@ async fn played(served: &Served, people: &People, seed: u64) -> anyhow::Result<u
         if *owner == "ada" {
             // By its whole key it has a name for everyone, and bea may not decide.
             let path = format!("/api/sessions/{key}/events");
-            let (status, _) = told(people.request(served, 3, Method::GET, &path)).await;
+            let (status, _) = response_to(people.request(served, 3, Method::GET, &path)).await;
             anyhow::ensure!(status == 404, "label: bea read {key}: {status}");
         }
     }

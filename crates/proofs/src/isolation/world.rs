@@ -11,7 +11,7 @@ use planwright_domain::{
     attempt::ModelAttempt,
     autonomy::{AutoExecutionContext, budget::Budget, event::AutoEvent},
     command::{
-        Approving, Asked, AutoCommand, Decision, Ending, Given, LifeCommand, ModelCommand,
+        Approving, AutoCommand, Decision, Ending, Given, Issued, LifeCommand, ModelCommand,
         PersonCommand, SessionCommand, StartingCall, SystemCommand, Target, Terms,
     },
     digest::Digest,
@@ -165,7 +165,7 @@ impl<'w> World<'w> {
             Op::Switch { from, key: named } => {
                 let identity = from.session(key(*named));
                 if owner::is_reachable(identity.owner, &self.session(&identity)) {
-                    self.bind(*from, identity, Moved::Asked);
+                    self.bind(*from, identity, Moved::Requested);
                 }
                 None
             }
@@ -380,7 +380,7 @@ impl<'w> World<'w> {
 
     fn ask(&mut self, identity: &SessionKey, command: SessionCommand) -> bool {
         let session = self.session(identity);
-        let asked = Asked::new(self.id(), self.now(), command).under(self.policy.clone());
+        let asked = Issued::new(self.id(), self.now(), command).under(self.policy.clone());
         let Ok(events) = decide(&session, &asked) else { return false };
         let after = match session.fold(&events) {
             Ok(after) => after,

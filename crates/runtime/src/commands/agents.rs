@@ -17,7 +17,7 @@ use planwright_domain::{
     plan::{Plan, Revision, Strategy, event::PlanEvent},
     session::{Session, SessionEvent, life::Life},
     tools::{ToolSpec, own::OwnTool},
-    turn::{CallKind, CallStatus, RequestedCall, Told},
+    turn::{CallKind, CallStatus, RequestedCall, ToolReply},
 };
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
@@ -74,7 +74,7 @@ pub struct AgentAsks {
 
 /// What it is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentTold {
+pub struct AgentReply {
     /// The words.
     pub text: String,
     /// Whether they refuse.
@@ -136,7 +136,7 @@ impl Commands {
         if self.tools.has_notebook(&session) {
             specs.extend(offered().map(NotebookTool::spec));
         }
-        specs.retain(|spec| !seat.is_reader || only_looks(&spec.name));
+        specs.retain(|spec| !seat.is_reader || is_read_only(&spec.name));
         Ok(specs)
     }
 
@@ -172,13 +172,13 @@ impl Commands {
         &self,
         seat: &Seat,
         asks: AgentAsks,
-    ) -> Result<AgentTold, JournalError> {
-        if seat.is_reader && !only_looks(&asks.tool) {
+    ) -> Result<AgentReply, JournalError> {
+        if seat.is_reader && !is_read_only(&asks.tool) {
             let words = format!(
                 "policy_denied: this connection may only look; {} changes something",
                 asks.tool
             );
-            return Ok(AgentTold { text: words, is_refused: true, waits: None });
+            return Ok(AgentReply { text: words, is_refused: true, waits: None });
         }
         let identity = &seat.identity;
         if let Some((id, command)) = self.opening(seat)
@@ -209,7 +209,7 @@ impl Commands {
         if runs && !answer.is_refused() {
             answer = self.run_notebook_call(identity, &call).await?;
         }
-        self.told(identity, asks.id, answer).await
+        self.reply_to(identity, asks.id, answer).await
     }
 
     /// Decides a command that comes from a seat: its session begins in the agent's project.
@@ -242,7 +242,7 @@ impl Commands {
             }
             Ok(_) => {
                 let words = "this call is not open".into();
-                (Told::Refused { kind: "notebook".into(), words }, Outcome::NotStarted)
+                (ToolReply::Refused { kind: "notebook".into(), words }, Outcome::NotStarted)
             }
             Err(error) => {
                 open.close(Outcome::NotRecorded);
@@ -252,7 +252,7 @@ impl Commands {
         failpoint::hit("agent.before_record");
         // Recorded before, it has the answer that it was given then.
         let id = report_id(call.id.0, "agent-result", 0, 1);
-        let command = SystemCommand::RecordAgentCall { call: call.id, told };
+        let command = SystemCommand::RecordAgentCall { call: call.id, reply: told };
         let answer = self.dispatch(identity, id, SessionCommand::System(command)).await;
         open.close(if answer.is_ok() { outcome } else { Outcome::NotRecorded });
         answer
@@ -299,8 +299,8 @@ impl Commands {
         Ok(AgentCall { owner, of, agent, call, given, revision, comments, answered })
     }
 
-    async fn notebook_answers(&self, identity: &SessionKey, call: &RequestedCall) -> Told {
-        let refused = |words: String| Told::Refused { kind: "notebook".into(), words };
+    async fn notebook_answers(&self, identity: &SessionKey, call: &RequestedCall) -> ToolReply {
+        let refused = |words: String| ToolReply::Refused { kind: "notebook".into(), words };
         let run = ToolRun {
             identity: identity.clone(),
             call: call.id,
@@ -313,7 +313,7 @@ impl Commands {
         };
         match self.tools.run(run).await {
             Ran::Ended(result) => match result.status {
-                CallStatus::Done => Told::Text { text: result.output },
+                CallStatus::Done => ToolReply::Text { text: result.output },
                 CallStatus::Failed => refused(result.output),
             },
             Ran::Unknown { why } => refused(why),
@@ -349,16 +349,16 @@ impl Commands {
     }
 
     /// The words of an answer, read from where it is recorded.
-    async fn told(
+    async fn reply_to(
         &self,
         identity: &SessionKey,
         id: CommandId,
         answer: Answer,
-    ) -> Result<AgentTold, JournalError> {
+    ) -> Result<AgentReply, JournalError> {
         let session = self.queries.session(identity).await?;
         let plan = session.plan().filter(|plan| plan.awaits_decision());
         let waits = plan.and_then(|plan| plan.current.as_ref()).map(|head| head.digest);
-        let told = |text: String, is_refused: bool| AgentTold { text, is_refused, waits };
+        let told = |text: String, is_refused: bool| AgentReply { text, is_refused, waits };
         let (before, version) = match answer {
             Answer::Accepted { before, version } => (before, version),
             Answer::Refused(refusal) => return Ok(told(refusal.to_string(), true)),
@@ -367,20 +367,20 @@ impl Commands {
         let events = self.journal.events(identity, before, many).await?;
         let found = events.iter().find_map(|recorded| answers(&recorded.event, CallId(id.0)));
         Ok(match found {
-            Some(Told::Text { text }) => told(text.clone(), false),
-            Some(Told::Refused { words, .. }) => told(words.clone(), true),
-            Some(Told::Revision { digest, heading }) => {
+            Some(ToolReply::Text { text }) => told(text.clone(), false),
+            Some(ToolReply::Refused { words, .. }) => told(words.clone(), true),
+            Some(ToolReply::Revision { digest, heading }) => {
                 let revision = self.revision_of(&session, *digest).await?;
                 let markdown = revision.map(|revision| revision.markdown).unwrap_or_default();
                 told(format!("{heading}\n\n{markdown}"), false)
             }
-            Some(Told::Plans) => {
+            Some(ToolReply::Plans) => {
                 let rows = self.queries.plans(identity).await?.into_iter();
                 let lines =
                     rows.map(|row| format!("{}: {}, {}\n", row.plan, row.status, row.title));
                 told(lines.collect(), false)
             }
-            Some(Told::Planned | Told::LeftRunning) | None => {
+            Some(ToolReply::Planned | ToolReply::LeftRunning) | None => {
                 told("the call was recorded, and nothing came of it".into(), true)
             }
         })
@@ -414,13 +414,13 @@ fn offered() -> impl Iterator<Item = NotebookTool> {
 }
 
 /// Whether a tool of this name changes nothing.
-fn only_looks(name: &str) -> bool {
+fn is_read_only(name: &str) -> bool {
     ["plan_get", "plan_list", "memory_search", "read_plan", "list_plans"].contains(&name)
 }
 
-fn answers(event: &SessionEvent, id: CallId) -> Option<&Told> {
+fn answers(event: &SessionEvent, id: CallId) -> Option<&ToolReply> {
     match event {
-        SessionEvent::AgentCalled { call, told, .. } if *call == id => Some(told),
+        SessionEvent::AgentCalled { call, reply: told, .. } if *call == id => Some(told),
         SessionEvent::AgentCalled { .. }
         | SessionEvent::Plan(_)
         | SessionEvent::Turn(_)

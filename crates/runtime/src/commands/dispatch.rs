@@ -7,7 +7,7 @@ use std::{
 
 use planwright_domain::{
     command::{
-        Asked, AutoCommand, Decision, LifeCommand, PersonCommand, SessionCommand, SystemCommand,
+        AutoCommand, Decision, Issued, LifeCommand, PersonCommand, SessionCommand, SystemCommand,
     },
     id::CommandId,
     identity::{Root, SessionKey, Transport},
@@ -35,9 +35,9 @@ const RECORD_ATTEMPTS_MAX: u32 = 8;
 pub async fn dispatch(
     journal: &dyn Journal,
     identity: &SessionKey,
-    asked: Asked<SessionCommand>,
+    issued: Issued<SessionCommand>,
 ) -> Result<Answer, JournalError> {
-    Ok(decided(journal, identity, asked).await?.answer)
+    Ok(decided(journal, identity, issued).await?.answer)
 }
 
 /// A command that was decided.
@@ -52,14 +52,14 @@ pub(crate) struct Decided {
 pub(crate) async fn decided(
     journal: &dyn Journal,
     identity: &SessionKey,
-    asked: Asked<SessionCommand>,
+    issued: Issued<SessionCommand>,
 ) -> Result<Decided, JournalError> {
     failpoint::hit("dispatch.before_append");
-    let (id, at) = (asked.id, asked.at);
+    let (id, at) = (issued.id, issued.at);
     let last = Arc::new(Mutex::new(None));
     let told = last.clone();
     let decide = move |session: &_| {
-        let events = decide(session, &asked)?;
+        let events = decide(session, &issued)?;
         let after = session.fold(&events)?;
         let due = next(&after).due();
         *told.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -134,12 +134,12 @@ impl Dispatcher {
     ) -> Result<Answer, JournalError> {
         let log_event = log_event_name(&command);
         let Origin { transport, project } = from;
-        let asked = Asked::new(id, self.clock.now(), command);
-        let asked = asked.under(self.policy.clone()).of_project(project);
-        let Decided { answer, since } = decided(&*self.journal, identity, asked).await?;
-        if let (Answer::Refused(refusal), Some(asked)) = (&answer, log_event) {
+        let issued = Issued::new(id, self.clock.now(), command);
+        let issued = issued.under(self.policy.clone()).of_project(project);
+        let Decided { answer, since } = decided(&*self.journal, identity, issued).await?;
+        if let (Answer::Refused(refusal), Some(issued)) = (&answer, log_event) {
             let kind = refusal.kind();
-            tracing::warn!(session_identity = %identity, asked, kind, event = "command_refused");
+            tracing::warn!(session_identity = %identity, issued, kind, event = "command_refused");
         }
         if let Answer::Accepted { before, version } = answer
             && before < version

@@ -107,7 +107,7 @@ impl Commands {
             }));
         }
         let (transport, key) = (transport.clone(), key.clone());
-        let bind = OwnerCommand::Bind { transport, key, why: Moved::Asked };
+        let bind = OwnerCommand::Bind { transport, key, why: Moved::Requested };
         Ok(self.own(person.owner, bind).await?.map(|_| moved))
     }
 

@@ -103,10 +103,10 @@ impl Engine {
                 let turn_open = session.turn.as_ref();
                 let context = turn_open.and_then(|turn| session.auto.context(turn));
                 let calls = turn_open.map(Turn::calls).unwrap_or_default();
-                let asked = calls.iter().find(|asked| asked.requested.id == call);
-                let asked = asked.map(|asked| &asked.requested);
-                let memory = self.memories.look_up(&session, context, asked).await?;
-                let markdown = self.planned(&session, asked).await?;
+                let pending = calls.iter().find(|pending| pending.requested.id == call);
+                let requested = pending.map(|pending| &pending.requested);
+                let memory = self.memories.look_up(&session, context, requested).await?;
+                let markdown = self.planned(&session, requested).await?;
                 let given = Given { fresh: self.ids.ordered().into(), profiles, memory, markdown };
                 let command = ModelCommand::UsePlanTool { call, given };
                 let id = report_id(call.0, "plan-tool", 0, 0);
@@ -192,9 +192,9 @@ impl Engine {
     async fn planned(
         &self,
         session: &Session,
-        asked: Option<&RequestedCall>,
+        requested: Option<&RequestedCall>,
     ) -> Result<Option<String>, JournalError> {
-        let updates = asked.and_then(bound);
+        let updates = requested.and_then(bound);
         if !matches!(updates, Some(Bound::Update { .. })) {
             return Ok(None);
         }

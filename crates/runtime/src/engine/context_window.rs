@@ -196,7 +196,7 @@ pub(crate) fn sent(
     model: String,
     bytes: Bytes,
     estimate: u64,
-    said: Digest,
+    messages_digest: Digest,
     shortened: Option<&Shortened>,
 ) -> Sent {
     Sent {
@@ -208,13 +208,13 @@ pub(crate) fn sent(
         messages: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
         shortened: shortened.and_then(|shortened| shortened.upto),
         spared_bytes: shortened.map_or(0, |shortened| shortened.spared as u64),
-        digest: digest(&request.system, said),
+        digest: digest(&request.system, messages_digest),
     }
 }
 
 /// The digest of what a model was told and what was said, given the chain of what was said.
-pub(crate) fn digest(system: &str, said: Digest) -> Digest {
-    Digest::of(format!("{said}\n{system}").as_bytes())
+pub(crate) fn digest(system: &str, messages_digest: Digest) -> Digest {
+    Digest::of(format!("{messages_digest}\n{system}").as_bytes())
 }
 
 #[cfg(test)]
@@ -242,8 +242,9 @@ mod tests {
             messages.push((turn * 4 + 2, asks));
             let text = "x".repeat(bytes);
             messages.push((turn * 4 + 3, Message::Tool { wire_id: id, tool: "read".into(), text }));
-            let said = Message::Assistant { text: "done".into(), calls: Vec::new(), kept: None };
-            messages.push((turn * 4 + 4, said));
+            let messages_digest =
+                Message::Assistant { text: "done".into(), calls: Vec::new(), kept: None };
+            messages.push((turn * 4 + 4, messages_digest));
         }
         let last = (turns - 1) * 4 + 1;
         let place = |(seq, message): &(u64, Message)| Place {
@@ -255,8 +256,8 @@ mod tests {
         let bytes = places.iter().map(|place| place.bytes).sum();
         let messages: Arc<Vec<_>> =
             Arc::new(messages.into_iter().map(|(_, message)| message).collect());
-        let said = chain(&messages);
-        View { messages, places, bytes, said, recalled: Vec::new() }
+        let messages_digest = chain(&messages);
+        View { messages, places, bytes, messages_digest, recalled: Vec::new() }
     }
 
     #[test]

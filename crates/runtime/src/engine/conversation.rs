@@ -20,14 +20,14 @@ use planwright_domain::{
     plan::{
         Revision, Strategy,
         approval::Approval,
-        event::{PlanEvent, Word},
+        event::{Account, PlanEvent},
         review::Comment,
         step::{PlanStep, StepEnd},
     },
     prompt,
     session::{CorruptJournal, Session, SessionEvent},
     turn::{
-        Answer, CallStatus, Told,
+        Answer, CallStatus, ToolReply,
         event::{Arrival, TurnEnd, TurnEvent},
     },
 };
@@ -88,7 +88,7 @@ struct Thread {
     /// The bytes in all messages.
     bytes: usize,
     /// The chain of all messages; none before the first.
-    said: Option<Digest>,
+    messages_digest: Option<Digest>,
     notes: Vec<String>,
     /// What opened the last turn: it is never summed up while the turn goes on.
     opened: BTreeSet<Seq>,
@@ -116,7 +116,7 @@ pub(crate) struct View {
     /// How many bytes that is.
     pub(crate) bytes: usize,
     /// The chain of what was said.
-    pub(crate) said: Digest,
+    pub(crate) messages_digest: Digest,
     /// What was remembered when the turn began.
     pub(crate) recalled: Vec<Ranked>,
 }
@@ -213,12 +213,12 @@ impl History {
 
     fn seen(&self) -> View {
         let thread = self.threads.get(&self.here).cloned().unwrap_or_default();
-        let Thread { messages, mut places, bytes, said, opened, comments, .. } = thread;
+        let Thread { messages, mut places, bytes, messages_digest, opened, comments, .. } = thread;
         for place in &mut places {
             place.stays = opened.contains(&place.seq) || comments == Some(place.seq);
         }
-        let said = said.unwrap_or_else(|| chain(&[]));
-        View { messages, places, bytes, said, recalled: self.recalled.clone() }
+        let messages_digest = messages_digest.unwrap_or_else(|| chain(&[]));
+        View { messages, places, bytes, messages_digest, recalled: self.recalled.clone() }
     }
 
     /// Everything up to here gives way to its summary, but for what must stay.
@@ -239,7 +239,7 @@ impl History {
             }
         }
         thread.bytes = places.iter().map(|place| place.bytes).sum();
-        thread.said = Some(chain(&messages));
+        thread.messages_digest = Some(chain(&messages));
         (thread.messages, thread.places) = (Arc::new(messages), places);
     }
 
@@ -280,7 +280,7 @@ impl History {
             }
             AutoEvent::TaskEnded { task, end } => {
                 let title = self.tasks.remove(&task).unwrap_or_default();
-                let note = format!("[Task {title:?} is {}: {}]", end.word(), end.summary());
+                let note = format!("[Task {title:?} is {}: {}]", end.label(), end.summary());
                 self.threads.entry(None).or_default().notes.push(note);
             }
             AutoEvent::RunEnded { context, .. } => {
@@ -360,16 +360,16 @@ impl History {
                 self.results.clear();
             }
             PlanEvent::StepEnded { step, end, summary } => {
-                let result = summary.unwrap_or_else(|| end.word().to_owned());
+                let result = summary.unwrap_or_else(|| end.label().to_owned());
                 self.results.insert(step, result);
                 self.outcomes.insert(step, end);
             }
-            PlanEvent::PlanEnded { plan, ended, word, .. } => {
+            PlanEvent::PlanEnded { plan, ended, account: word, .. } => {
                 self.replied();
                 if let Some((_, words)) = self.plans.iter_mut().find(|(id, _)| *id == plan) {
-                    *words = format!("{}, {}", ended.word(), word.in_words());
+                    *words = format!("{}, {}", ended.label(), word.in_words());
                 }
-                if let Word::Steps { .. } = word {
+                if let Account::Steps { .. } = word {
                     self.note(format!("[The approved plan has ended: {}.]", word.in_words()));
                 }
             }
@@ -416,14 +416,14 @@ impl History {
                 };
                 self.result(seq, call, text);
             }
-            TurnEvent::CallAnswered { call, told } => {
+            TurnEvent::CallAnswered { call, reply: told } => {
                 let text = match told {
-                    Told::Text { text } => text,
-                    Told::Refused { words, .. } => words,
-                    Told::Planned => "[Planned]".into(),
-                    Told::Plans => self.plans.iter().map(|(plan, words)| format!("{plan}: {words}\n")).collect(),
-                    Told::LeftRunning => "the turn was stopped while this ran; its outcome is not known yet".into(),
-                    Told::Revision { digest, heading } => match self.revisions.get(&digest) {
+                    ToolReply::Text { text } => text,
+                    ToolReply::Refused { words, .. } => words,
+                    ToolReply::Planned => "[Planned]".into(),
+                    ToolReply::Plans => self.plans.iter().map(|(plan, words)| format!("{plan}: {words}\n")).collect(),
+                    ToolReply::LeftRunning => "the turn was stopped while this ran; its outcome is not known yet".into(),
+                    ToolReply::Revision { digest, heading } => match self.revisions.get(&digest) {
                         Some(revision) => format!("{heading}\n\n{}", revision.markdown),
                         None => return Err(CorruptJournal::new(seq, "a revision that is not in the view")),
                     },
@@ -553,7 +553,8 @@ impl History {
         let thread = self.threads.entry(self.here).or_default();
         let place = Place { seq, bytes: bytes_of(&message), stays: false };
         thread.bytes += place.bytes;
-        thread.said = Some(link(thread.said.unwrap_or_else(|| chain(&[])), &message));
+        thread.messages_digest =
+            Some(link(thread.messages_digest.unwrap_or_else(|| chain(&[])), &message));
         thread.places.push(place);
         Arc::make_mut(&mut thread.messages).push(message);
     }

@@ -229,14 +229,22 @@ impl Engine {
             let cut = self.cut(&view, room, KEPT_WHEN_ASKED, model);
             return Ok(cut.map_or(Fitted::Nothing, |cut| Fitted::Sum(cut, view, None)));
         }
-        let sized = |request: ModelRequest, bytes, said, shortened: Option<&Shortened>| {
-            let bytes = Bytes::of(&request, bytes);
-            let estimate = measure.expect(bytes.all());
-            let sent = context_window::sent(&request, model.id(), bytes, estimate, said, shortened);
-            (request, Box::new(sent))
-        };
+        let sized =
+            |request: ModelRequest, bytes, messages_digest, shortened: Option<&Shortened>| {
+                let bytes = Bytes::of(&request, bytes);
+                let estimate = measure.expect(bytes.all());
+                let sent = context_window::sent(
+                    &request,
+                    model.id(),
+                    bytes,
+                    estimate,
+                    messages_digest,
+                    shortened,
+                );
+                (request, Box::new(sent))
+            };
         let request = self.requests.request(session, &view, profile);
-        let (request, sent) = sized(request, view.bytes, view.said, None);
+        let (request, sent) = sized(request, view.bytes, view.messages_digest, None);
         if sent.estimate <= room.soft() {
             return Ok(Fitted::Send(request, sent));
         }
@@ -245,8 +253,8 @@ impl Engine {
         if short.upto.is_some() {
             request.tools.push(read_result());
         }
-        let said = message_digest::chain(&short.messages);
-        let (request, sent) = sized(request, short.bytes, said, Some(&short));
+        let messages_digest = message_digest::chain(&short.messages);
+        let (request, sent) = sized(request, short.bytes, messages_digest, Some(&short));
         if sent.estimate <= room.soft() {
             return Ok(Fitted::Send(request, sent));
         }

@@ -102,7 +102,7 @@ impl ToolRunner {
             return Err(NotebookRefusal::Off.into());
         }
         let done = |words: String| Ok(ended(CallStatus::Done, words));
-        match tool.asked(&run.arguments)? {
+        match tool.parse_call(&run.arguments)? {
             NotebookCall::Init { title, force_new } => {
                 done(self.init(identity, &session, &title, force_new).await?)
             }

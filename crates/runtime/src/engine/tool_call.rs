@@ -108,7 +108,9 @@ impl ToolRunner {
         }
         match NotebookTool::named(name) {
             Some(_) if !self.has_notebook(session) => Err(NotebookRefusal::Off.to_string()),
-            Some(tool) => tool.asked(arguments).map(drop).map_err(|refusal| refusal.to_string()),
+            Some(tool) => {
+                tool.parse_call(arguments).map(drop).map_err(|refusal| refusal.to_string())
+            }
             None => self.toolbox.check(name, arguments),
         }
     }
@@ -118,7 +120,7 @@ impl ToolRunner {
         if name == READ_RESULT {
             return Aim::default();
         }
-        match NotebookTool::named(name).map(|tool| tool.asked(arguments)) {
+        match NotebookTool::named(name).map(|tool| tool.parse_call(arguments)) {
             Some(Ok(NotebookCall::Export(page))) => {
                 let write = json!({"path": exported(page), "content": ""}).to_string();
                 self.toolbox.aim("write_file", &write)

@@ -149,7 +149,7 @@ impl Queries {
                 AutoEvent::SlotClaimed { schedule, slot, .. } => (schedule, slot, "run".to_owned()),
                 AutoEvent::SlotEnded { schedule, slot, end } => {
                     rows.retain(|row: &SlotRow| row.slot != slot || row.verdict != "run");
-                    (schedule, slot, end.word().to_owned())
+                    (schedule, slot, end.label().to_owned())
                 }
                 AutoEvent::GoalAdded { .. }
                 | AutoEvent::GoalEnded { .. }

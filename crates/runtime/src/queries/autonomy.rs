@@ -118,7 +118,7 @@ impl WorkView {
                     number: task.number,
                     title: task.title.clone(),
                     goal: goal_number(task.goal),
-                    ended: task.ended.as_ref().map(|end| end.word().to_owned()),
+                    ended: task.ended.as_ref().map(|end| end.label().to_owned()),
                     summary: task.ended.as_ref().map_or("", TaskEnd::summary).to_owned(),
                 })
                 .collect(),

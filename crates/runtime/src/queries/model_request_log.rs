@@ -101,7 +101,7 @@ impl Queries {
         }
         let request = self.requests.request(&asked, &view, self.requests.profile(&asked));
         let same = digest(&request.system, chain(&request.messages)) == sent.digest;
-        let messages = request.messages.iter().map(said).collect();
+        let messages = request.messages.iter().map(role_and_text).collect();
         Ok(Some(RequestView { system: request.system, messages, same, row }))
     }
 }
@@ -139,7 +139,7 @@ fn row(recorded: &Recorded) -> Option<RequestRow> {
     None
 }
 
-fn said(message: &Message) -> (String, String) {
+fn role_and_text(message: &Message) -> (String, String) {
     match message {
         Message::User(text) => ("user".into(), text.clone()),
         Message::Tool { tool, text, .. } => (format!("result of {tool}"), text.clone()),

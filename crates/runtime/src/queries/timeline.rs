@@ -11,7 +11,7 @@ use planwright_domain::{
     session::SessionEvent,
     time::Time,
     turn::{
-        CallStatus, Told,
+        CallStatus, ToolReply,
         event::{TurnEnd, TurnEvent},
     },
 };
@@ -188,14 +188,14 @@ impl Fold {
             SessionEvent::ViewReset { .. } => {
                 self.mark(at, BarKind::Mark, "a new view began", BarState::Done);
             }
-            SessionEvent::AgentCalled { agent, tool, arguments, told, .. } => {
+            SessionEvent::AgentCalled { agent, tool, arguments, reply: told, .. } => {
                 let state = match told {
-                    Told::Refused { .. } => BarState::Failed,
-                    Told::Text { .. }
-                    | Told::Revision { .. }
-                    | Told::Plans
-                    | Told::Planned
-                    | Told::LeftRunning => BarState::Done,
+                    ToolReply::Refused { .. } => BarState::Failed,
+                    ToolReply::Text { .. }
+                    | ToolReply::Revision { .. }
+                    | ToolReply::Plans
+                    | ToolReply::Planned
+                    | ToolReply::LeftRunning => BarState::Done,
                 };
                 self.mark(at, BarKind::Tool, &format!("{agent}: {tool} {arguments}"), state);
             }
@@ -242,7 +242,7 @@ impl Fold {
                 self.mark(at, BarKind::Mark, &words, BarState::Done);
             }
             PlanEvent::StepEnded { step, end, summary } => {
-                let words = format!("step {step} {}", end.word_with(summary.as_deref()));
+                let words = format!("step {step} {}", end.label_with(summary.as_deref()));
                 let words =
                     summary.as_ref().map_or(words.clone(), |said| format!("{words}: {said}"));
                 self.mark(at, BarKind::Mark, &words, BarState::Done);
@@ -253,11 +253,11 @@ impl Fold {
             PlanEvent::PlanFailed { summary } => {
                 self.mark(at, BarKind::Mark, summary, BarState::Failed);
             }
-            PlanEvent::PlanEnded { plan, ended, word, observation, .. } => {
+            PlanEvent::PlanEnded { plan, ended, account: word, observation, .. } => {
                 for about in [Open::Decision, Open::Execution] {
-                    self.end(at, &about, BarState::Stopped, ended.word());
+                    self.end(at, &about, BarState::Stopped, ended.label());
                 }
-                let status = observation.basis.map_or(ended.word(), Basis::status);
+                let status = observation.basis.map_or(ended.label(), Basis::status);
                 let words = format!("{status}: {}", observation.claim(word));
                 self.mark(at, BarKind::Mark, &words, BarState::Done);
                 self.inside &= self.part != Part::Plan(*plan);
@@ -422,7 +422,7 @@ impl Fold {
             AutoEvent::TaskEnded { end, .. } => {
                 let word = match end {
                     TaskEnd::Done { .. } => "reported done",
-                    TaskEnd::Failed { .. } | TaskEnd::Dropped => end.word(),
+                    TaskEnd::Failed { .. } | TaskEnd::Dropped => end.label(),
                 };
                 let words = format!("task {word}: {}", end.summary());
                 self.mark(at, BarKind::Mark, &words, BarState::Done);

@@ -328,7 +328,7 @@ impl Queries {
         })
         .await?;
         if let (Some(plan), Some(row)) = (session.plan(), rows.last_mut()) {
-            row.status = plan.status.word().into();
+            row.status = plan.status.label().into();
         }
         Ok(rows)
     }
@@ -386,7 +386,7 @@ fn list(rows: &mut Vec<PlanRow>, event: PlanEvent) {
         }
         PlanEvent::PlanEnded { ended, .. } => {
             if let Some(row) = rows.last_mut() {
-                row.status = Ended::word(ended).into();
+                row.status = Ended::label(ended).into();
             }
         }
         PlanEvent::DraftChanged { .. }

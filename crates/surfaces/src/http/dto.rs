@@ -432,7 +432,7 @@ impl OwnSessionDto {
         Self {
             row: SessionRowDto::of(caller, row),
             running: is_running(&session),
-            plan: session.plan().map(|plan| plan.status.word().to_owned()),
+            plan: session.plan().map(|plan| plan.status.label().to_owned()),
             cost_micros: session.usage.cost_micros,
         }
     }

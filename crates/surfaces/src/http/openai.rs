@@ -35,7 +35,7 @@ const MODEL: &str = "planwright";
 /// A request for a chat completion. What is not understood is left alone: clients send much.
 #[derive(Deserialize)]
 pub(crate) struct Completion {
-    messages: Vec<Said>,
+    messages: Vec<ChatMessage>,
     #[serde(default)]
     stream: bool,
 }
@@ -54,19 +54,19 @@ pub(crate) struct Wanted {
 #[serde(untagged)]
 enum Input {
     Text(String),
-    Items(Vec<Said>),
+    Items(Vec<ChatMessage>),
 }
 
 /// Something that was said.
 #[derive(Deserialize)]
-struct Said {
+struct ChatMessage {
     #[serde(default)]
     role: String,
     #[serde(default)]
     content: Value,
 }
 
-impl Said {
+impl ChatMessage {
     fn text(&self) -> String {
         match &self.content {
             Value::String(text) => text.clone(),
@@ -93,9 +93,9 @@ pub(crate) async fn complete(
     Body(asked): Body<Completion>,
 ) -> Result<Response, Problem> {
     let last = asked.messages.iter().rev().find(|said| said.role == "user");
-    let line = last.map(Said::text).unwrap_or_default();
+    let line = last.map(ChatMessage::text).unwrap_or_default();
     let answers = asked.messages.iter().rev().filter(|said| said.role == "assistant");
-    let named = answers.map(Said::text).find_map(|text| linked(&text));
+    let named = answers.map(ChatMessage::text).find_map(|text| linked(&text));
     let talk = Talk::begin(&app, &caller, &headers, named, line).await?;
     let id = format!("chatcmpl-{}", talk.spoken.id);
     if !asked.stream {
@@ -138,9 +138,12 @@ pub(crate) async fn respond(
 ) -> Result<Response, Problem> {
     let line = match &asked.input {
         Input::Text(text) => text.clone(),
-        Input::Items(items) => {
-            items.iter().rev().find(|said| said.role == "user").map(Said::text).unwrap_or_default()
-        }
+        Input::Items(items) => items
+            .iter()
+            .rev()
+            .find(|said| said.role == "user")
+            .map(ChatMessage::text)
+            .unwrap_or_default(),
     };
     let named = match &asked.previous_response_id {
         None => None,

@@ -165,14 +165,14 @@ impl Form for SessionEvent {
                 Published::CauseWithdrawn { queued: *queued, reason: why.clone() }
             }
             Domain::CompactionAsked { by } => Published::CompactionAsked { by: Form::of(by) },
-            Domain::AgentCalled { call, of, agent, tool, arguments, told } => {
+            Domain::AgentCalled { call, of, agent, tool, arguments, reply } => {
                 Published::AgentCalled {
                     call: *call,
                     person: of.clone(),
                     agent: agent.clone(),
                     tool: tool.clone(),
                     arguments: arguments.clone(),
-                    reply: Form::of(told),
+                    reply: Form::of(reply),
                 }
             }
             Domain::ViewReset { by } => Published::ViewReset { by: Form::of(by) },
@@ -200,8 +200,8 @@ impl Form for SessionEvent {
                 }
                 Published::CompactionAsked { by } => Domain::CompactionAsked { by: by.domain() },
                 Published::AgentCalled { call, person, agent, tool, arguments, reply } => {
-                    let (of, told) = (person, reply.domain());
-                    Domain::AgentCalled { call, of, agent, tool, arguments, told }
+                    let (of, reply) = (person, reply.domain());
+                    Domain::AgentCalled { call, of, agent, tool, arguments, reply }
                 }
                 Published::ViewReset { by } => Domain::ViewReset { by: by.domain() },
                 Published::Logged { head } => Domain::Logged { head },

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, io::Read as _};
 use planwright_testkit::{
     cluster::{Cluster, Shape},
     kill::PASSPHRASE,
-    scripted_model::asked::asked,
+    scripted_model::by_script::by_script,
 };
 use serde_json::json;
 
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "it says where it listens")]
 async fn main() -> anyhow::Result<()> {
-    let cluster = Cluster::start(asked(BTreeMap::new()), Shape::default()).await?;
+    let cluster = Cluster::start(by_script(BTreeMap::new()), Shape::default()).await?;
     let ports: Vec<_> = cluster.nodes.iter().map(|node| node.api).collect();
     let told = json!({
         "ports": ports,

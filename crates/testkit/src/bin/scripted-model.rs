@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::Parser;
-use planwright_testkit::scripted_model::{ScriptedModel, asked, worker};
+use planwright_testkit::scripted_model::{ScriptedModel, by_script, worker};
 
 /// A scripted model on loopback that speaks the OpenAI-compatible wire format.
 #[derive(Parser)]
@@ -16,7 +16,7 @@ struct Args {
     seconds: u64,
     /// Say what the messages ask for, line by line: script {…}.
     #[arg(long)]
-    asked: bool,
+    by_script: bool,
     /// What to say to messages that hold a phrase: an object of scripts by phrase.
     #[arg(long, value_name = "FILE")]
     scripts: Option<std::path::PathBuf>,
@@ -31,7 +31,7 @@ async fn main() -> anyhow::Result<()> {
         Some(file) => serde_json::from_str(&std::fs::read_to_string(file)?)?,
         None => std::collections::BTreeMap::new(),
     };
-    let conduct = if args.asked { asked::asked(known) } else { worker::worker(400, 2) };
+    let conduct = if args.by_script { by_script::by_script(known) } else { worker::worker(400, 2) };
     let server = ScriptedModel::start_at(address, None, conduct).await?;
     println!("listening at {}", server.base_url());
     tokio::time::sleep(Duration::from_secs(args.seconds)).await;

@@ -170,7 +170,7 @@ struct Process {
     child: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
-    asked: Vec<(Uuid, String)>,
+    sent: Vec<(Uuid, String)>,
 }
 
 impl Process {
@@ -181,7 +181,7 @@ impl Process {
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or_else(|| anyhow::anyhow!("no output"))?;
         let mut process =
-            Self { child, input, output: BufReader::new(output).lines(), asked: Vec::new() };
+            Self { child, input, output: BufReader::new(output).lines(), sent: Vec::new() };
         process.send(PASSPHRASE).await;
         Ok(process)
     }
@@ -195,11 +195,11 @@ impl Process {
     /// Logs what a line acknowledges.
     fn hear(&mut self, campaign: &mut Campaign, session: &str, line: &str) -> Value {
         let value: Value = serde_json::from_str(line).unwrap_or_default();
-        let asked = value["id"]
+        let sent = value["id"]
             .as_str()
-            .and_then(|id| self.asked.iter().find(|(asked, _)| asked.to_string() == id));
+            .and_then(|id| self.sent.iter().find(|(sent, _)| sent.to_string() == id));
         if let (Some((id, line)), Some("accepted"), Some(version)) =
-            (asked, value["type"].as_str(), value["version"].as_u64())
+            (sent, value["type"].as_str(), value["version"].as_u64())
         {
             let (session, line) = (session.to_owned(), line.clone());
             campaign.acknowledged.push(Acknowledged { session, id: *id, line, version });
@@ -218,7 +218,7 @@ impl Process {
 impl Driven for Process {
     async fn ask(&mut self, campaign: &mut Campaign, session: &str, line: &str) -> Option<Value> {
         let id = Uuid::now_v7();
-        self.asked.push((id, line.to_owned()));
+        self.sent.push((id, line.to_owned()));
         self.send(&json!({"id": id, "text": line}).to_string()).await;
         let until = Instant::now() + ANSWER_MAX;
         loop {

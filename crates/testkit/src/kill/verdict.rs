@@ -223,7 +223,7 @@ async fn acknowledged(
         let person = person("x", "x", planwright_domain::actor::Standing::Speaks);
         let again =
             SessionCommand::Person(person, PersonCommand::Say { text: "asked again".into() });
-        let asked = planwright_domain::command::Asked::new(
+        let asked = planwright_domain::command::Issued::new(
             sent.id,
             planwright_domain::time::Time(1),
             again,
@@ -271,7 +271,7 @@ async fn pending(
 ) -> anyhow::Result<()> {
     use planwright_domain::{
         actor::Standing,
-        command::{Approving, Asked, Decision, Start, Terms},
+        command::{Approving, Decision, Issued, Start, Terms},
         time::Time,
     };
     if waiting(session) != Some(Waiting::Decision) {
@@ -283,7 +283,7 @@ async fn pending(
         .ok_or_else(|| anyhow::anyhow!("no revision"))?;
     let person = person("judge", "verdict", Standing::Decides);
     let ask = async |command| {
-        let asked = Asked::new(
+        let asked = Issued::new(
             uuid::Uuid::now_v7(),
             Time(2),
             SessionCommand::Person(person.clone(), command),

@@ -83,7 +83,7 @@ pub(super) fn status(session: &Session) -> &'static str {
 /// Makes commands, and remembers what could be reported too late.
 pub(super) struct Generator {
     seen: Vec<Digest>,
-    asked: Vec<ModelAttempt>,
+    attempts_made: Vec<ModelAttempt>,
     started: Vec<CallAttempt>,
     schema: Digest,
     strategy: Strategy,
@@ -94,7 +94,7 @@ impl Generator {
         Self {
             strategy,
             seen: Vec::new(),
-            asked: Vec::new(),
+            attempts_made: Vec::new(),
             started: Vec::new(),
             schema: Digest::of(b"schema"),
         }
@@ -228,7 +228,7 @@ impl Generator {
                 })
             }
             Next::CallModel { attempt, .. } => {
-                self.asked.push(attempt);
+                self.attempts_made.push(attempt);
                 system(SystemCommand::StartModelCall { attempt, bracket: bracket(rng) })
             }
             Next::AwaitModel { attempt, .. } => system(match rng.u8(0..100) {
@@ -267,15 +267,15 @@ impl Generator {
                     markdown: None,
                 };
                 let command = ModelCommand::UsePlanTool { call, given };
-                let requested = session
-                    .turn
-                    .as_ref()
-                    .and_then(|turn| turn.calls().iter().find(|asked| asked.requested.id == call));
-                let name = match requested.map(|asked| asked.requested.tool.as_str()) {
-                    Some("plan_set_content" | "plan_finalize" | "plan_submit") => "content",
-                    Some("plan_report") => "report",
-                    Some(_) | None => "step",
-                };
+                let requested = session.turn.as_ref().and_then(|turn| {
+                    turn.calls().iter().find(|attempts_made| attempts_made.requested.id == call)
+                });
+                let name =
+                    match requested.map(|attempts_made| attempts_made.requested.tool.as_str()) {
+                        Some("plan_set_content" | "plan_finalize" | "plan_submit") => "content",
+                        Some("plan_report") => "report",
+                        Some(_) | None => "step",
+                    };
                 (name, SessionCommand::Model(turn, command))
             }
             Next::RunCalls(due) => {
@@ -320,7 +320,7 @@ impl Generator {
 
     /// A report about something that may no longer be the case.
     fn late(&mut self, rng: &mut Rng) -> (&'static str, SessionCommand) {
-        let command = match (self.asked.last(), self.started.last()) {
+        let command = match (self.attempts_made.last(), self.started.last()) {
             (Some(attempt), _) if rng.bool() => SystemCommand::RecordAnswer {
                 attempt: *attempt,
                 others: 0,
@@ -345,13 +345,13 @@ impl Generator {
 
     fn starting(&self, rng: &mut Rng, session: &Session, due: CallAttempt) -> StartingCall {
         let calls = session.turn.as_ref().map(|turn| turn.calls()).unwrap_or_default();
-        let facts =
-            calls.iter().find(|asked| asked.requested.id == due.call).and_then(
-                |asked| match &asked.requested.kind {
-                    CallKind::Tool(facts) => Some(facts.clone()),
-                    CallKind::Plan | CallKind::Unusable { .. } => None,
-                },
-            );
+        let facts = calls
+            .iter()
+            .find(|attempts_made| attempts_made.requested.id == due.call)
+            .and_then(|attempts_made| match &attempts_made.requested.kind {
+                CallKind::Tool(facts) => Some(facts.clone()),
+                CallKind::Plan | CallKind::Unusable { .. } => None,
+            });
         let tool = match rng.u8(0..50) {
             0 => None,
             1 => facts.map(|facts| ToolFacts { schema: Digest::of(b"another"), ..facts }),

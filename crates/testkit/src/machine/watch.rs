@@ -12,7 +12,7 @@ use planwright_domain::{
     plan::{Ended, Review, block::BlockId, event::PlanEvent},
     session::{Session, SessionEvent},
     turn::{
-        CallKind, Told,
+        CallKind, ToolReply,
         event::{Arrival, TurnEvent},
     },
 };
@@ -22,7 +22,7 @@ use planwright_domain::{
 pub(super) struct Watcher {
     plans: BTreeMap<PlanId, Option<Ended>>,
     approved: BTreeMap<PlanId, Digest>,
-    asked: BTreeMap<CallId, Effect>,
+    effects: BTreeMap<CallId, Effect>,
     /// The calls of each turn's answers.
     calls: BTreeMap<TurnId, Vec<CallId>>,
     /// What the model was given for each call.
@@ -255,7 +255,7 @@ impl Watcher {
     /// Every write or external effect runs under the lease of the plan that its turn executes.
     fn gate(&self, session: &Session, call: CallId) -> Result<(), String> {
         let effect =
-            self.asked.get(&call).copied().ok_or("effects-bracketed: an unknown call started")?;
+            self.effects.get(&call).copied().ok_or("effects-bracketed: an unknown call started")?;
         if effect == Effect::Read {
             return Ok(());
         }
@@ -324,7 +324,7 @@ impl Watcher {
                     calls.extend(answer.calls.iter().map(|call| call.id));
                 }
                 for call in &answer.calls {
-                    self.asked.insert(call.id, call.kind.effect());
+                    self.effects.insert(call.id, call.kind.effect());
                     if matches!(&call.kind, CallKind::Tool(facts) if facts.effect == Effect::Read) {
                         self.harmless.insert(call.id);
                     }
@@ -339,19 +339,21 @@ impl Watcher {
                 }
                 let may_have_begun =
                     *attempt > 1 && !self.abandoned.contains(&(*call, *attempt - 1));
-                if may_have_begun && self.asked.contains_key(call) && !self.harmless.contains(call)
+                if may_have_begun
+                    && self.effects.contains_key(call)
+                    && !self.harmless.contains(call)
                 {
                     return Err("effects-bracketed: an effect was repeated unasked".into());
                 }
             }
-            SessionEvent::Turn(TurnEvent::CallAnswered { call, told }) => {
+            SessionEvent::Turn(TurnEvent::CallAnswered { call, reply: told }) => {
                 let given = match told {
-                    Told::LeftRunning => Given::LeftRunning,
-                    Told::Text { .. }
-                    | Told::Planned
-                    | Told::Plans
-                    | Told::Revision { .. }
-                    | Told::Refused { .. } => Given::Words,
+                    ToolReply::LeftRunning => Given::LeftRunning,
+                    ToolReply::Text { .. }
+                    | ToolReply::Planned
+                    | ToolReply::Plans
+                    | ToolReply::Revision { .. }
+                    | ToolReply::Refused { .. } => Given::Words,
                 };
                 self.give(*call, given)?;
             }
@@ -438,12 +440,12 @@ mod tests {
 
     use super::*;
 
-    fn answered(told: Told) -> SessionEvent {
-        SessionEvent::Turn(TurnEvent::CallAnswered { call: Uuid::from_u128(1).into(), told })
+    fn answered(told: ToolReply) -> SessionEvent {
+        SessionEvent::Turn(TurnEvent::CallAnswered { call: Uuid::from_u128(1).into(), reply: told })
     }
 
-    fn words() -> Told {
-        Told::Text { text: "done".into() }
+    fn words() -> ToolReply {
+        ToolReply::Text { text: "done".into() }
     }
 
     /// Invariant: `every-call-answered`.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Said;
+use super::ScriptedReply;
 
 /// How the server sends an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,7 +43,7 @@ pub enum Shape {
 }
 
 /// The answer as network chunks.
-pub(super) fn pieces(said: &Said) -> Vec<Vec<u8>> {
+pub(super) fn pieces(said: &ScriptedReply) -> Vec<Vec<u8>> {
     let mut events: Vec<String> = Vec::new();
     let mut event = |delta: Value, stop: Option<&str>| {
         events.push(json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": stop}]}).to_string());
@@ -78,7 +78,7 @@ pub(super) fn pieces(said: &Said) -> Vec<Vec<u8>> {
     frame(said.shape, &events)
 }
 
-fn calls(said: &Said) -> Vec<Value> {
+fn calls(said: &ScriptedReply) -> Vec<Value> {
     let parts: Vec<Vec<Value>> = said
         .calls
         .iter()

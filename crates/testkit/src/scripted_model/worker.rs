@@ -5,29 +5,29 @@ use std::sync::Arc;
 use fastrand::Rng;
 use serde_json::json;
 
-use super::{Conduct, Said, Told};
+use super::{Conduct, ScriptedReply, SeenRequest};
 use crate::prose::sentence;
 
 /// A model that, with plan work active, writes a plan of so many bytes; executing, writes so many
 /// files, one a round, and reports done.
 #[must_use]
 pub fn worker(plan_bytes: usize, files: usize) -> Conduct {
-    Arc::new(move |told: &Told| {
+    Arc::new(move |told: &SeenRequest| {
         let executing = told.last_said.starts_with("Execute the approved plan")
             || told.last_said.starts_with("Go on with");
         let planning = told.tools.iter().any(|tool| tool == "plan_set_content");
         if executing && told.rounds < files {
             let path = format!("out/{}-{}.txt", told.earlier, told.rounds);
-            return Said::call("write_file", &json!({"path": path, "content": "work"}));
+            return ScriptedReply::call("write_file", &json!({"path": path, "content": "work"}));
         }
         if executing && told.rounds == files {
-            return Said::call(
+            return ScriptedReply::call(
                 "plan_report",
                 &json!({"status": "done", "summary": "all files written"}),
             );
         }
         if executing {
-            return Said::text("Done, as planned.");
+            return ScriptedReply::text("Done, as planned.");
         }
         let left = left_unanswered(told);
         let writes = told.rounds == 0 && !told.last_said.starts_with("just talk");
@@ -39,14 +39,14 @@ pub fn worker(plan_bytes: usize, files: usize) -> Conduct {
             } else {
                 json!({"plan_markdown": markdown, "replies": replies})
             };
-            return Said::call("plan_set_content", &content);
+            return ScriptedReply::call("plan_set_content", &content);
         }
-        Said::text("I have written what there is to say.")
+        ScriptedReply::text("I have written what there is to say.")
     })
 }
 
 /// The comments that were just said to be unanswered, or were just made.
-pub(super) fn left_unanswered(told: &Told) -> Vec<u32> {
+pub(super) fn left_unanswered(told: &SeenRequest) -> Vec<u32> {
     let last = told.body["messages"].as_array().and_then(|messages| messages.last());
     let text = last.and_then(|message| message["content"].as_str()).unwrap_or_default();
     if let Some((_, left)) = text.rsplit_once("every comment needs a reply") {

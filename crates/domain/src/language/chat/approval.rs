@@ -83,7 +83,7 @@ pub fn last_shown(plan: &Plan, person: &Person) -> Result<Digest, PlanRefusal> {
     match (plan.shown_to(person), &plan.current) {
         (Some(digest), _) => Ok(digest),
         (None, Some(head)) => Err(PlanRefusal::NotShown { number: head.number }),
-        (None, None) => Err(PlanRefusal::NothingToDecide { status: plan.status.word().into() }),
+        (None, None) => Err(PlanRefusal::NothingToDecide { status: plan.status.label().into() }),
     }
 }
 

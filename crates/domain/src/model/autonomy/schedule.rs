@@ -107,7 +107,7 @@ pub enum SlotEnd {
 impl SlotEnd {
     /// In a word, as people read it.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Failed => "failed",

@@ -164,8 +164,8 @@ pub enum PlanEvent {
         plan: PlanId,
         /// How.
         ended: Ended,
-        /// Whose word it is, and what they said.
-        word: Word,
+        /// On whose account it ended.
+        account: Account,
         /// What its executions did to the world.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         touched: Vec<Touched>,
@@ -213,18 +213,18 @@ pub enum DraftChange {
     },
 }
 
-/// Whose word ended a plan.
+/// On whose account a plan ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum Account {
     /// A person's.
     Person {
         /// Who, where.
         by: Person,
-        /// What they said, if anything.
+        /// What they added, if anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        said: Option<String>,
+        note: Option<String>,
     },
     /// The model's, by `plan_report`.
     Model {
@@ -258,13 +258,13 @@ pub enum Word {
     },
 }
 
-impl Word {
+impl Account {
     /// In words, for the completion card.
     #[must_use]
     pub fn in_words(&self) -> String {
         match self {
-            Self::Person { by, said: None } => format!("by the word of {}", by.id.0),
-            Self::Person { by, said: Some(said) } => format!("by the word of {}: {said}", by.id.0),
+            Self::Person { by, note: None } => format!("by the word of {}", by.id.0),
+            Self::Person { by, note: Some(note) } => format!("by the word of {}: {note}", by.id.0),
             Self::Model { summary, evidence: None } => format!("the model reports: {summary}"),
             Self::Model { summary, evidence: Some(evidence) } => {
                 format!("the model reports: {summary} (see {evidence})")

@@ -194,16 +194,16 @@ impl StepEnd {
 
     /// What people read of a step that ended so, with this on it: somebody's words make it a claim.
     #[must_use]
-    pub fn word_with(&self, summary: Option<&str>) -> &'static str {
+    pub fn label_with(&self, summary: Option<&str>) -> &'static str {
         match (self, summary) {
             (Self::Done, Some(_)) => "reported done",
-            _ => self.word(),
+            _ => self.label(),
         }
     }
 
     /// The word people read.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn label(&self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Reported { .. } => "reported",

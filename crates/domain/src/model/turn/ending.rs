@@ -6,7 +6,7 @@ use crate::model::{
     refusal::Refusal,
     session::{Session, SessionEvent},
     turn::{
-        Call, CallState, Queued, Told, Turn,
+        Call, CallState, Queued, ToolReply, Turn,
         event::{TurnEnd, TurnEvent},
     },
 };
@@ -24,16 +24,16 @@ pub(crate) fn stopped(session: &Session, by: &Person) -> Vec<SessionEvent> {
 
 /// An answer for every call of the turn that has none.
 pub(crate) fn unrun(turn: &Turn, kind: &str, words: &str) -> Vec<SessionEvent> {
-    let told = |call: &Call| match call.state {
+    let reply = |call: &Call| match call.state {
         CallState::Pending(_) | CallState::Asking(_) => {
-            Some(Told::Refused { kind: kind.into(), words: words.into() })
+            Some(ToolReply::Refused { kind: kind.into(), words: words.into() })
         }
-        CallState::Open(_) => Some(Told::LeftRunning),
+        CallState::Open(_) => Some(ToolReply::LeftRunning),
         CallState::Answered => None,
     };
-    let answer = |call: &Call| Some((call.requested.id, told(call)?));
+    let answer = |call: &Call| Some((call.requested.id, reply(call)?));
     let unanswered = turn.calls().iter().filter_map(answer);
-    unanswered.map(|(call, told)| event(TurnEvent::CallAnswered { call, told })).collect()
+    unanswered.map(|(call, reply)| event(TurnEvent::CallAnswered { call, reply })).collect()
 }
 
 pub(crate) fn answers(answer: &SessionEvent, call: CallId) -> bool {

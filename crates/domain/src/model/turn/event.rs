@@ -11,7 +11,9 @@ use crate::model::{
     id::{CallId, PlanId, Seq, TurnId},
     memory::rank::Ranked,
     time::Time,
-    turn::{Answer, CallResult, ModelFailure, Sent, Told, Usage, asking::Asking, profile::Profile},
+    turn::{
+        Answer, CallResult, ModelFailure, Sent, ToolReply, Usage, asking::Asking, profile::Profile,
+    },
 };
 
 /// How a turn ended.
@@ -218,7 +220,7 @@ pub enum TurnEvent {
         /// The call.
         call: CallId,
         /// What the model reads.
-        told: Told,
+        reply: ToolReply,
     },
     /// A call is known not to have begun; it is made again, whatever it does to the world.
     CallAbandoned {

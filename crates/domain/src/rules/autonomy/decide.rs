@@ -359,7 +359,7 @@ pub(super) fn ticked(
     let ended = |task: &crate::model::autonomy::Task| {
         let end = task.ended.as_ref()?;
         let of_goal = task.goal.is_some() && task.goal == context.goal_id;
-        of_goal.then(|| format!("{} ({}): {}", task.title, end.word(), end.summary()))
+        of_goal.then(|| format!("{} ({}): {}", task.title, end.label(), end.summary()))
     };
     let before: Vec<_> = auto.tasks.values().filter_map(ended).collect();
     let words = prompt::task_opening(goal, title.or(task).unwrap_or_default(), &before);

@@ -169,11 +169,11 @@ fn plan_moved(
             SessionEvent::Plan(PlanEvent::PlanEnded {
                 plan,
                 ended: Ended::Completed,
-                word,
+                account,
                 ..
             }) if *plan == pinned.plan => {
                 let end =
-                    TaskEnd::Done { summary: format!("its plan is done, {}", word.in_words()) };
+                    TaskEnd::Done { summary: format!("its plan is done, {}", account.in_words()) };
                 let task = run.context.task_id;
                 let mut events = Vec::new();
                 let mut auto = after.auto.clone();
@@ -188,7 +188,7 @@ fn plan_moved(
                 if *plan == pinned.plan =>
             {
                 let why =
-                    RunPause::PlanWaits { why: format!("it is {}", ended.word().to_lowercase()) };
+                    RunPause::PlanWaits { why: format!("it is {}", ended.label().to_lowercase()) };
                 return vec![event(AutoEvent::RunPaused { run: id, why })];
             }
             SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }) => {

@@ -12,7 +12,7 @@ use crate::{
         session::Session,
         time::Time,
         tools::own::OwnTool,
-        turn::{RequestedCall, Told, Turn},
+        turn::{RequestedCall, ToolReply, Turn},
     },
     rules::memory::fitting,
 };
@@ -65,7 +65,7 @@ pub(crate) fn use_memory_tool(
     tool: OwnTool,
     call: &RequestedCall,
     given: &Given,
-) -> Result<(Vec<MemoryEvent>, Told), Refusal> {
+) -> Result<(Vec<MemoryEvent>, ToolReply), Refusal> {
     let Some(found) = &given.memory else {
         let state = "memory is turned off here";
         return Err(unavailable(call, state));
@@ -73,14 +73,15 @@ pub(crate) fn use_memory_tool(
     if !turn.may_use(tool.name()) {
         return Err(unavailable(call, "the profile of this turn may not use it"));
     }
-    let text = |text: String| Told::Text { text };
+    let text = |text: String| ToolReply::Text { text };
     match tool {
         OwnTool::MemorySave => save(session, turn, at, call, given.fresh.0.into()),
         OwnTool::MemorySearch => {
             parse::<Search>(call)?;
             let lines: Vec<_> = found.iter().map(line).collect();
-            let told = if lines.is_empty() { "Nothing fits.".to_owned() } else { lines.join("\n") };
-            Ok((Vec::new(), text(told)))
+            let reply =
+                if lines.is_empty() { "Nothing fits.".to_owned() } else { lines.join("\n") };
+            Ok((Vec::new(), text(reply)))
         }
         OwnTool::MemoryForget => {
             let Forget { id } = parse(call)?;
@@ -106,7 +107,7 @@ fn save(
     at: Time,
     call: &RequestedCall,
     id: MemoryId,
-) -> Result<(Vec<MemoryEvent>, Told), Refusal> {
+) -> Result<(Vec<MemoryEvent>, ToolReply), Refusal> {
     let Save { text: words, kind, scope, confidence } = parse(call)?;
     let context = session.auto.context(turn);
     let chain = Chain::in_session(session, context);
@@ -140,8 +141,8 @@ fn save(
         confidence: confidence.unwrap_or(80).min(100),
         at,
     };
-    let told = format!("Remembered as {} in {}.", item.id, item.scope.kind().name());
-    Ok((vec![MemoryEvent::Saved { item: Box::new(item) }], Told::Text { text: told }))
+    let reply = format!("Remembered as {} in {}.", item.id, item.scope.kind().name());
+    Ok((vec![MemoryEvent::Saved { item: Box::new(item) }], ToolReply::Text { text: reply }))
 }
 
 /// An item in one line, as the model reads it.

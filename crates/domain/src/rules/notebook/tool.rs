@@ -191,7 +191,7 @@ impl NotebookTool {
     }
 
     /// What a call with these arguments asks for.
-    pub fn asked(self, arguments: &str) -> Result<NotebookCall, NotebookRefusal> {
+    pub fn parse_call(self, arguments: &str) -> Result<NotebookCall, NotebookRefusal> {
         Ok(match self {
             Self::Init => {
                 let Init { task_title: title, force_new } = self.parse(arguments)?;
@@ -244,7 +244,7 @@ pub enum Bound {
 /// What this call means for the plan, if it is about the page that the plan stands in for.
 #[must_use]
 pub fn bound(call: &RequestedCall) -> Option<Bound> {
-    match NotebookTool::named(&call.tool)?.asked(&call.arguments).ok()? {
+    match NotebookTool::named(&call.tool)?.parse_call(&call.arguments).ok()? {
         NotebookCall::Read(Page::TaskPlan) => Some(Bound::Read),
         NotebookCall::Write(Page::TaskPlan, content) => Some(Bound::Write(content)),
         NotebookCall::Update { page: Page::TaskPlan, section, content } => {

@@ -16,7 +16,7 @@ use crate::{
         plan::{
             Ended, Plan, PlanStatus, Revision, Strategy,
             draft::{self, Brief, Draft},
-            event::{DraftChange, PlanEvent, Word},
+            event::{Account, DraftChange, PlanEvent},
             refusal::PlanRefusal,
             review::{Author, Reply},
             step::{PlanStep, StepEnd, StepHead, StepWork},
@@ -45,7 +45,7 @@ pub(crate) fn set_content(
     title: Option<&str>,
     replies: Vec<Reply>,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
-    let said = Said { author: Author::Model, replies: comments::answered(plan, replies)? };
+    let said = Authorship { author: Author::Model, replies: comments::answered(plan, replies)? };
     added(plan, authoring, document(markdown, title)?, said)
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn edit(
     }
     let replies = plan.comments_open.iter();
     let replies = replies.map(|comment| Reply { comment: *comment, declined: None }).collect();
-    let said = Said { author: Author::Person(by.clone()), replies };
+    let said = Authorship { author: Author::Person(by.clone()), replies };
     let mut events = added(plan, authoring, document(markdown, None)?, said)?;
     if let Some(PlanEvent::RevisionAdded { digest, .. }) = events.last() {
         events.extend(rendering::written(plan, *digest, markdown, by));
@@ -110,8 +110,8 @@ pub(crate) fn finalize(
     let steps = plan.draft.as_ref().map_or(&[][..], |draft| &draft.steps);
     match (steps, &plan.current) {
         ([], None) => {
-            let word = Word::Model { summary: "nothing was planned".into(), evidence: None };
-            Ok(vec![ending_of(plan, Ended::Cancelled, word)])
+            let account = Account::Model { summary: "nothing was planned".into(), evidence: None };
+            Ok(vec![ending_of(plan, Ended::Cancelled, account)])
         }
         ([], Some(head)) => Err(PlanRefusal::NothingNew { number: head.number }),
         (steps, _) => {
@@ -122,7 +122,8 @@ pub(crate) fn finalize(
             let markdown = draft::collected(&title, summary, steps);
             bounded("the plan", &markdown, limits::PLAN_MARKDOWN_BYTES_MAX)?;
             let steps = steps.to_vec();
-            let said = Said { author: Author::Model, replies: comments::answered(plan, replies)? };
+            let said =
+                Authorship { author: Author::Model, replies: comments::answered(plan, replies)? };
             let written = Written { title, markdown, steps, brief: None, envelope: None };
             added(plan, authoring, written, said)
         }
@@ -138,8 +139,9 @@ pub(crate) fn create(
     if let Some(goal) = working(plan).brief.goal {
         return Err(PlanRefusal::GoalIsSet { goal });
     }
-    let goal = said("goal", goal, limits::METADATA_BYTES_MAX)?;
-    let title = title.map(|title| said("title", title, limits::TITLE_BYTES_MAX)).transpose()?;
+    let goal = required_text("goal", goal, limits::METADATA_BYTES_MAX)?;
+    let title =
+        title.map(|title| required_text("title", title, limits::TITLE_BYTES_MAX)).transpose()?;
     Ok(vec![changed(DraftChange::GoalSet { goal, title })])
 }
 
@@ -158,7 +160,7 @@ pub(crate) fn set_metadata(plan: &Plan, given: Metadata) -> Result<Vec<PlanEvent
             let (size, limit) = (entries.len(), limits::METADATA_MAX);
             return Err(PlanRefusal::TooLong { what: format!("the list of {name}"), size, limit });
         }
-        let entry = |entry: &String| said(name, entry, limits::METADATA_BYTES_MAX);
+        let entry = |entry: &String| required_text(name, entry, limits::METADATA_BYTES_MAX);
         *kept = entries.iter().map(entry).collect::<Result<_, _>>()?;
     }
     Ok(vec![changed(DraftChange::MetadataSet { brief })])
@@ -237,7 +239,7 @@ pub(crate) fn submit(
     let title = title_of(draft.title().unwrap_or_default());
     let Draft { brief, steps } = draft;
     let (brief, envelope) = (Some(brief), None);
-    let said = Said { author: Author::Model, replies: comments::answered(plan, replies)? };
+    let said = Authorship { author: Author::Model, replies: comments::answered(plan, replies)? };
     added(plan, authoring, Written { title, markdown, steps, brief, envelope }, said)
 }
 
@@ -262,7 +264,7 @@ struct Written {
 }
 
 /// Who says it, and what they say to the comments.
-struct Said {
+struct Authorship {
     author: Author,
     replies: Vec<Reply>,
 }
@@ -272,11 +274,11 @@ fn added(
     plan: &Plan,
     authoring: Authoring<'_>,
     written: Written,
-    said: Said,
+    authorship: Authorship,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
     writable(plan, authoring)?;
     let Written { title, markdown, steps, brief, envelope } = written;
-    let (strategy, Said { author, replies }) = (plan.strategy, said);
+    let (strategy, Authorship { author, replies }) = (plan.strategy, authorship);
     let revision = |plan: PlanId, number: u32| {
         let revision = Revision { plan, number, strategy, title, markdown, steps, brief, envelope };
         let digest = revision.digest(authoring.session);
@@ -300,7 +302,7 @@ fn added(
                 by: None,
             };
             Ok(vec![
-                ending_of(plan, Ended::Superseded, Word::Successor { plan: successor }),
+                ending_of(plan, Ended::Superseded, Account::Successor { plan: successor }),
                 started,
                 revision(successor, 1),
             ])
@@ -338,8 +340,8 @@ fn task(
     instructions: &str,
     profile: &str,
 ) -> Result<StepWork, PlanRefusal> {
-    let title = said("title", title, limits::TITLE_BYTES_MAX)?;
-    let instructions = said("instructions", instructions, limits::STEP_BYTES_MAX)?;
+    let title = required_text("title", title, limits::TITLE_BYTES_MAX)?;
+    let instructions = required_text("instructions", instructions, limits::STEP_BYTES_MAX)?;
     if !authoring.given.profiles.contains(profile) {
         let known = authoring.given.profiles.iter().cloned().collect();
         return Err(PlanRefusal::ProfileUnknown { profile: profile.into(), known });
@@ -368,7 +370,7 @@ fn room_for_one(have: usize) -> Result<u32, PlanRefusal> {
 }
 
 /// A text that says something and is not too long.
-fn said(what: &str, text: &str, limit: usize) -> Result<String, PlanRefusal> {
+fn required_text(what: &str, text: &str, limit: usize) -> Result<String, PlanRefusal> {
     let text = text.trim();
     if text.is_empty() {
         return Err(PlanRefusal::EmptyText { what: what.into() });

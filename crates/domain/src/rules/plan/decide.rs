@@ -15,7 +15,7 @@ use crate::{
             Ended, PauseReason, Plan, PlanStatus, PlanWork, Progress, Reads, Review, RevisionHead,
             Strategy,
             approval::{Approval, POLICY_VERSION},
-            event::{PlanEvent, Word},
+            event::{Account, PlanEvent},
             refusal::PlanRefusal,
             step::{HeadWork, StepEnd},
         },
@@ -85,7 +85,7 @@ pub(crate) fn end(
         (Ending::Done, PlanStatus::Executing(..)) => Ended::Completed,
         (Ending::Done | Ending::Off, _) => Ended::Cancelled,
     };
-    Ok(vec![ending_of(plan, ended, Word::Person { by: by.clone(), said: None })])
+    Ok(vec![ending_of(plan, ended, Account::Person { by: by.clone(), note: None })])
 }
 
 /// `/plan stop`, and the plan's share of `/stop`.
@@ -99,7 +99,7 @@ pub(crate) fn pause(work: &PlanWork) -> Result<Vec<PlanEvent>, PlanRefusal> {
         | PlanStatus::Ready
         | PlanStatus::Approved(_)
         | PlanStatus::Failed(_) => {
-            Err(PlanRefusal::NothingToStop { status: plan.status.word().into() })
+            Err(PlanRefusal::NothingToStop { status: plan.status.label().into() })
         }
     }
 }
@@ -133,8 +133,8 @@ pub(crate) fn decision(
         Decision::Reject { digest, why } => {
             decidable(plan, *digest)?;
             bounded("the reason", why.as_deref().unwrap_or_default(), limits::COMMENT_BYTES_MAX)?;
-            let word = Word::Person { by: by.clone(), said: why.clone() };
-            Ok(vec![ending_of(plan, Ended::Rejected, word)])
+            let account = Account::Person { by: by.clone(), note: why.clone() };
+            Ok(vec![ending_of(plan, Ended::Rejected, account)])
         }
         Decision::Resume => resume(plan, doubts_open),
         Decision::SkipStep { step } => skip(plan, *step, by),
@@ -244,8 +244,8 @@ fn approved(plan: &Plan, approval: Approval, start: Start) -> Vec<PlanEvent> {
     let carried = events.len() - 1;
     match start {
         Start::AtOnce if carried > 0 && carried == plan.steps().len() => {
-            let word = Word::Steps { done: carried as u32, skipped: 0 };
-            events.push(ending_of(plan, Ended::Completed, word));
+            let account = Account::Steps { done: carried as u32, skipped: 0 };
+            events.push(ending_of(plan, Ended::Completed, account));
         }
         Start::AtOnce => events.push(started(plan)),
         Start::Hold => {}
@@ -255,7 +255,7 @@ fn approved(plan: &Plan, approval: Approval, start: Start) -> Vec<PlanEvent> {
 
 /// A person says that a step is not needed. The execution goes on when it is resumed.
 fn skip(plan: &Plan, step: u32, by: &Person) -> Result<Vec<PlanEvent>, PlanRefusal> {
-    let status = || plan.status.word().to_owned();
+    let status = || plan.status.label().to_owned();
     match &plan.status {
         PlanStatus::Executing(_, Progress::Paused(PauseReason::AsksPermission { .. })) => {
             return Err(PlanRefusal::PermissionPending);
@@ -294,7 +294,7 @@ fn resume(plan: &Plan, doubts_open: usize) -> Result<Vec<PlanEvent>, PlanRefusal
         PlanStatus::Collecting
         | PlanStatus::Ready
         | PlanStatus::Executing(_, Progress::Running) => {
-            Err(PlanRefusal::NothingToResume { status: plan.status.word().into() })
+            Err(PlanRefusal::NothingToResume { status: plan.status.label().into() })
         }
     }
 }
@@ -314,7 +314,7 @@ pub(crate) enum Report {
 pub(crate) fn report(plan: &Plan, report: Report) -> PlanEvent {
     match report {
         Report::Done { summary, evidence } => {
-            ending_of(plan, Ended::Completed, Word::Model { summary, evidence })
+            ending_of(plan, Ended::Completed, Account::Model { summary, evidence })
         }
         Report::Failed { summary } => PlanEvent::PlanFailed { summary },
         Report::Blocked { summary } => {
@@ -333,10 +333,10 @@ pub(crate) fn going_on(plan: &Plan) -> PlanEvent {
 }
 
 /// The record's word on a plan whose steps have all come out.
-pub(crate) fn steps_word(plan: &Plan) -> Word {
+pub(crate) fn steps_word(plan: &Plan) -> Account {
     let skipped =
         plan.outcomes.values().filter(|end| matches!(end, StepEnd::Skipped { .. })).count();
-    Word::Steps { done: (plan.steps().len() - skipped) as u32, skipped: skipped as u32 }
+    Account::Steps { done: (plan.steps().len() - skipped) as u32, skipped: skipped as u32 }
 }
 
 /// An execution of this plan starts or goes on.
@@ -349,14 +349,14 @@ pub(crate) fn step_ended(step: u32, end: StepEnd) -> PlanEvent {
     PlanEvent::StepEnded { step, end, summary: None }
 }
 
-pub(crate) fn ending_of(plan: &Plan, ended: Ended, word: Word) -> PlanEvent {
+pub(crate) fn ending_of(plan: &Plan, ended: Ended, account: Account) -> PlanEvent {
     PlanEvent::PlanEnded {
         plan: plan.id,
         ended,
         touched: plan.touched.clone(),
         touched_more: plan.touched_more,
-        observation: observe_end(plan, ended, &word),
-        word,
+        observation: observe_end(plan, ended, &account),
+        account,
     }
 }
 
@@ -384,7 +384,7 @@ fn decidable(plan: &Plan, digest: Digest) -> Result<&RevisionHead, PlanRefusal> 
             })
         }
         (PlanStatus::Collecting | PlanStatus::Ready | PlanStatus::Failed(_), _) => {
-            Err(PlanRefusal::NothingToDecide { status: plan.status.word().into() })
+            Err(PlanRefusal::NothingToDecide { status: plan.status.label().into() })
         }
     }
 }

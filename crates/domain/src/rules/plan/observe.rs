@@ -2,7 +2,7 @@
 
 use crate::model::plan::{
     Ended, Plan, Strategy,
-    event::Word,
+    event::Account,
     observation::{Basis, Observation, StepTitle},
     step::{StepEnd, StepHead},
 };
@@ -36,18 +36,21 @@ pub fn observe(plan: &Plan) -> Observation {
 
 /// What was observed of the work of a plan that ends so, by this word.
 #[must_use]
-pub fn observe_end(plan: &Plan, ended: Ended, word: &Word) -> Observation {
+pub fn observe_end(plan: &Plan, ended: Ended, account: &Account) -> Observation {
     let observation = observe(plan);
     // Only recorded calls are the work itself; the work of other steps is what somebody reports.
     let has_all = plan.strategy == Strategy::Collect
         && observation.steps_without_calls.is_empty()
         && plan.unsettled().next().is_none();
-    let basis = match (ended, word) {
-        (Ended::Completed, Word::Person { .. }) => Some(Basis::Declared),
-        (Ended::Completed, Word::Steps { .. }) if has_all => Some(Basis::Observed),
+    let basis = match (ended, account) {
+        (Ended::Completed, Account::Person { .. }) => Some(Basis::Declared),
+        (Ended::Completed, Account::Steps { .. }) if has_all => Some(Basis::Observed),
         (
             Ended::Completed,
-            Word::Steps { .. } | Word::Model { .. } | Word::Agent { .. } | Word::Successor { .. },
+            Account::Steps { .. }
+            | Account::Model { .. }
+            | Account::Agent { .. }
+            | Account::Successor { .. },
         ) => Some(Basis::Claimed),
         (Ended::Rejected | Ended::Cancelled | Ended::Superseded, _) => None,
     };

@@ -12,7 +12,7 @@ use crate::{
         },
         session::Session,
         tools::PlanTool,
-        turn::{RequestedCall, Told, Turn, Work},
+        turn::{RequestedCall, ToolReply, Turn, Work},
     },
     rules::{
         notebook::{
@@ -34,20 +34,20 @@ pub(crate) fn use_plan_tool(
     turn: &Turn,
     call: &RequestedCall,
     given: &Given,
-) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
+) -> Result<(Vec<PlanEvent>, ToolReply), PlanRefusal> {
     let name = &call.tool;
     let state =
         |state: &str| PlanRefusal::ToolUnavailable { tool: name.clone(), state: state.into() };
     let plan =
         session.plan().ok_or_else(|| state("plan work is not active; a person sends /plan on"))?;
     if is_recorded(plan, call) {
-        return Ok((authoring::record(plan, call)?, Told::Planned));
+        return Ok((authoring::record(plan, call)?, ToolReply::Planned));
     }
     if let Some(bound) = tool::bound(call) {
         return stands_in(plan, turn, &session.key(), name, bound, given);
     }
     let found = available(session, turn).into_iter().find(|tool| tool.name() == name);
-    let found = found.ok_or_else(|| state(&format!("the plan is {}", plan.status.word())))?;
+    let found = found.ok_or_else(|| state(&format!("the plan is {}", plan.status.label())))?;
     let key = session.key();
     let writing = Authoring { session: &key, turn_started: turn.started, given };
     if PlanTool::is_drafting(name) {
@@ -61,7 +61,7 @@ pub(crate) fn use_plan_tool(
         }
         PlanTool::List => {
             parse::<NoArguments>(name, arguments)?;
-            Ok((Vec::new(), Told::Plans))
+            Ok((Vec::new(), ToolReply::Plans))
         }
         PlanTool::SetContent => {
             let SetContent { plan_markdown, title, replies } = parse(name, arguments)?;
@@ -70,7 +70,7 @@ pub(crate) fn use_plan_tool(
         }
         PlanTool::Finalize => {
             let Finalize { summary, replies } = parse(name, arguments)?;
-            let summary = summary.unwrap_or_else(|| turn.said.clone());
+            let summary = summary.unwrap_or_else(|| turn.summary_text.clone());
             Ok(saved(authoring::finalize(plan, writing, &summary, replies)?))
         }
         PlanTool::Submit => {
@@ -120,7 +120,7 @@ fn stands_in(
     name: &str,
     bound: Bound,
     given: &Given,
-) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
+) -> Result<(Vec<PlanEvent>, ToolReply), PlanRefusal> {
     let refused = |state: String| PlanRefusal::ToolUnavailable { tool: name.into(), state };
     let writing = Authoring { session, turn_started: turn.started, given };
     let markdown = match bound {
@@ -128,7 +128,7 @@ fn stands_in(
         Bound::Write(_) | Bound::Update { .. } if !tool::writes_plan(plan) => {
             return Err(refused(format!(
                 "task_plan is the plan, and the plan is {}; write to progress, or report with plan_report",
-                plan.status.word()
+                plan.status.label()
             )));
         }
         Bound::Write(markdown) => markdown,
@@ -160,7 +160,7 @@ fn reported(
     turn: &Turn,
     named: Option<u32>,
     report: Report,
-) -> Result<(Vec<PlanEvent>, Told), PlanRefusal> {
+) -> Result<(Vec<PlanEvent>, ToolReply), PlanRefusal> {
     let words = |what: &str| text(format!("Recorded. {what}; tell the person in a sentence."));
     let Work::Does { step } = turn.work else {
         return Ok((vec![decide::report(plan, report)], words("The execution has ended")));
@@ -185,7 +185,7 @@ fn reported(
     Ok((vec![ended, then], words(&format!("Step {step} has ended"))))
 }
 
-pub(crate) fn get(plan: &Plan) -> Told {
+pub(crate) fn get(plan: &Plan) -> ToolReply {
     let draft = |draft: &Draft| match plan.strategy {
         Strategy::Collect => draft.steps.iter().fold(String::new(), |text, step| {
             format!("{text}{}. {}\n", step.number, step.head().in_words())
@@ -201,15 +201,15 @@ pub(crate) fn get(plan: &Plan) -> Told {
             Strategy::Collect => "Nothing is planned yet. Call the tools that should run.".into(),
             Strategy::Build => "The plan is empty. Begin with plan_create.".into(),
         }),
-        (None, Some(head)) => Told::Revision {
+        (None, Some(head)) => ToolReply::Revision {
             digest: head.digest,
-            heading: format!("{}, revision {}: {}", plan.status.word(), head.number, head.title),
+            heading: format!("{}, revision {}: {}", plan.status.label(), head.number, head.title),
         },
     }
 }
 
 /// What the model reads of content that was saved, or of a plan that came to nothing.
-fn saved(events: Vec<PlanEvent>) -> (Vec<PlanEvent>, Told) {
+fn saved(events: Vec<PlanEvent>) -> (Vec<PlanEvent>, ToolReply) {
     let added = events.iter().find_map(|event| {
         let PlanEvent::RevisionAdded { revision, digest, .. } = event else { return None };
         Some((revision, digest))
@@ -226,8 +226,8 @@ fn saved(events: Vec<PlanEvent>) -> (Vec<PlanEvent>, Told) {
     (events, text(words))
 }
 
-fn text(text: String) -> Told {
-    Told::Text { text }
+fn text(text: String) -> ToolReply {
+    ToolReply::Text { text }
 }
 
 #[derive(Deserialize)]

@@ -18,7 +18,7 @@ use crate::{
         tools::own::OwnTool,
         turn::{
             Answer, Call, CallKind, CallResult, Cause, FailureKind, ModelFailure, OpenCall,
-            RequestedCall, Sent, Step, Told, Turn, Work,
+            RequestedCall, Sent, Step, ToolReply, Turn, Work,
             ending::{answers, event, moved_on, unrun, withdrawn},
             event::{Arrival, TurnEnd, TurnEvent},
             profile::Profile,
@@ -131,31 +131,31 @@ pub(crate) fn use_plan_tool(
     let ModelCommand::UsePlanTool { call, given } = command;
     let turn = open_turn(session, turn)?;
     let not_next = || moved_on("this call is not the next one");
-    let asked = turn.calls().iter().find(|asked| asked.requested.id == *call);
-    let requested = &asked.ok_or_else(not_next)?.requested;
+    let pending = turn.calls().iter().find(|pending| pending.requested.id == *call);
+    let requested = &pending.ok_or_else(not_next)?.requested;
     if let Some(own) = OwnTool::named(&requested.tool) {
-        let (mut events, told) = match use_own(session, turn, at, own, requested, given) {
+        let (mut events, reply) = match use_own(session, turn, at, own, requested, given) {
             Ok(used) => used,
             Err(refusal) => {
                 let kind = refusal.kind().to_owned();
-                (Vec::new(), Told::Refused { kind, words: refusal.to_string() })
+                (Vec::new(), ToolReply::Refused { kind, words: refusal.to_string() })
             }
         };
-        events.push(event(TurnEvent::CallAnswered { call: *call, told }));
+        events.push(event(TurnEvent::CallAnswered { call: *call, reply }));
         return Ok(events);
     }
-    let (events, told) = match tools::apply::use_plan_tool(session, turn, requested, given) {
+    let (events, reply) = match tools::apply::use_plan_tool(session, turn, requested, given) {
         Ok(used) => used,
         Err(refusal) => {
             let kind = refusal.kind().to_owned();
-            (Vec::new(), Told::Refused { kind, words: refusal.to_string() })
+            (Vec::new(), ToolReply::Refused { kind, words: refusal.to_string() })
         }
     };
     let ended = events.iter().any(|event| matches!(event, PlanEvent::PlanEnded { .. }));
     let plan = session.plan().filter(|_| ended).map(|plan| plan.id);
     let mut news: Vec<_> = plan.into_iter().flat_map(|plan| withdrawn(session, plan)).collect();
     news.extend(events.into_iter().map(SessionEvent::Plan));
-    news.push(event(TurnEvent::CallAnswered { call: *call, told }));
+    news.push(event(TurnEvent::CallAnswered { call: *call, reply }));
     Ok(news)
 }
 
@@ -167,13 +167,13 @@ fn use_own(
     tool: OwnTool,
     call: &RequestedCall,
     given: &Given,
-) -> Result<(Vec<SessionEvent>, Told), Refusal> {
+) -> Result<(Vec<SessionEvent>, ToolReply), Refusal> {
     match tool {
         OwnTool::TaskReport => report_task(session, turn, call),
         OwnTool::MemorySave | OwnTool::MemorySearch | OwnTool::MemoryForget => {
-            let (events, told) =
+            let (events, reply) =
                 memory::apply::use_memory_tool(session, turn, at, tool, call, given)?;
-            Ok((events.into_iter().map(SessionEvent::Memory).collect(), told))
+            Ok((events.into_iter().map(SessionEvent::Memory).collect(), reply))
         }
     }
 }
@@ -198,7 +198,7 @@ fn report_task(
     session: &Session,
     turn: &Turn,
     call: &RequestedCall,
-) -> Result<(Vec<SessionEvent>, Told), Refusal> {
+) -> Result<(Vec<SessionEvent>, ToolReply), Refusal> {
     let usable = tools::of_run(session, turn).and(session.auto.context(turn));
     let state = "only a run that goes on reports of a task";
     let context = usable.ok_or_else(|| memory::apply::unavailable(call, state))?;
@@ -213,13 +213,13 @@ fn report_task(
     if open.is_none() {
         return Err(memory::apply::unavailable(call, "the task has come out already"));
     }
-    let told = Told::Text { text: "Reported.".into() };
+    let reply = ToolReply::Text { text: "Reported.".into() };
     let reported = match status {
         TaskStatus::Done => AutoEvent::TaskEnded { task, end: TaskEnd::Done { summary } },
         TaskStatus::Failed => AutoEvent::TaskEnded { task, end: TaskEnd::Failed { summary } },
         TaskStatus::Blocked => AutoEvent::RunPaused { run, why: RunPause::Reported { summary } },
     };
-    Ok((vec![SessionEvent::Auto(reported)], told))
+    Ok((vec![SessionEvent::Auto(reported)], reply))
 }
 
 /// The profile that the turn of this cause works under: that of the step whose turn it is.
@@ -379,8 +379,8 @@ fn answered(
     })];
     for call in &answer.calls {
         if let CallKind::Unusable { problem } = &call.kind {
-            let told = Told::Refused { kind: "unusable_call".into(), words: problem.clone() };
-            events.push(event(TurnEvent::CallAnswered { call: call.id, told }));
+            let reply = ToolReply::Refused { kind: "unusable_call".into(), words: problem.clone() };
+            events.push(event(TurnEvent::CallAnswered { call: call.id, reply }));
         }
     }
     if answer.calls.is_empty() {
@@ -465,17 +465,17 @@ pub(crate) fn start_calls(
         Allowance::Go(warnings) => warnings,
     };
     let started = calls.iter().map(|starting| {
-        let Some(asked) =
-            turn.calls().iter().find(|asked| asked.requested.id == starting.attempt.call)
+        let Some(pending) =
+            turn.calls().iter().find(|pending| pending.requested.id == starting.attempt.call)
         else {
             return Vec::new();
         };
         start_call(
             session,
             turn,
-            asked,
+            pending,
             starting,
-            gate(session, turn, at, asked, starting),
+            gate(session, turn, at, pending, starting),
             bracket,
             ask_until,
         )
@@ -486,26 +486,26 @@ pub(crate) fn start_calls(
 fn start_call(
     session: &Session,
     turn: &Turn,
-    asked: &Call,
+    pending: &Call,
     starting: &StartingCall,
     verdict: Gate,
     bracket: Bracket,
     ask_until: Time,
 ) -> Vec<SessionEvent> {
-    let (CallAttempt { call, number: attempt }, step) = (starting.attempt, asked.step);
+    let (CallAttempt { call, number: attempt }, step) = (starting.attempt, pending.step);
     match verdict {
         Gate::Open(plan) => {
             vec![event(TurnEvent::CallStarted { call, attempt, bracket, plan, step })]
         }
         Gate::Ask { why, plan } => {
-            permission::asked(session, asked, starting, why, plan, ask_until)
+            permission::ask(session, pending, starting, why, plan, ask_until)
         }
         Gate::Shut { kind, words } => {
-            let told = Told::Refused { kind: kind.into(), words };
-            vec![event(TurnEvent::CallAnswered { call, told })]
+            let reply = ToolReply::Refused { kind: kind.into(), words };
+            vec![event(TurnEvent::CallAnswered { call, reply })]
         }
         Gate::Changed => {
-            let tool = asked.requested.tool.clone();
+            let tool = pending.requested.tool.clone();
             let mut events =
                 unrun(turn, "tool_changed", "not run: a tool is not the one that was approved");
             let end = turn.planned.map_or(TurnEnd::Answered, |plan| TurnEnd::Planned { plan });

@@ -165,7 +165,7 @@ fn start_turn(
         work,
         profile: profile.cloned(),
         reported: false,
-        said: String::new(),
+        summary_text: String::new(),
         asking: Asking::default(),
     });
     Ok(())
@@ -183,7 +183,7 @@ fn take_answer(session: &mut Session, seq: Seq, answer: &Answer) -> Result<(), C
     let cause = open(session, seq)?.cause.cause;
     session.auto.answered(cause, answer);
     let turn = open(session, seq)?;
-    turn.said = said(answer);
+    turn.summary_text = summary_text(answer);
     turn.asking = Asking::default();
     turn.step = Step::Calls(answer.calls.iter().map(pending).collect());
     Ok(())
@@ -402,7 +402,7 @@ fn recorded(plan: &Plan) -> Vec<Call> {
 }
 
 /// The words of an answer that finalises a plan: they may be its summary.
-fn said(answer: &Answer) -> String {
+fn summary_text(answer: &Answer) -> String {
     if !answer.calls.iter().any(|call| call.tool == crate::model::tools::PlanTool::Finalize.name())
     {
         return String::new();

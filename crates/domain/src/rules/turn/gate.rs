@@ -30,12 +30,12 @@ pub(crate) fn gate(
     session: &Session,
     turn: &Turn,
     at: Time,
-    asked: &Call,
+    pending: &Call,
     starting: &StartingCall,
 ) -> Gate {
-    let name = &asked.requested.tool;
-    if asked.step.is_some() {
-        return replay(session, turn, asked, starting.tool.as_ref());
+    let name = &pending.requested.tool;
+    if pending.step.is_some() {
+        return replay(session, turn, pending, starting.tool.as_ref());
     }
     let Some(facts) = &starting.tool else {
         let words = format!("there is no tool {name} any more");
@@ -52,7 +52,7 @@ pub(crate) fn gate(
     }
     let plan = leasing_plan(session, turn);
     let id = plan.map(|plan| plan.id);
-    match (asked.permit, plan.and_then(|plan| Some((plan, plan.status.approval()?)))) {
+    match (pending.permit, plan.and_then(|plan| Some((plan, plan.status.approval()?)))) {
         (Some(schema), _) if schema == facts.schema => Gate::Open(id),
         (Some(_), _) => Gate::Ask { why: format!("{name} changed since it was allowed"), plan: id },
         (None, None) => Gate::Ask {
@@ -76,8 +76,8 @@ pub(crate) fn gate(
 }
 
 /// A recorded call runs as it was approved, by the tool as it was approved, or not at all.
-fn replay(session: &Session, turn: &Turn, asked: &Call, tool: Option<&ToolFacts>) -> Gate {
-    let recorded = match &asked.requested.kind {
+fn replay(session: &Session, turn: &Turn, pending: &Call, tool: Option<&ToolFacts>) -> Gate {
+    let recorded = match &pending.requested.kind {
         CallKind::Tool(facts) => Some(facts),
         CallKind::Plan | CallKind::Unusable { .. } => None,
     };

@@ -12,7 +12,7 @@ use crate::{
         session::{Session, SessionEvent},
         time::Time,
         turn::{
-            Call, Told,
+            Call, ToolReply,
             ask::Ask,
             ending::{answers, event, moved_on, stopped, unrun},
             event::{TurnEnd, TurnEvent},
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The call asks.
-pub(crate) fn asked(
+pub(crate) fn ask(
     session: &Session,
     call: &Call,
     starting: &StartingCall,
@@ -65,7 +65,7 @@ pub(crate) fn decide(
             }
         }
         Permit::Deny => {
-            events.push(told(ask.call, "permission_denied", "a person denied this call"));
+            events.push(refused(ask.call, "permission_denied", "a person denied this call"));
         }
         Permit::Replan { text } => {
             let plan = session.plan().filter(|plan| ask.plan == Some(plan.id));
@@ -94,7 +94,7 @@ pub(crate) fn expire(
     let ask = session.ask.as_ref().filter(|ask| ask.call == call && at >= ask.expires);
     let ask = ask.ok_or_else(|| moved_on("this call does not wait, or not long enough"))?;
     let mut events = vec![decided(ask, Permit::Deny, None)];
-    events.push(told(call, "permission_expired", "nobody allowed this call in time"));
+    events.push(refused(call, "permission_expired", "nobody allowed this call in time"));
     if let (Some(_), Some(turn)) = (ask.plan, &session.turn) {
         let rest =
             unrun(turn, "permission_expired", "not run: an earlier call was not allowed in time");
@@ -112,7 +112,7 @@ fn decided(ask: &Ask, permit: Permit, by: Option<&Person>) -> SessionEvent {
     event(TurnEvent::PermissionDecided { call, digest, permit, by })
 }
 
-fn told(call: CallId, kind: &str, words: &str) -> SessionEvent {
-    let told = Told::Refused { kind: kind.into(), words: words.into() };
-    event(TurnEvent::CallAnswered { call, told })
+fn refused(call: CallId, kind: &str, words: &str) -> SessionEvent {
+    let reply = ToolReply::Refused { kind: kind.into(), words: words.into() };
+    event(TurnEvent::CallAnswered { call, reply })
 }

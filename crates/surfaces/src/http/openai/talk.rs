@@ -47,7 +47,7 @@ pub(super) struct Talk {
     /// Events up to here were looked at.
     seen: Seq,
     /// How much of each answer was told.
-    told: HashMap<(TurnId, u32), String>,
+    sent: HashMap<(TurnId, u32), String>,
     usage: Usage,
     until: Instant,
     /// Whether a revision came of it.
@@ -100,9 +100,9 @@ impl Talk {
             | Reply::Notebook(_)
             | Reply::Help) => Some(text_of(&shown).plain()),
         };
-        let (told, usage, until) = (HashMap::new(), Usage::default(), Instant::now() + ANSWER_MAX);
+        let (sent, usage, until) = (HashMap::new(), Usage::default(), Instant::now() + ANSWER_MAX);
         let (app, planned, stage) = (app.clone(), false, Stage::Answers);
-        Ok(Self { app, spoken, subscription, at_once, seen, told, usage, until, planned, stage })
+        Ok(Self { app, spoken, subscription, at_once, seen, sent, usage, until, planned, stage })
     }
 
     /// All of it.
@@ -164,9 +164,9 @@ impl Talk {
                 timeout(left, self.subscription.next()).await
             {
                 let gap = self.gap(preview.turn, preview.round);
-                let told = self.told.entry((preview.turn, preview.round)).or_default();
-                if told.len() == preview.offset && !preview.text.is_empty() {
-                    told.push_str(&preview.text);
+                let sent = self.sent.entry((preview.turn, preview.round)).or_default();
+                if sent.len() == preview.offset && !preview.text.is_empty() {
+                    sent.push_str(&preview.text);
                     return Ok(Piece::Text(format!("{gap}{}", preview.text)));
                 }
             }
@@ -175,8 +175,8 @@ impl Talk {
 
     /// What stands between one answer and the next.
     fn gap(&self, turn: TurnId, round: u32) -> &'static str {
-        let is_new = self.told.get(&(turn, round)).is_none_or(String::is_empty);
-        if is_new && self.told.values().any(|told| !told.is_empty()) { "\n\n" } else { "" }
+        let is_new = self.sent.get(&(turn, round)).is_none_or(String::is_empty);
+        if is_new && self.sent.values().any(|sent| !sent.is_empty()) { "\n\n" } else { "" }
     }
 
     /// What was recorded since, as far as it was not told yet.
@@ -195,13 +195,13 @@ impl Talk {
                     self.usage.input += answer.usage.input;
                     self.usage.output += answer.usage.output;
                     let gap = self.gap(turn, round);
-                    let told = self.told.entry((turn, round)).or_default();
-                    let rest = match answer.text.strip_prefix(told.as_str()) {
+                    let sent = self.sent.entry((turn, round)).or_default();
+                    let rest = match answer.text.strip_prefix(sent.as_str()) {
                         Some(rest) => format!("{gap}{rest}"),
                         // Another try said something else: it stands beside what was told of the first.
                         None => format!("\n\n{}", answer.text),
                     };
-                    *told = answer.text;
+                    *sent = answer.text;
                     if !rest.trim().is_empty() {
                         return Ok(Some(rest));
                     }

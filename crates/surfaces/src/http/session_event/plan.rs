@@ -119,8 +119,8 @@ published! {
 
     /// On whose account a plan ended.
     #[serde(tag = "kind")]
-    enum Account = plan::event::Word {
-        Person { by: Person; said "note": Option<String> },
+    enum Account = plan::event::Account {
+        Person { by: Person; note: Option<String> },
         Model { summary: String; evidence: Option<String> },
         Agent { agent: String, summary: String; evidence: Option<String> },
         Steps { done: u32, skipped: u32 },
@@ -175,7 +175,7 @@ published! {
         PlanFailed { summary: String },
         /// The plan ended.
         PlanEnded {
-            plan: PlanId, ended "end": PlanEnd, word "account": Account, touched: Vec<Touched>,
+            plan: PlanId, ended "end": PlanEnd, account: Account, touched: Vec<Touched>,
             /// How many more things were touched than are listed.
             touched_more: u64,
             observation: Observation

@@ -17,7 +17,7 @@ use super::{
 published! {
     /// What a caller of a tool reads where no effect gave the result.
     #[serde(tag = "kind")]
-    enum ToolReply = turn::Told {
+    enum ToolReply = turn::ToolReply {
         Text { text: String },
         Planned,
         Plans,
@@ -168,7 +168,7 @@ published! {
         /// A tool call ended.
         CallFinished { call: CallId, attempt: u32, result: CallResult },
         /// A call got a result that no effect gave.
-        CallAnswered { call: CallId, told "reply": ToolReply },
+        CallAnswered { call: CallId, reply: ToolReply },
         /// A call is known not to have begun; it is made again.
         CallAbandoned { call: CallId, attempt: u32, why "reason": String },
         /// Nobody works on a harmless call any more; it is made again.

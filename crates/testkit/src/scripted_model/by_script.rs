@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Conduct, Said, Shape, Told, worker::left_unanswered};
+use super::{Conduct, ScriptedReply, SeenRequest, Shape, worker::left_unanswered};
 
 /// What a model is asked to say.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -38,35 +38,40 @@ pub struct Script {
 
 /// A model that says what it is asked to say. Messages that hold one of these phrases need no script of their own.
 #[must_use]
-pub fn asked(known: BTreeMap<String, Script>) -> Conduct {
-    Arc::new(move |told: &Told| {
+pub fn by_script(known: BTreeMap<String, Script>) -> Conduct {
+    Arc::new(move |told: &SeenRequest| {
         let script = script(told, &known);
         let executing = told.last_said.starts_with("Execute the approved plan")
             || told.last_said.starts_with("Go on with");
         let planning = told.tools.iter().any(|tool| tool == "plan_set_content");
         let left = left_unanswered(told);
-        let call = |(tool, arguments): &(String, Value)| Said::call(tool, arguments);
+        let call = |(tool, arguments): &(String, Value)| ScriptedReply::call(tool, arguments);
         let mut said = if executing {
             match script.work.get(told.rounds) {
                 Some(work) => call(work),
-                None if told.rounds == script.work.len() => {
-                    Said::call("plan_report", &json!({"status": "done", "summary": "as planned"}))
-                }
-                None => Said::text("Executed, as planned."),
+                None if told.rounds == script.work.len() => ScriptedReply::call(
+                    "plan_report",
+                    &json!({"status": "done", "summary": "as planned"}),
+                ),
+                None => ScriptedReply::text("Executed, as planned."),
             }
         } else if let (false, true, Some(plan)) = (left.is_empty(), planning, &script.revised) {
             let replies: Vec<_> = left.iter().map(|number| json!({"comment": number})).collect();
-            Said::call("plan_set_content", &json!({"plan_markdown": plan, "replies": replies}))
+            ScriptedReply::call(
+                "plan_set_content",
+                &json!({"plan_markdown": plan, "replies": replies}),
+            )
         } else if let (0, true, Some(plan)) = (told.rounds, planning, &script.plan) {
-            Said::call("plan_set_content", &json!({"plan_markdown": plan}))
+            ScriptedReply::call("plan_set_content", &json!({"plan_markdown": plan}))
         } else if let Some(next) = script.calls.get(told.rounds).filter(|_| script.plan.is_none()) {
             call(next)
         } else if told.rounds == 0 && !script.calls_at_once.is_empty() {
             let calls = script.calls_at_once.iter();
-            calls.fold(Said::default(), |said, (tool, arguments)| said.and(tool, arguments))
+            calls
+                .fold(ScriptedReply::default(), |said, (tool, arguments)| said.and(tool, arguments))
         } else {
             let words = if script.say.is_empty() { "As you say." } else { &script.say };
-            Said::text(&words.repeat(script.times.max(1)))
+            ScriptedReply::text(&words.repeat(script.times.max(1)))
         };
         said.thinks = Duration::from_millis(script.thinks_ms);
         said.pace = Duration::from_millis(script.pace_ms);
@@ -77,7 +82,7 @@ pub fn asked(known: BTreeMap<String, Script>) -> Conduct {
     })
 }
 
-fn script(told: &Told, known: &BTreeMap<String, Script>) -> Script {
+fn script(told: &SeenRequest, known: &BTreeMap<String, Script>) -> Script {
     let messages = told.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts = messages.iter().rev().filter(|message| message["role"] == "user");
     let mut lines = texts.flat_map(|message| message["content"].as_str().unwrap_or("").lines());
