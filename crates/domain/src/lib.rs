@@ -29,7 +29,7 @@ pub use language::{chat, diff, outcome, prompt};
 pub use model::{
     actor, attempt, command, digest, effect, id, identity, limits, policy, refusal, time,
 };
-pub use rules::{log, openings};
+pub use rules::{backoff, log, openings};
 
 /// Foreign agents: what they call, and what is decided about it.
 pub mod agent {

@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod autonomy;
+pub mod backoff;
 pub mod life;
 pub mod log;
 pub mod memory;

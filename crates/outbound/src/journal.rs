@@ -1,13 +1,11 @@
-//! What every journal stores alike: bytes, columns, and when to give up for a while.
+//! What every journal stores alike: bytes and columns.
 
 use planwright_domain::{
     id::{OwnerId, Seq},
     identity::{SessionIdentity, SessionKey},
     next::{Due, Waiting},
-    notebook::NotebookEvent,
-    session::{CorruptJournal, Session, SessionEvent},
+    session::{CorruptJournal, Session},
     time::Time,
-    turn::event::{Arrival, TurnEvent},
 };
 use planwright_format::event::read_event;
 use planwright_runtime::ports::journal::{JournalError, Recorded};
@@ -19,37 +17,6 @@ pub(crate) mod warm;
 
 /// A snapshot is stored when so many events have come since the last one.
 pub(crate) const SNAPSHOT_EVERY: u64 = 64;
-/// After so many failures in a row a session is parked.
-pub(crate) const FAILURES_MAX: u32 = 8;
-
-/// Whether these events end a row of failures: an effect or a turn came to its end.
-pub(crate) fn is_progress(events: &[SessionEvent]) -> bool {
-    events.iter().any(|event| match event {
-        SessionEvent::Turn(event) => matches!(
-            event,
-            TurnEvent::ModelAnswered { arrival: Arrival::InTime, .. }
-                | TurnEvent::ViewCompacted { arrival: Arrival::InTime, .. }
-                | TurnEvent::CallFinished { .. }
-                | TurnEvent::TurnFinished { .. }
-        ),
-        SessionEvent::Notebook(event) => matches!(event, NotebookEvent::PagesRemoved { .. }),
-        SessionEvent::Plan(_)
-        | SessionEvent::Auto(_)
-        | SessionEvent::Memory(_)
-        | SessionEvent::Life(_)
-        | SessionEvent::MessageQueued { .. }
-        | SessionEvent::CauseWithdrawn { .. }
-        | SessionEvent::ViewReset { .. }
-        | SessionEvent::CompactionAsked { .. }
-        | SessionEvent::AgentCalled { .. }
-        | SessionEvent::Logged { .. } => false,
-    })
-}
-
-/// When a session that failed so often is tried again.
-pub(crate) fn retry_at(now: Time, failures: u32) -> Time {
-    now.plus_micros(250_000 << failures)
-}
 
 /// In which order rows that are due are taken: the first of every owner, then the second of each, so that no backlog of
 /// one owner fills a page.

@@ -139,7 +139,7 @@ const MUTANTS: [Mutant; 66] = [
     ),
     mutant("model/policy.rs", "self.people.contains(&person.id.0))", "!self.people.is_empty())"),
     mutant(
-        "session.rs",
+        "session/fold.rs",
         "SessionEvent::Logged { head } if *head == self.log => {}",
         "SessionEvent::Logged { head } if *head == self.log || true => {}",
     ),
@@ -252,7 +252,7 @@ const MUTANTS: [Mutant; 66] = [
         "started: session.agent_looked,",
         "started: session.version.following(),",
     ),
-    mutant("session.rs", ") if is_foreign(self) => {}", ") if false => {}"),
+    mutant("session/fold.rs", ") if is_foreign(self) => {}", ") if false => {}"),
     mutant(
         "rules/agent.rs",
         "let end = StepEnd::Reported { by: agent.clone(), evidence: evidence.clone() };",

@@ -92,3 +92,6 @@ pub const SUMMARY_VIEW_BYTES_MAX: usize = 64 * 1024;
 pub const MEASURES_MAX: usize = 8;
 /// How many notebook calls of a foreign agent may be open at once.
 pub const AGENT_CALLS_OPEN_MAX: usize = 32;
+
+/// After so many failures in a row a session is parked.
+pub const FAILURES_MAX: u32 = 8;

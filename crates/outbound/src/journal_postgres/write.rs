@@ -2,6 +2,7 @@
 
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
+    backoff::{again_at, is_progress},
     digest::Digest,
     id::{CommandId, Seq},
     identity::SessionKey,
@@ -14,7 +15,7 @@ use tokio_postgres::{error::SqlState, types::ToSql};
 
 use super::{AppendRequest, read::Known};
 use crate::journal::{
-    FAILURES_MAX, SNAPSHOT_EVERY, due_column, engine, is_progress, retry_at,
+    SNAPSHOT_EVERY, due_column, engine,
     sealed::{AnswerRow, event_place, seal_snapshot},
     waiting_column,
 };
@@ -281,12 +282,11 @@ pub(super) async fn back_off(
     let statement = client.prepare_cached(sql).await.map_err(engine)?;
     let row = client.query_opt(&statement, &[&owner, &text]).await.map_err(engine)?;
     let failures = row.map_or(1, |row| row.get::<_, i32>(0).cast_unsigned());
-    if failures >= FAILURES_MAX {
+    let Some(until) = again_at(now, failures) else {
         let sql = "UPDATE streams SET parked = $3 WHERE owner = $1 AND identity = $2";
         execute(client, sql, &[&owner, &text, &why]).await?;
         return Ok(BackedOff::Parked);
-    }
-    let until = retry_at(now, failures);
+    };
     let sql = "UPDATE streams SET due_at = $3 WHERE owner = $1 AND identity = $2";
     execute(client, sql, &[&owner, &text, &until.0]).await?;
     Ok(BackedOff::Until(until))

@@ -8,6 +8,7 @@ use std::{
 
 use planwright_domain::{
     actor::PersonId,
+    backoff::{again_at, is_progress},
     digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::SessionKey,
@@ -32,9 +33,8 @@ use super::{
     sqlite,
 };
 use crate::journal::{
-    FAILURES_MAX, SNAPSHOT_EVERY, due_column, is_progress,
+    SNAPSHOT_EVERY, due_column,
     remembering::{Whose, of_session},
-    retry_at,
     sealed::{AnswerRow, event_place, seal_output, seal_snapshot},
     waiting_column,
     warm::Warm,
@@ -504,13 +504,12 @@ impl Writer {
             .optional()
             .map_err(sqlite)?;
         let failures = failures.unwrap_or(0) + 1;
-        if failures >= FAILURES_MAX {
+        let Some(until) = again_at(now, failures) else {
             let sql =
                 "UPDATE streams SET failures = ?3, parked = ?4 WHERE owner = ?1 AND identity = ?2";
             self.execute(sql, params![owner, text, failures, why])?;
             return Ok(BackedOff::Parked);
-        }
-        let until = retry_at(now, failures);
+        };
         let sql =
             "UPDATE streams SET failures = ?3, due_at = ?4 WHERE owner = ?1 AND identity = ?2";
         self.execute(sql, params![owner, text, failures, until.0])?;
