@@ -128,7 +128,12 @@ async fn ours_at(listener: TcpListener, port: u16, ours: Ours) -> anyhow::Result
     };
     access.keep(grant, Digest::of(TOKEN.as_bytes())).await?;
     let settings = HttpSettings { requests_per_second: u32::MAX, ..HttpSettings::loopback(port) };
-    let app = Arc::new(App::new(&ours.runtime, access, settings));
+    let app = Arc::new(App::new(
+        ours.runtime.commands.clone(),
+        ours.runtime.queries.clone(),
+        access,
+        settings,
+    ));
     Ok(serve(listener, app, std::future::pending()).await?)
 }
 

@@ -80,7 +80,7 @@ async fn windows(turns: u64) -> anyhow::Result<(u64, Vec<f64>)> {
         let identity = ada_key(&format!("cli:window-{:04}", turn / TURNS_EACH))?;
         let say = PersonCommand::Say { text: nth(&TURNS, turn).into() };
         let say = SessionCommand::Person(person.clone(), say);
-        ours.runtime.commands.dispatch(&identity, fresh_id(), say).await?;
+        ours.runtime.engine.dispatch(&identity, fresh_id(), say).await?;
         while ours.runtime.engine.advance(&identity).await?.due == Due::Now {}
         let session = ours.runtime.queries.session(&identity).await?;
         anyhow::ensure!(next(&session).is_rest(), "{identity} does not come to rest");

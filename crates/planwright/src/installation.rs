@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use async_trait::async_trait;
 use planwright_domain::{
     actor::{Person, PersonId, Standing, Surface},
-    command::{LifeCommand, PersonCommand, SessionCommand},
+    command::{LifeCommand, PersonCommand},
     digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, Root, SessionIdentity, SessionKey},
@@ -304,13 +304,8 @@ impl Backend for Installation {
         let identity = SessionIdentity::new(ChannelType::Cli, key.clone());
         let session = SessionKey::new(self.person.owner, identity);
         let open = PersonCommand::Life(LifeCommand::Open { root });
-        let command = SessionCommand::Person(self.person.clone(), open);
-        match self
-            .runtime
-            .commands
-            .dispatch(&session, self.runtime.commands.new_id().into(), command)
-            .await?
-        {
+        let commands = &self.runtime.commands;
+        match commands.dispatch(&session, commands.new_id().into(), &self.person, open).await? {
             Answer::Accepted { .. } => self.activate(key).await,
             Answer::Refused(refusal) => bail!("{refusal}"),
         }

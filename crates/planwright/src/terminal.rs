@@ -30,6 +30,7 @@ use planwright_runtime::{
     queries::view::StatusView,
     reply_text::{Text, Tone, plan as plan_text, text_of},
 };
+use planwright_surfaces::http::streams::envelope::Envelope;
 use serde_json::{Value, json};
 
 pub mod visible;
@@ -68,6 +69,13 @@ pub struct Terminal {
     said_unreachable: bool,
     /// Whether something could not be written out.
     is_lost: bool,
+}
+
+/// An event for scripts: they read what the API publishes.
+fn published(session: &SessionIdentity, recorded: &Recorded) -> Value {
+    let data = Envelope::of(&session.to_string(), recorded).data;
+    json!({"type": "event", "session": session, "seq": recorded.seq, "at": recorded.at,
+        "kind": recorded.event.kind(), "event": data})
 }
 
 impl Terminal {
@@ -218,8 +226,7 @@ impl Terminal {
     /// Something that was recorded, in a session that now stands so.
     pub fn event(&mut self, view: &StatusView, recorded: &Recorded) {
         if self.json {
-            let value = json!({"type": "event", "session": view.session, "seq": recorded.seq, "at": recorded.at,
-                "kind": recorded.event.kind(), "event": recorded.event});
+            let value = published(&view.session, recorded);
             self.raw(&format!("{value}\n"));
             return;
         }

@@ -52,7 +52,7 @@ async fn open(args: &Args, database: Option<&str>) -> anyhow::Result<Opened> {
     };
     let said = ClusterArgs { database: Some(database.to_owned()), ..ClusterArgs::default() };
     config.cluster.with(&said).check()?;
-    let journal = open_cluster(database).await?;
+    let journal = open_cluster(database, Access::Write).await?;
     let notebooks = config.notebook.shared()?;
     Ok(Opened { journal, notebooks, _directory: None })
 }
@@ -61,16 +61,25 @@ async fn open(args: &Args, database: Option<&str>) -> anyhow::Result<Opened> {
 #[cfg(not(feature = "cluster"))]
 pub(crate) const NO_CLUSTER: &str = "this program was built without clusters; build it with the feature `cluster`, which is on unless it is left out";
 
-/// The journal of a cluster, written at its level.
+/// What a journal is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// The journal of a cluster; what is written is written at the level that its nodes agreed on.
 #[cfg(feature = "cluster")]
-async fn open_cluster(database: &str) -> anyhow::Result<Arc<dyn Archive>> {
+async fn open_cluster(database: &str, access: Access) -> anyhow::Result<Arc<dyn Archive>> {
     let journal = PostgresJournal::open(database).await?;
-    journal.write_up_to(PostgresNodes::new(journal.pool()).level().await?);
+    if access == Access::Write {
+        journal.write_up_to(PostgresNodes::new(journal.pool()).level().await?);
+    }
     Ok(Arc::new(journal))
 }
 
 #[cfg(not(feature = "cluster"))]
-async fn open_cluster(_: &str) -> anyhow::Result<Arc<dyn Archive>> {
+async fn open_cluster(_: &str, _: Access) -> anyhow::Result<Arc<dyn Archive>> {
     anyhow::bail!(NO_CLUSTER)
 }
 
@@ -95,7 +104,7 @@ async fn open_to_read(args: &Args, database: Option<&str>) -> anyhow::Result<Arc
     };
     let said = ClusterArgs { database: Some(database.clone()), ..ClusterArgs::default() };
     config.cluster.with(&said).check()?;
-    open_cluster(&database).await
+    open_cluster(&database, Access::Read).await
 }
 
 /// Writes everything out.

@@ -160,7 +160,8 @@ impl Api {
         deployment: Deployment,
     ) -> anyhow::Result<()> {
         let figures = metrics_recorder::install();
-        let app = App::new(&runtime, access, settings(config, self.address.port(), deployment));
+        let settings = settings(config, self.address.port(), deployment);
+        let app = App::new(runtime.commands, runtime.queries, access, settings);
         let app = match figures {
             Some(figures) => app.with_figures(figures),
             None => app,

@@ -249,7 +249,11 @@ async fn json_is_one_object_a_line_and_names_the_session_on_every_event() {
     assert_eq!(accepted[0], accepted[1], "the same id has the same answer");
     let events: Vec<_> = lines.iter().filter(|line| line["type"] == "event").collect();
     assert!(events.iter().all(|event| event["session"] == "cli:my-first-talk"));
-    assert_eq!(events.iter().filter(|event| event["kind"] == "message_queued").count(), 1);
+    let queued: Vec<_> = events.iter().filter(|event| event["kind"] == "message_queued").collect();
+    assert_eq!(queued.len(), 1);
+    // As the API publishes it, whatever the program calls it inside.
+    let keys = queued[0]["event"].as_object().unwrap().keys().collect::<Vec<_>>();
+    assert_eq!(keys, ["by", "text"]);
     assert_eq!(
         events.iter().map(|event| event["seq"].as_u64().unwrap()).collect::<Vec<_>>(),
         (1..=events.len() as u64).collect::<Vec<_>>()

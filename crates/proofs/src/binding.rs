@@ -154,7 +154,7 @@ const LIVE: &str = "live";
 /// A person says go on, and whatever is due is done. What it comes to, in words; an error is one of the proof itself.
 async fn goes_on(staged: &Staged<'_>) -> anyhow::Result<String> {
     let resume = SessionCommand::Person(ada(), PersonCommand::Decide(Decision::Resume));
-    let dispatched = staged.runtime.commands.dispatch(staged.identity, fresh_id(), resume).await;
+    let dispatched = staged.runtime.engine.dispatch(staged.identity, fresh_id(), resume).await;
     let driven = match dispatched {
         Ok(Answer::Refused(refusal)) => return Ok(format!("refused: {}", refusal.kind())),
         Ok(Answer::Accepted { .. }) => staged.drive().await,

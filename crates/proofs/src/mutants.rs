@@ -333,6 +333,13 @@ fn try_all(mutants: &[&Mutant]) -> anyhow::Result<Tried> {
                 tried.survivors.push(format!("survived: {file}: {from:?} became {to:?}"));
             }
             Verdict::DidNotEnd => {
+                // It is the mutant that does not end, and not the machine.
+                fs::write(&path, &text)?;
+                let is_well = suite.build()? == Verdict::Passed && suite.run()? == Verdict::Passed;
+                anyhow::ensure!(
+                    is_well,
+                    "the suite does not end in time without any mutant either"
+                );
                 tried.endless.push(format!("did not end: {file}: {from:?} became {to:?}"));
             }
         }
@@ -378,10 +385,8 @@ impl Suite<'_> {
             }
         }
         let group = format!("-{}", child.id());
-        Command::new("kill")
-            .args(["-KILL", "--", &group])
-            .status()
-            .context("kill cannot be run")?;
+        let killed = Command::new("kill").args(["-KILL", "--", &group]).status();
+        anyhow::ensure!(killed.context("kill cannot be run")?.success(), "{group} was not killed");
         child.wait()?;
         Ok(Verdict::DidNotEnd)
     }

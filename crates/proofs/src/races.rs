@@ -323,7 +323,7 @@ async fn acts_on(
     asks: Option<(CommandId, SessionCommand)>,
 ) -> anyhow::Result<Option<Answer>> {
     match asks {
-        Some((id, command)) => Ok(Some(node.commands.dispatch(&identity, id, command).await?)),
+        Some((id, command)) => Ok(Some(node.engine.dispatch(&identity, id, command).await?)),
         None => {
             node.engine.advance(&identity).await?;
             Ok(None)
@@ -354,7 +354,7 @@ impl Race {
             Self::ApproveApprove => {
                 let shown = PersonCommand::RecordShown { digest };
                 let shown = SessionCommand::Person(bob(), shown);
-                staged.runtime.commands.dispatch(staged.identity, fresh_id(), shown).await?;
+                staged.runtime.engine.dispatch(staged.identity, fresh_id(), shown).await?;
                 [Act::of(ada(), approve()), Act::of(bob(), approve())]
             }
             Self::ApproveReject => {
@@ -407,7 +407,7 @@ async fn after(
     let mut answers = [None, None];
     for (at, act) in given.acts.iter().enumerate() {
         let Some((id, command)) = act.asks() else { continue };
-        let again = next.commands.dispatch(identity, id, command).await?;
+        let again = next.engine.dispatch(identity, id, command).await?;
         if let Some(before) = &given.answers[at] {
             anyhow::ensure!(*before == again, "{}: {before:?}, then {again:?}", race.name());
         }

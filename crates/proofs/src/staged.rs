@@ -138,7 +138,7 @@ impl Staged<'_> {
     /// Ada asks for something that is granted.
     pub(crate) async fn ask(&self, command: PersonCommand) -> anyhow::Result<()> {
         let command = SessionCommand::Person(ada(), command);
-        let answer = self.runtime.commands.dispatch(self.identity, fresh_id(), command).await?;
+        let answer = self.runtime.engine.dispatch(self.identity, fresh_id(), command).await?;
         anyhow::ensure!(!answer.is_refused(), "{answer:?}");
         Ok(())
     }

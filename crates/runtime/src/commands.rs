@@ -6,8 +6,8 @@ use std::{
 };
 
 use planwright_domain::{
-    actor::PersonId,
-    command::SessionCommand,
+    actor::{Person, PersonId},
+    command::{PersonCommand, SessionCommand},
     id::{CommandId, OwnerId},
     identity::SessionKey,
 };
@@ -41,7 +41,7 @@ pub fn new_secret(ids: &dyn Ids) -> String {
     format!("{}{}", ids.opaque().simple(), ids.opaque().simple())
 }
 
-/// What people and foreign agents ask for: the only way in which a surface changes something.
+/// What people and foreign agents ask for: the only way in which a surface changes a session or what belongs to an owner.
 pub struct Commands {
     dispatcher: Dispatcher,
     queries: Arc<Queries>,
@@ -80,14 +80,16 @@ impl Commands {
         }
     }
 
-    /// Decides a command, then tells the lane and the watchers, whether or not the caller waits for it: what a
+    /// Decides a person's command, then tells the lane and the watchers, whether or not the caller waits for it: what a
     /// disconnected client asked for is either not done, or done and told.
     pub async fn dispatch(
         &self,
         identity: &SessionKey,
         id: CommandId,
-        command: SessionCommand,
+        person: &Person,
+        command: PersonCommand,
     ) -> Result<Answer, JournalError> {
+        let command = SessionCommand::Person(person.clone(), command);
         self.dispatcher.dispatch_detached(Origin::default(), identity, id, command).await
     }
 

@@ -2,14 +2,20 @@
 
 use std::sync::{Arc, Mutex};
 
-use planwright_domain::{id::Incarnation, identity::SessionKey, policy::Policy, time::Time};
+use planwright_domain::{
+    command::SessionCommand,
+    id::{CommandId, Incarnation},
+    identity::SessionKey,
+    policy::Policy,
+    time::Time,
+};
 
 use crate::{
-    commands::dispatch::Dispatcher,
+    commands::dispatch::{Dispatcher, Origin},
     memories::Memories,
     ports::{
         Clock, Ids, Ports,
-        journal::{BackedOff, DueRow, Journal, JournalError},
+        journal::{Answer, BackedOff, DueRow, Journal, JournalError},
         model::{Model, Roles},
         signal::Broadcast,
     },
@@ -94,6 +100,16 @@ impl Engine {
     #[must_use]
     pub fn incarnation(&self) -> Incarnation {
         self.incarnation
+    }
+
+    /// Decides any command, also what only the runtime reports. For lanes and for tests that play the runtime's part.
+    pub async fn dispatch(
+        &self,
+        identity: &SessionKey,
+        id: CommandId,
+        command: SessionCommand,
+    ) -> Result<Answer, JournalError> {
+        self.dispatcher.dispatch_detached(Origin::default(), identity, id, command).await
     }
 
     /// A life of its own, for a lane whose deliveries are one each.

@@ -68,6 +68,7 @@ pub const POINTS: [&str; 22] = [
 
 /// A hit of a named point.
 #[cfg(feature = "failpoints")]
+#[expect(clippy::disallowed_methods, reason = "a process that waits for its end does nothing else")]
 pub fn hit(name: &'static str) {
     use rustix::process::Signal;
     use std::sync::{

@@ -15,7 +15,7 @@ use crate::{
         journal::{Journal, JournalError},
         model::{Model, Profiles, Roles},
         notebook::Notebooks,
-        signal::{Broadcast, Lane},
+        signal::Broadcast,
         toolbox::schemas,
     },
     settings::Settings,
@@ -36,7 +36,8 @@ pub mod waiting;
 /// What people and surfaces read.
 pub struct Queries {
     journal: Arc<dyn Journal>,
-    lane: Arc<dyn Lane>,
+    /// What does not get through at the moment: all that a read may know of the lane.
+    trouble: Box<dyn Fn() -> Vec<String> + Send + Sync>,
     broadcast: Arc<dyn Broadcast>,
     clock: Arc<dyn Clock>,
     policy: Arc<Policy>,
@@ -53,7 +54,7 @@ impl Queries {
     pub(crate) fn new(ports: &Ports, settings: &Settings) -> Self {
         Self {
             journal: ports.journal.clone(),
-            lane: ports.lane.clone(),
+            trouble: trouble(ports),
             broadcast: ports.broadcast.clone(),
             clock: ports.clock.clone(),
             policy: ports.policy.clone(),
@@ -112,7 +113,7 @@ impl Queries {
     /// What does not get through at the moment, in sentences for people.
     #[must_use]
     pub fn trouble(&self) -> Vec<String> {
-        [self.lane.trouble(), self.broadcast.trouble()].into_iter().flatten().collect()
+        (self.trouble)()
     }
 
     /// Fails if the journal cannot be read.
@@ -124,4 +125,9 @@ impl Queries {
     pub async fn planning(&self) -> Result<u64, JournalError> {
         self.journal.planning().await
     }
+}
+
+fn trouble(ports: &Ports) -> Box<dyn Fn() -> Vec<String> + Send + Sync> {
+    let (lane, broadcast) = (ports.lane.clone(), ports.broadcast.clone());
+    Box::new(move || [lane.trouble(), broadcast.trouble()].into_iter().flatten().collect())
 }

@@ -59,8 +59,12 @@ impl Served {
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let app =
-            Arc::new(App::new(&house.runtime, access.clone(), set(HttpSettings::loopback(port))));
+        let app = Arc::new(App::new(
+            house.runtime.commands.clone(),
+            house.runtime.queries.clone(),
+            access.clone(),
+            set(HttpSettings::loopback(port)),
+        ));
         let serving = tokio::spawn(async move {
             let _ = serve(listener, app, std::future::pending()).await;
         });

@@ -197,7 +197,7 @@ pub async fn comments_and_notes_reach_the_model(build: impl AsyncFn(Conduct) -> 
     let approve = PersonCommand::Decide(Decision::Approve(Approving { notes, ..plain }));
     house
         .runtime
-        .commands
+        .engine
         .dispatch(&talk(), fresh_id(), SessionCommand::Person(ada(), approve))
         .await
         .expect("an answer");

@@ -120,19 +120,21 @@ impl Bench {
     /// A new life over other ports, before anything has happened.
     fn rewire(&mut self, change: impl FnOnce(&mut Ports)) {
         change(&mut self.ports);
+        assert_eq!(self.runtime.engine.take_dropped_attempts(), [], "dropped open");
         self.runtime = Runtime::new(&self.ports, &Settings::default());
     }
 
     /// A new life in which an effect must begin within this time.
     fn start_within(&mut self, start_by_ms: i64) {
         let settings = Settings { start_by_ms, ..Settings::default() };
+        assert_eq!(self.runtime.engine.take_dropped_attempts(), [], "dropped open");
         self.runtime = Runtime::new(&self.ports, &settings);
     }
 
     async fn says(&self, text: &str) {
         let person = person("ada", "cli", Standing::Speaks);
         let command = SessionCommand::Person(person, PersonCommand::Say { text: text.into() });
-        self.runtime.commands.dispatch(&talk(), fresh_id(), command).await.unwrap();
+        self.runtime.engine.dispatch(&talk(), fresh_id(), command).await.unwrap();
     }
 
     async fn advance(&self) -> Due {
@@ -186,7 +188,7 @@ async fn an_effect_of_this_process_is_awaited_until_its_deadline() {
     let start = SystemCommand::StartModelCall { attempt, bracket };
     bench
         .runtime
-        .commands
+        .engine
         .dispatch(&talk(), fresh_id(), SessionCommand::System(start))
         .await
         .unwrap();
@@ -212,7 +214,7 @@ async fn an_effect_of_this_process_that_nobody_works_on_is_orphaned_at_once() {
     let start = SystemCommand::StartModelCall { attempt, bracket };
     bench
         .runtime
-        .commands
+        .engine
         .dispatch(&talk(), fresh_id(), SessionCommand::System(start))
         .await
         .unwrap();
@@ -269,7 +271,7 @@ async fn a_command_whose_caller_goes_away_is_told_to_those_who_watch() {
     for number in 0..20_u64 {
         let person = person("ada", "cli", Standing::Speaks);
         let command = SessionCommand::Person(person, PersonCommand::Say { text: "hi".into() });
-        let mut asking = Box::pin(bench.runtime.commands.dispatch(&identity, fresh_id(), command));
+        let mut asking = Box::pin(bench.runtime.engine.dispatch(&identity, fresh_id(), command));
         assert!(futures_util::poll!(&mut asking).is_pending(), "it takes a commit");
         drop(asking);
         let moved = tokio::time::timeout(Duration::from_secs(10), watching.next()).await;
@@ -291,7 +293,7 @@ async fn an_effect_of_another_process_is_orphaned_at_once() {
     let start = SystemCommand::StartModelCall { attempt, bracket };
     bench
         .runtime
-        .commands
+        .engine
         .dispatch(&talk(), fresh_id(), SessionCommand::System(start))
         .await
         .unwrap();

@@ -9,7 +9,7 @@ use crate::model::{
 };
 
 impl Observation {
-    /// What ended the plan, and by whose word, in a sentence.
+    /// What ended the plan, and by whose account, in a sentence.
     #[must_use]
     pub fn claim(&self, account: &Account) -> String {
         match (self.basis, account) {
@@ -31,7 +31,7 @@ impl Observation {
             (Some(Basis::Claimed), Account::Steps { done, skipped }) => {
                 format!("{done} steps were reported done, {skipped} were skipped")
             }
-            (Some(_) | None, word) => word.in_words(),
+            (Some(_) | None, account) => account.in_words(),
         }
     }
 

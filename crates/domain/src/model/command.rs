@@ -24,12 +24,12 @@ use crate::model::{
     turn::{Answer, CallResult, ModelFailure, Sent, ToolReply, Usage, profile::Profile},
 };
 
-/// A command on its way in: its id, its time, and what it asks.
+/// A command as it was issued: its id, its time, and the policy that holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issued<C> {
     /// Asking twice with the same id has one effect and one answer.
     pub id: CommandId,
-    /// When it was asked.
+    /// When it was issued.
     pub at: Time,
     /// What is asked, and by whom.
     pub command: C,

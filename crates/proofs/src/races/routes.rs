@@ -174,7 +174,7 @@ async fn does(node: &Runtime, stage: &Stage, deed: &Deed) -> anyhow::Result<Came
     Ok(match deed {
         Deed::Asks(id, command) => {
             let command = SessionCommand::Person(ada(), command.clone());
-            match node.commands.dispatch(&stage.first, *id, command).await? {
+            match node.engine.dispatch(&stage.first, *id, command).await? {
                 planwright_runtime::ports::journal::Answer::Accepted { .. } => {
                     Came::Accepted(stage.first.clone())
                 }

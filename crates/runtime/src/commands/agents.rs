@@ -72,7 +72,7 @@ pub struct AgentAsks {
     pub arguments: String,
 }
 
-/// What it is told.
+/// What it is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentReply {
     /// The words.
@@ -144,7 +144,7 @@ impl Commands {
     async fn seen_from(&self, seat: &Seat) -> Result<Arc<Session>, JournalError> {
         let session = self.queries.session(&seat.identity).await?;
         let (Seq(0), Some(strategy)) = (session.version, seat.plan) else { return Ok(session) };
-        let (plan, reads) = (self.first_plan(seat), self.settings.collect_reads);
+        let (plan, reads) = (Self::first_plan(seat), self.settings.collect_reads);
         let (predecessor, by) = (None, Some(seat.person.clone()));
         let (carried, claimed) = (Vec::new(), Vec::new());
         let begins =
@@ -153,13 +153,13 @@ impl Commands {
     }
 
     /// The id of the plan with which its session begins.
-    fn first_plan(&self, seat: &Seat) -> PlanId {
+    fn first_plan(seat: &Seat) -> PlanId {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("plan {}", seat.identity).as_bytes()).into()
     }
 
     /// The command that begins its plan work: the same one, however often it is asked.
     fn opening(&self, seat: &Seat) -> Option<(CommandId, SessionCommand)> {
-        let (strategy, plan) = (seat.plan?, self.first_plan(seat));
+        let (strategy, plan) = (seat.plan?, Self::first_plan(seat));
         let reads = self.settings.collect_reads;
         let command = PersonCommand::StartPlan { plan, strategy, reads };
         let command = SessionCommand::Person(seat.person.clone(), command);
@@ -253,7 +253,9 @@ impl Commands {
         // Recorded before, it has the answer that it was given then.
         let id = report_id(call.id.0, "agent-result", 0, 1);
         let command = SystemCommand::RecordAgentCall { call: call.id, reply: told };
-        let answer = self.dispatch(identity, id, SessionCommand::System(command)).await;
+        let command = SessionCommand::System(command);
+        let answer =
+            self.dispatcher.dispatch_detached(Origin::default(), identity, id, command).await;
         open.close(if answer.is_ok() { outcome } else { Outcome::NotRecorded });
         answer
     }

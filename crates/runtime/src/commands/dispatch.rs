@@ -137,9 +137,9 @@ impl Dispatcher {
         let issued = Issued::new(id, self.clock.now(), command);
         let issued = issued.under(self.policy.clone()).of_project(project);
         let Decided { answer, since } = decided(&*self.journal, identity, issued).await?;
-        if let (Answer::Refused(refusal), Some(issued)) = (&answer, log_event) {
+        if let (Answer::Refused(refusal), Some(command)) = (&answer, log_event) {
             let kind = refusal.kind();
-            tracing::warn!(session_identity = %identity, issued, kind, event = "command_refused");
+            tracing::warn!(session_identity = %identity, command, kind, event = "command_refused");
         }
         if let Answer::Accepted { before, version } = answer
             && before < version

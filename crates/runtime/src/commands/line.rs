@@ -136,8 +136,8 @@ impl Commands {
         person: &Person,
         digest: Digest,
     ) -> Result<Answer, JournalError> {
-        let command = SessionCommand::Person(person.clone(), PersonCommand::RecordShown { digest });
-        self.dispatch(identity, self.ids.ordered().into(), command).await
+        let command = PersonCommand::RecordShown { digest };
+        self.dispatch(identity, self.ids.command(), person, command).await
     }
 
     /// The command behind the words, or why it cannot be formed.

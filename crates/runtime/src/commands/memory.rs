@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     actor::Person,
-    command::{PersonCommand, SessionCommand},
+    command::PersonCommand,
     id::{CommandId, MemoryId},
     identity::SessionKey,
     memory::{Item, MemoryCommand},
@@ -101,7 +101,6 @@ impl Commands {
             });
         }
         let forget = PersonCommand::Memory(MemoryCommand::Forget { id: item.id });
-        let forget = SessionCommand::Person(person.clone(), forget);
-        self.dispatch(identity, command, forget).await
+        self.dispatch(identity, command, person, forget).await
     }
 }

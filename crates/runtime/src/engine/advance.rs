@@ -73,7 +73,7 @@ impl Engine {
         self.advance_as(identity, self.incarnation).await
     }
 
-    /// The same for an engine that delivers: each delivery is a life of its own, and what an earlier
+    /// The same for a lane that delivers: each delivery is a life of its own, and what an earlier
     /// one left open is nobody's.
     #[expect(clippy::too_many_lines, reason = "one arm for each thing that may be next")]
     pub async fn advance_as(

@@ -242,9 +242,8 @@ mod tests {
             messages.push((turn * 4 + 2, asks));
             let text = "x".repeat(bytes);
             messages.push((turn * 4 + 3, Message::Tool { wire_id: id, tool: "read".into(), text }));
-            let messages_digest =
-                Message::Assistant { text: "done".into(), calls: Vec::new(), kept: None };
-            messages.push((turn * 4 + 4, messages_digest));
+            let answer = Message::Assistant { text: "done".into(), calls: Vec::new(), kept: None };
+            messages.push((turn * 4 + 4, answer));
         }
         let last = (turns - 1) * 4 + 1;
         let place = |(seq, message): &(u64, Message)| Place {

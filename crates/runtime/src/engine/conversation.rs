@@ -364,13 +364,13 @@ impl History {
                 self.results.insert(step, result);
                 self.outcomes.insert(step, end);
             }
-            PlanEvent::PlanEnded { plan, ended, account: word, .. } => {
+            PlanEvent::PlanEnded { plan, ended, account, .. } => {
                 self.replied();
                 if let Some((_, words)) = self.plans.iter_mut().find(|(id, _)| *id == plan) {
-                    *words = format!("{}, {}", ended.label(), word.in_words());
+                    *words = format!("{}, {}", ended.label(), account.in_words());
                 }
-                if let Account::Steps { .. } = word {
-                    self.note(format!("[The approved plan has ended: {}.]", word.in_words()));
+                if let Account::Steps { .. } = account {
+                    self.note(format!("[The approved plan has ended: {}.]", account.in_words()));
                 }
             }
             PlanEvent::PlanFailed { summary } if !self.replayed.is_empty() => {

@@ -1,4 +1,4 @@
-//! Goals, tasks, runs and schedules: their views, and the commands that people type for them.
+//! Goals, tasks, runs and schedules: as people look at them.
 
 use planwright_domain::{
     autonomy::{RunStatus, TaskEnd, budget::Meter, standing::used},

@@ -253,12 +253,12 @@ impl Fold {
             PlanEvent::PlanFailed { summary } => {
                 self.mark(at, BarKind::Mark, summary, BarState::Failed);
             }
-            PlanEvent::PlanEnded { plan, ended, account: word, observation, .. } => {
+            PlanEvent::PlanEnded { plan, ended, account, observation, .. } => {
                 for about in [Open::Decision, Open::Execution] {
                     self.end(at, &about, BarState::Stopped, ended.label());
                 }
                 let status = observation.basis.map_or(ended.label(), Basis::status);
-                let words = format!("{status}: {}", observation.claim(word));
+                let words = format!("{status}: {}", observation.claim(account));
                 self.mark(at, BarKind::Mark, &words, BarState::Done);
                 self.inside &= self.part != Part::Plan(*plan);
             }

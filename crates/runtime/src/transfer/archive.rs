@@ -26,8 +26,8 @@ use crate::ports::{
     notebook::{NotebookError, Notebooks, Put},
 };
 
-/// The form of the lines.
-const FORMAT: u32 = 1;
+/// The form of the lines: until 0.1.0, of everything that is stored.
+const FORMAT: u32 = planwright_format::DEVELOPMENT_FORM;
 /// How many sessions are listed at once.
 const PAGE: usize = 256;
 

@@ -6,7 +6,6 @@ use planwright_runtime::{
     commands::Commands,
     ports::{access::Access, connection::Connection},
     queries::Queries,
-    runtime::Runtime,
 };
 
 use crate::http::{agents::presence::Agents, auth::limits::Limits, streams::frames::Frames};
@@ -79,14 +78,19 @@ pub struct App {
 }
 
 impl App {
-    /// The API over this runtime.
+    /// The API over these.
     #[must_use]
-    pub fn new(runtime: &Runtime, access: Arc<dyn Access>, settings: HttpSettings) -> Self {
+    pub fn new(
+        commands: Arc<Commands>,
+        queries: Arc<Queries>,
+        access: Arc<dyn Access>,
+        settings: HttpSettings,
+    ) -> Self {
         let limits = Limits::new(settings.requests_per_second, settings.logins_per_minute);
         let agents = Arc::new(Agents::new(settings.agent_grace));
         Self {
-            commands: runtime.commands.clone(),
-            queries: runtime.queries.clone(),
+            commands,
+            queries,
             access,
             settings,
             limits,

@@ -267,15 +267,15 @@ impl Generator {
                     markdown: None,
                 };
                 let command = ModelCommand::UsePlanTool { call, given };
-                let requested = session.turn.as_ref().and_then(|turn| {
-                    turn.calls().iter().find(|attempts_made| attempts_made.requested.id == call)
-                });
-                let name =
-                    match requested.map(|attempts_made| attempts_made.requested.tool.as_str()) {
-                        Some("plan_set_content" | "plan_finalize" | "plan_submit") => "content",
-                        Some("plan_report") => "report",
-                        Some(_) | None => "step",
-                    };
+                let requested = session
+                    .turn
+                    .as_ref()
+                    .and_then(|turn| turn.calls().iter().find(|one| one.requested.id == call));
+                let name = match requested.map(|call| call.requested.tool.as_str()) {
+                    Some("plan_set_content" | "plan_finalize" | "plan_submit") => "content",
+                    Some("plan_report") => "report",
+                    Some(_) | None => "step",
+                };
                 (name, SessionCommand::Model(turn, command))
             }
             Next::RunCalls(due) => {
@@ -345,13 +345,12 @@ impl Generator {
 
     fn starting(&self, rng: &mut Rng, session: &Session, due: CallAttempt) -> StartingCall {
         let calls = session.turn.as_ref().map(|turn| turn.calls()).unwrap_or_default();
-        let facts = calls
-            .iter()
-            .find(|attempts_made| attempts_made.requested.id == due.call)
-            .and_then(|attempts_made| match &attempts_made.requested.kind {
+        let facts = calls.iter().find(|call| call.requested.id == due.call).and_then(|call| {
+            match &call.requested.kind {
                 CallKind::Tool(facts) => Some(facts.clone()),
                 CallKind::Plan | CallKind::Unusable { .. } => None,
-            });
+            }
+        });
         let tool = match rng.u8(0..50) {
             0 => None,
             1 => facts.map(|facts| ToolFacts { schema: Digest::of(b"another"), ..facts }),

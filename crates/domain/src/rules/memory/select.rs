@@ -41,7 +41,7 @@ pub fn select(
         })
         .collect();
     let share = budget_tokens / scopes.len().max(1);
-    let mut reply = BTreeSet::new();
+    let mut selected = BTreeSet::new();
     let mut chosen: Vec<Vec<Ranked>> = Vec::new();
     let mut rest: Vec<Vec<Ranked>> = Vec::new();
     let mut left = budget_tokens;
@@ -49,8 +49,8 @@ pub fn select(
         let (mut used, mut here, mut over) = (0, Vec::new(), Vec::new());
         for ranked in of_scope {
             let cost = tokens(&ranked.item);
-            if used + cost <= share && !reply.contains(&ranked.item.digest()) {
-                reply.insert(ranked.item.digest());
+            if used + cost <= share && !selected.contains(&ranked.item.digest()) {
+                selected.insert(ranked.item.digest());
                 used += cost;
                 here.push(ranked);
             } else {
@@ -64,7 +64,7 @@ pub fn select(
     for (chosen, rest) in chosen.iter_mut().zip(rest) {
         for ranked in rest {
             let cost = tokens(&ranked.item);
-            if cost <= left && reply.insert(ranked.item.digest()) {
+            if cost <= left && selected.insert(ranked.item.digest()) {
                 left -= cost;
                 chosen.push(ranked);
             }

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use planwright_domain::{
-    command::{PersonCommand, SessionCommand},
+    command::PersonCommand,
     id::CommandId,
     identity::{ChannelType, SessionKey, Transport},
     refusal::Refusal,
@@ -67,8 +67,7 @@ pub(crate) async fn ask(
 ) -> Result<Json<Accepted>, Problem> {
     let identity = caller.session(id)?;
     let command_id: CommandId = caller.command_id(app, headers)?;
-    let command = SessionCommand::Person(caller.person.clone(), command);
-    match app.commands.dispatch(&identity, command_id, command).await? {
+    match app.commands.dispatch(&identity, command_id, &caller.person, command).await? {
         Answer::Accepted { version, .. } => {
             Ok(Json(Accepted { session_id: caller.name_of(&identity), version: version.0 }))
         }
