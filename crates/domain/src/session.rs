@@ -287,7 +287,7 @@ fn decide_person(
     }
     life_rules::may_ask(session, person, command)?;
     if is_foreign(session) {
-        agent::may_be_told(session, command)?;
+        agent::may_receive(session, command)?;
     }
     match command {
         PersonCommand::Say { text } => say(session, person, text),

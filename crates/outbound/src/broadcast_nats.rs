@@ -197,7 +197,7 @@ async fn forward_moves(
     subscribers: &LocalSubscribers,
     bus: &Bus,
 ) {
-    let (mut arrivals, mut looks) = (u64::MAX, 0);
+    let (mut arrivals, mut checks) = (u64::MAX, 0);
     let mut flushed = std::pin::pin!(client.flush());
     let mut stands = false;
     loop {
@@ -214,11 +214,11 @@ async fn forward_moves(
                 subscribers.hint(named.map_or(Hint::Missed, Hint::Moved));
             }
             () = tokio::time::sleep(LOOK) => {
-                looks += 1;
+                checks += 1;
                 let now = bus.arrivals.load(Ordering::SeqCst);
                 let gone = !bus.is_there.load(Ordering::SeqCst);
-                if gone || now != arrivals || looks >= LOOKS_MAX {
-                    (arrivals, looks) = (now, 0);
+                if gone || now != arrivals || checks >= LOOKS_MAX {
+                    (arrivals, checks) = (now, 0);
                     subscribers.hint(Hint::Missed);
                 }
             }
@@ -273,7 +273,7 @@ async fn forward(
     bus: &Bus,
 ) -> Heard {
     let mut arrivals = u64::MAX;
-    let mut looks = 0;
+    let mut checks = 0;
     let mut flushed = std::pin::pin!(client.flush());
     let mut stands = false;
     loop {
@@ -291,11 +291,11 @@ async fn forward(
                 if subscribers.is_deserted(identity) {
                     return Heard::Deserted;
                 }
-                looks += 1;
+                checks += 1;
                 let now = bus.arrivals.load(Ordering::SeqCst);
                 let gone = !bus.is_there.load(Ordering::SeqCst);
-                if gone || now != arrivals || looks >= LOOKS_MAX {
-                    (arrivals, looks) = (now, 0);
+                if gone || now != arrivals || checks >= LOOKS_MAX {
+                    (arrivals, checks) = (now, 0);
                     subscribers.tell(identity, Signal::Missed);
                 }
             }

@@ -133,8 +133,8 @@ impl SqliteJournal {
 fn open_writer(path: &Path) -> Result<(Writer, Arc<Mutex<Warm>>), JournalError> {
     // Looked at first, and only to be read: even to open and to close it otherwise may change the file.
     let found = if path.exists() {
-        let looks = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        schema(&Connection::open_with_flags(path, looks).map_err(engine)?)?
+        let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        schema(&Connection::open_with_flags(path, read_only).map_err(engine)?)?
     } else {
         Schema::None
     };

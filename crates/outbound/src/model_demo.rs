@@ -61,9 +61,9 @@ impl Model for DemoModel {
         request: &ModelRequest,
         preview: OnPreview<'_>,
     ) -> Result<ModelAnswer, ModelFailure> {
-        let (said, rounds) = last_said(&request.messages);
+        let (last, rounds) = last_message(&request.messages);
         let executing =
-            said.starts_with("Execute the approved plan") || said.starts_with("Go on with");
+            last.starts_with("Execute the approved plan") || last.starts_with("Go on with");
         if executing && rounds == 0 && !self.has_stumbled.swap(true, Ordering::SeqCst) {
             return Err(ModelFailure {
                 kind: FailureKind::Transient,
@@ -72,9 +72,9 @@ impl Model for DemoModel {
             });
         }
         let planning = request.tools.iter().any(|tool| tool.name == "plan_set_content");
-        let (text, calls) = match (executing, said.starts_with("Changes were requested")) {
+        let (text, calls) = match (executing, last.starts_with("Changes were requested")) {
             // What is executed is the plan that was approved, and nothing else.
-            (true, _) if said.contains("backup/monday.md") => copying(rounds),
+            (true, _) if last.contains("backup/monday.md") => copying(rounds),
             (true, _) => execution(rounds),
             (false, true) => revision(rounds),
             (false, false) if planning => first_draft(rounds),
@@ -186,14 +186,14 @@ fn reported(summary: &str, evidence: &str) -> Answer {
 }
 
 /// What was last said from outside, and how often the model has answered since.
-fn last_said(messages: &[Message]) -> (&str, usize) {
+fn last_message(messages: &[Message]) -> (&str, usize) {
     let at = messages.iter().rposition(|message| matches!(message, Message::User(_)));
     let rest = at.map_or(messages, |at| &messages[at..]);
-    let said = match rest.first() {
+    let last = match rest.first() {
         Some(Message::User(text)) => text.as_str(),
         Some(Message::Assistant { .. } | Message::Tool { .. }) | None => "",
     };
-    (said, rest.iter().filter(|message| matches!(message, Message::Assistant { .. })).count())
+    (last, rest.iter().filter(|message| matches!(message, Message::Assistant { .. })).count())
 }
 
 #[cfg(test)]

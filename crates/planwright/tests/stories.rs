@@ -40,8 +40,8 @@ async fn what_was_said_is_summed_up_and_the_plan_stays() {
 /// Six hundred of one owner's sessions ask a model that takes a minute; another owner's is answered at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_owner_with_many_sessions_does_not_keep_another_owner_waiting() {
-    let house = House::local(Arc::new(|told: &SeenRequest| {
-        let thinks = if told.last_said == "slowly" { 60 } else { 0 };
+    let house = House::local(Arc::new(|seen: &SeenRequest| {
+        let thinks = if seen.last_message == "slowly" { 60 } else { 0 };
         ScriptedReply { thinks: Duration::from_secs(thinks), ..ScriptedReply::text("there") }
     }))
     .await;

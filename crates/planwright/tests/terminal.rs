@@ -86,9 +86,9 @@ fn words() -> Vec<String> {
 async fn edits_at(columns: u16) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let (kept, story) = (heard.clone(), words().join(" "));
-    let conduct: Conduct = Arc::new(move |told: &SeenRequest| {
-        kept.lock().unwrap().push(told.last_said.clone());
-        match told.last_said.as_str() {
+    let conduct: Conduct = Arc::new(move |seen: &SeenRequest| {
+        kept.lock().unwrap().push(seen.last_message.clone());
+        match seen.last_message.as_str() {
             "tell me" => {
                 ScriptedReply { pace: Duration::from_millis(30), ..ScriptedReply::text(&story) }
             }

@@ -322,7 +322,7 @@ fn answer(told: &SeenRequest, seen: &mut Seen) -> ScriptedReply {
             .collect();
     seen.wrong.extend(lacking);
     let last = messages.last().cloned().unwrap_or(Value::Null);
-    match (told.last_said.as_str(), told.rounds) {
+    match (told.last_message.as_str(), told.rounds) {
         (ASKS_PLAN, 0) => ScriptedReply::call("plan_get", &json!({})),
         (ASKS_PLAN, _) => {
             seen.plans += 1;

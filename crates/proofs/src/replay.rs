@@ -40,7 +40,7 @@ pub(crate) fn prove(seed: u64, kills: u32) -> anyhow::Result<bool> {
             let server = Server::new(of)?;
             let conduct = Arc::new({
                 let server = server.clone();
-                move |told: &SeenRequest| conduct(&server, told)
+                move |seen: &SeenRequest| conduct(&server, seen)
             });
             let replayed = if at == "a cluster" {
                 runtime.block_on(cluster::replay(conduct, &server, seed, kills))?
@@ -88,9 +88,9 @@ fn amiss(server: &Server, plans: u32) -> anyhow::Result<Vec<String>> {
 }
 
 /// Plans so many notes as it is told, by number.
-fn conduct(server: &Server, told: &SeenRequest) -> ScriptedReply {
-    let plan = told.last_said.rsplit(' ').next().unwrap_or_default().to_owned();
-    if told.rounds > 0 {
+fn conduct(server: &Server, seen: &SeenRequest) -> ScriptedReply {
+    let plan = seen.last_message.rsplit(' ').next().unwrap_or_default().to_owned();
+    if seen.rounds > 0 {
         return ScriptedReply::text("Planned.");
     }
     let note = |step: usize| server.call(&format!("plan {plan} step {step}"));

@@ -102,14 +102,14 @@ pub(crate) fn line(
     transport: Option<&Transport>,
     event: &str,
 ) {
-    let told = |id: Option<String>| id.unwrap_or_default();
+    let or_empty = |id: Option<String>| id.unwrap_or_default();
     tracing::info!(
         session_identity = %identity,
-        run_id = told(context.map(|context| context.run_id.to_string())),
-        goal_id = told(context.and_then(|context| context.goal_id).map(|goal| goal.to_string())),
-        task_id = told(context.map(|context| context.task_id.to_string())),
+        run_id = or_empty(context.map(|context| context.run_id.to_string())),
+        goal_id = or_empty(context.and_then(|context| context.goal_id).map(|goal| goal.to_string())),
+        task_id = or_empty(context.map(|context| context.task_id.to_string())),
         run_kind = context.map_or("", |context| context.kind.name()),
-        transport_chat_hash = told(transport.map(transport_hash)),
+        transport_chat_hash = or_empty(transport.map(transport_hash)),
         event
     );
 }

@@ -78,8 +78,8 @@ pub fn versions() -> Cow<'static, [ProtocolVersion]> {
 /// Who asks, as it names itself, or as someone who asks for it says.
 #[must_use]
 pub fn asker(context: &RequestContext<RoleServer>) -> Option<String> {
-    let said = context.meta.get(AGENT).and_then(Value::as_str).map(str::to_owned);
-    said.or_else(|| context.client_info().map(|client| client.name))
+    let named = context.meta.get(AGENT).and_then(Value::as_str).map(str::to_owned);
+    named.or_else(|| context.client_info().map(|client| client.name))
 }
 
 /// The server for one request: the session of its token.
@@ -117,8 +117,8 @@ impl Planner {
         format!("{}/s/{}/plan", self.url, self.seat.identity.name_for(self.seat.person.owner))
     }
 
-    fn result(&self, tool: &str, told: AgentReply) -> CallToolResult {
-        let AgentReply { mut text, is_refused, waits } = told;
+    fn result(&self, tool: &str, reply: AgentReply) -> CallToolResult {
+        let AgentReply { mut text, is_refused, waits } = reply;
         let proposes = [PLAN_ASK, "plan_set_content", "plan_submit"].contains(&tool);
         let waits = waits.filter(|_| proposes && !is_refused);
         if waits.is_some() {
@@ -208,8 +208,8 @@ impl ServerHandler for Planner {
         let arguments = Value::Object(request.arguments.unwrap_or_default()).to_string();
         let tool = request.name.into_owned();
         let asks = AgentAsks { id: CommandId(id), tool: tool.clone(), arguments };
-        let told = self.commands.agent_call(&self.seat(&context), asks).await;
-        Ok(self.result(&tool, told.map_err(unavailable)?).into())
+        let reply = self.commands.agent_call(&self.seat(&context), asks).await;
+        Ok(self.result(&tool, reply.map_err(unavailable)?).into())
     }
 
     async fn list_resources(

@@ -45,8 +45,8 @@ fn talk() -> SessionKey {
 
 /// A model that makes these calls, one answer after the other, and then says a word; again at every message.
 fn caller(calls: Vec<ScriptedReply>) -> Conduct {
-    Arc::new(move |told: &SeenRequest| {
-        calls.get(told.earlier).cloned().unwrap_or_else(|| ScriptedReply::text("Very well."))
+    Arc::new(move |seen: &SeenRequest| {
+        calls.get(seen.earlier).cloned().unwrap_or_else(|| ScriptedReply::text("Very well."))
     })
 }
 
@@ -144,8 +144,8 @@ pub async fn a_complete_plan_is_archived_and_replaced_cleanly(
     assert!(texts[2].starts_with("The last one is archived as plan-2"), "{}", texts[2]);
     assert_eq!(texts[3], "The pages are there already; nothing was changed.");
     assert!(texts[4].starts_with("The last one is archived as plan-2"), "{}", texts[4]);
-    let told = house.model.requests().last().expect("a request").to_string();
-    assert!(told.contains("nothing was cleared"), "{told}");
+    let seen = house.model.requests().last().expect("a request").to_string();
+    assert!(seen.contains("nothing was cleared"), "{seen}");
     let (current, archive) = texts[6].split_once('\n').expect("two lines");
     assert_eq!((current, archive.matches("plan-").count()), ("current: none", 2), "{archive}");
     let Reply::Notebook(view) = house.says(&talk(), "/notebook").await else { panic!("pages") };
@@ -185,7 +185,7 @@ pub async fn a_section_is_updated_and_the_rest_of_the_page_stays(
 pub async fn the_notebook_is_off_until_a_person_turns_it_on(
     build: impl AsyncFnOnce(Conduct) -> House,
 ) {
-    let house = build(Arc::new(|told: &SeenRequest| match told.rounds {
+    let house = build(Arc::new(|seen: &SeenRequest| match seen.rounds {
         0 => call("init_plan", json!({"task_title": "Move"})),
         _ => ScriptedReply::text("Very well."),
     }))
@@ -249,9 +249,9 @@ pub async fn task_plan_is_the_plan_while_plan_work_is_active(
         })
         .collect();
     assert_eq!(revisions, ["# Plan\n\n## Steps\n\n1. a\n", "# Plan\n\n## Steps\n\n1. b\n"]);
-    let told = house.model.requests().iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
-    assert!(told.contains("1. b\\n\""), "reading the page reads the plan");
-    assert!(told.contains("write to progress, or report with plan_report"));
+    let seen = house.model.requests().iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
+    assert!(seen.contains("1. b\\n\""), "reading the page reads the plan");
+    assert!(seen.contains("write to progress, or report with plan_report"));
     assert_eq!(page(&house, "task_plan.md"), before, "the page is as it was");
     assert_eq!(page(&house, "progress.md"), "# Progress\n\ndone\n");
 }

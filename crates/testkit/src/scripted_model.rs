@@ -89,7 +89,7 @@ pub struct SeenRequest {
     /// The whole request.
     pub body: Value,
     /// What was last said from outside.
-    pub last_said: String,
+    pub last_message: String,
     /// How often the model has answered since.
     pub rounds: usize,
     /// The names of the tools it may call.
@@ -158,8 +158,8 @@ impl ScriptedModel {
 
     /// A server that says these things, one after the other, and then nothing but "the script has ended".
     pub async fn saying(said: Vec<ScriptedReply>) -> std::io::Result<Self> {
-        Self::start(Arc::new(move |told: &SeenRequest| {
-            said.get(told.earlier)
+        Self::start(Arc::new(move |seen: &SeenRequest| {
+            said.get(seen.earlier)
                 .cloned()
                 .unwrap_or_else(|| ScriptedReply::text("the script has ended"))
         }))
@@ -214,7 +214,7 @@ async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes)
             "invalid_request_error",
         );
     }
-    let told = match serde_json::from_slice::<Value>(&body)
+    let seen = match serde_json::from_slice::<Value>(&body)
         .map_err(|error| error.to_string())
         .and_then(|body| {
             strict::check(&body)?;
@@ -226,15 +226,15 @@ async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes)
     let earlier = {
         let mut requests = shared.requests.lock().unwrap_or_else(PoisonError::into_inner);
         if requests.len() < KEPT_MAX {
-            requests.push(told.clone());
+            requests.push(seen.clone());
         }
         let mut latest = shared.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest.push_back(told.clone());
+        latest.push_back(seen.clone());
         let surplus = latest.len().saturating_sub(LATEST_MAX);
         latest.drain(..surplus);
         shared.request_count.fetch_add(1, Ordering::SeqCst)
     };
-    let said = (shared.conduct)(&read(told, earlier));
+    let said = (shared.conduct)(&read(seen, earlier));
     let thought = Thought::begin(&shared.thinking);
     tokio::time::sleep(said.thinks).await;
     drop(thought);
@@ -294,7 +294,7 @@ fn refusal(status: StatusCode, words: &str, kind: &str) -> Response {
 fn read(body: Value, earlier: usize) -> SeenRequest {
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let last = messages.iter().rposition(|message| message["role"] == "user");
-    let last_said =
+    let last_message =
         last.and_then(|at| messages[at]["content"].as_str()).unwrap_or_default().to_owned();
     let since = last.map_or(&messages[..], |at| &messages[at..]);
     let rounds = since.iter().filter(|message| message["role"] == "assistant").count();
@@ -303,5 +303,5 @@ fn read(body: Value, earlier: usize) -> SeenRequest {
         .iter()
         .filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned))
         .collect();
-    SeenRequest { body, last_said, rounds, tools, earlier }
+    SeenRequest { body, last_message, rounds, tools, earlier }
 }

@@ -70,8 +70,8 @@ macro_rules! stories {
 }
 
 fn script(said: Vec<ScriptedReply>) -> Conduct {
-    Arc::new(move |told: &SeenRequest| {
-        said.get(told.earlier)
+    Arc::new(move |seen: &SeenRequest| {
+        said.get(seen.earlier)
             .cloned()
             .unwrap_or_else(|| ScriptedReply::text("the script has ended"))
     })
@@ -202,10 +202,10 @@ pub async fn comments_and_notes_reach_the_model(build: impl AsyncFn(Conduct) -> 
         .await
         .expect("an answer");
     house.rests(&talk()).await;
-    let told = contents(&last_messages(&house), "user").join("\n");
+    let seen = contents(&last_messages(&house), "user").join("\n");
     assert!(
-        told.contains("Note from the approver: mind the cat")
-            && told.contains("Note from the approver: and the dog")
+        seen.contains("Note from the approver: mind the cat")
+            && seen.contains("Note from the approver: and the dog")
     );
 }
 
@@ -329,8 +329,8 @@ pub async fn a_write_without_an_approved_plan_asks_and_runs_only_if_allowed(
     let second = session.ask.as_ref().expect("it asks again").digest.short();
     assert!(matches!(house.says(&talk(), &format!("/allow {id}")).await, Reply::Refused(_)));
     house.does(&talk(), &format!("/deny {second}")).await;
-    let told = contents(&last_messages(&house), "tool").pop().unwrap_or_default();
-    assert_eq!(told, "a person denied this call");
+    let seen = contents(&last_messages(&house), "tool").pop().unwrap_or_default();
+    assert_eq!(seen, "a person denied this call");
 }
 
 /// A decision whose answer was lost on its way is asked for again with its id.
@@ -520,10 +520,10 @@ pub async fn calls_that_cannot_be_made_are_answered_to_the_model(
     said.calls.push(("read_file".into(), "{\"path\": ".into()));
     let house = build(script(vec![said, ScriptedReply::text("sorry")])).await;
     house.does(&talk(), "go").await;
-    let told = contents(&last_messages(&house), "tool");
-    assert_eq!(told.len(), 3);
-    assert!(told[0].starts_with("there is no tool \"fly\"; there are list_files"), "{}", told[0]);
-    assert!(told[1].contains("unknown field `way`") && told[2].contains("do not fit"), "{told:?}");
+    let seen = contents(&last_messages(&house), "tool");
+    assert_eq!(seen.len(), 3);
+    assert!(seen[0].starts_with("there is no tool \"fly\"; there are list_files"), "{}", seen[0]);
+    assert!(seen[1].contains("unknown field `way`") && seen[2].contains("do not fit"), "{seen:?}");
 }
 
 /// Invariant: `every-call-answered`.
@@ -648,12 +648,12 @@ pub async fn recorded_calls_are_approved_and_made_byte_for_byte_without_the_mode
     assert_eq!(fs::read_to_string(house.file("two.txt")).expect("the file"), "  spaces \u{e9} \n");
     assert_eq!(fs::read_to_string(house.file("one.txt")).expect("the file"), "made by the plan\n");
     house.does(&talk(), "thank you").await;
-    let told = contents(&last_messages(&house), "user").join("\n");
+    let seen = contents(&last_messages(&house), "user").join("\n");
     assert!(
-        told.contains("[Step 1 of the approved plan was run: wrote one.txt (17 bytes)]"),
-        "{told}"
+        seen.contains("[Step 1 of the approved plan was run: wrote one.txt (17 bytes)]"),
+        "{seen}"
     );
-    assert!(told.contains("[The approved plan has ended: all 2 steps are done.]"), "{told}");
+    assert!(seen.contains("[The approved plan has ended: all 2 steps are done.]"), "{seen}");
 }
 
 /// A failure stops the rest; a person goes on with it, or without it.
@@ -722,10 +722,10 @@ pub async fn a_built_plan_is_done_step_by_step_by_its_profiles(
     let tools: Vec<_> = last["tools"].as_array().into_iter().flatten().collect();
     let names: Vec<_> = tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect();
     assert_eq!(names, ["read_file", "write_file", "plan_get", "plan_report"]);
-    let told = contents(&last_messages(&house), "user").join("\n");
+    let seen = contents(&last_messages(&house), "user").join("\n");
     assert!(
-        told.contains("Step 1: begun well\nDo step 2 now, and no other: end\n\nend it"),
-        "{told}"
+        seen.contains("Step 1: begun well\nDo step 2 now, and no other: end\n\nend it"),
+        "{seen}"
     );
 }
 
@@ -745,8 +745,8 @@ pub async fn a_draft_goes_on_where_a_process_that_died_left_it(
     house.dies_and_starts_again().await;
     let session = house.does(&talk(), "go on").await;
     let plan = session.plan().expect("a plan").id;
-    let told = contents(&last_messages(&house), "tool").join("\n");
-    assert!(told.contains(&format!("Draft of plan {plan}")) && told.contains("Survive"), "{told}");
+    let seen = contents(&last_messages(&house), "tool").join("\n");
+    assert!(seen.contains(&format!("Draft of plan {plan}")) && seen.contains("Survive"), "{seen}");
 }
 
 /// The model reads both ends of what a tool said, and a person can read all of it.
@@ -758,11 +758,11 @@ pub async fn a_long_output_is_shortened_for_the_model_and_kept_whole(
     let long = (0..20_000).map(|line| format!("line {line}\n")).collect::<String>();
     fs::write(house.file("long.txt"), &long).expect("a file");
     house.does(&talk(), "read it").await;
-    let told = contents(&last_messages(&house), "tool").join("");
-    assert!(told.starts_with("line 0\n") && told.ends_with("line 19999\n"), "both ends");
+    let seen = contents(&last_messages(&house), "tool").join("");
+    assert!(seen.starts_with("line 0\n") && seen.ends_with("line 19999\n"), "both ends");
     let digest = Digest::of(long.as_bytes());
     let gap = format!(" bytes are left out here; all of it: planwright session output {digest}]");
-    assert!(told.contains(&gap) && told.len() < 70_000, "{} bytes", told.len());
+    assert!(seen.contains(&gap) && seen.len() < 70_000, "{} bytes", seen.len());
     let kept = house.runtime.queries.output(&talk(), digest).await.expect("an answer");
     assert_eq!(kept.as_deref(), Some(long.as_str()));
 }
@@ -770,17 +770,17 @@ pub async fn a_long_output_is_shortened_for_the_model_and_kept_whole(
 /// A model that sums up when it is asked to, plans once, and else talks at length. It counts a token for four bytes.
 #[must_use]
 pub fn talkative() -> Conduct {
-    Arc::new(|told: &SeenRequest| {
-        let system = told.body["messages"][0]["content"].as_str().unwrap_or_default();
-        let planning = told.tools.iter().any(|tool| tool == "plan_set_content");
+    Arc::new(|seen: &SeenRequest| {
+        let system = seen.body["messages"][0]["content"].as_str().unwrap_or_default();
+        let planning = seen.tools.iter().any(|tool| tool == "plan_set_content");
         let said = if system.starts_with("You keep the memory") {
             ScriptedReply::text("They talked about the garden.")
-        } else if planning && told.rounds == 0 && told.last_said == "plan it" {
+        } else if planning && seen.rounds == 0 && seen.last_message == "plan it" {
             plan("# The garden\n\n1. Dig.\n")
         } else {
             ScriptedReply::text(&"A long answer about the garden. ".repeat(30))
         };
-        ScriptedReply { read: Some(told.body.to_string().len() / 4), ..said }
+        ScriptedReply { read: Some(seen.body.to_string().len() / 4), ..said }
     })
 }
 

@@ -46,17 +46,17 @@ type Given = Arc<Mutex<Vec<String>>>;
 
 /// A model that, in a run, saves a detail and a decision and reports; and otherwise says a word.
 fn diligent(given: Given) -> Conduct {
-    Arc::new(move |told: &SeenRequest| {
+    Arc::new(move |seen: &SeenRequest| {
         given
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(told.body["messages"].to_string());
-        let task = told.last_said.rsplit("task: ").next().unwrap_or_default().trim().to_owned();
-        let runs = told.tools.iter().any(|tool| tool == "task_report");
+            .push(seen.body["messages"].to_string());
+        let task = seen.last_message.rsplit("task: ").next().unwrap_or_default().trim().to_owned();
+        let runs = seen.tools.iter().any(|tool| tool == "task_report");
         let save = |text: &str, kind: &str| {
             ScriptedReply::call("memory_save", &json!({"text": text, "kind": kind}))
         };
-        match (runs, told.rounds) {
+        match (runs, seen.rounds) {
             (true, 0) => save(&format!("detail of {task}"), "detail").and(
                 "memory_save",
                 &json!({"text": format!("decision of {task}"), "kind": "decision"}),
@@ -130,15 +130,15 @@ pub async fn tasks_that_stand_alone_see_nothing_of_each_other(
 
 /// A run is state of its session: another process takes it up.
 pub async fn a_run_whose_process_died_goes_on_in_the_next(build: impl AsyncFn(Conduct) -> House) {
-    let slow: Conduct = Arc::new(|told: &SeenRequest| {
-        let mut said = match told.rounds {
+    let slow: Conduct = Arc::new(|seen: &SeenRequest| {
+        let mut said = match seen.rounds {
             0 => ScriptedReply::call("list_files", &json!({"path": "."})),
             1 => {
                 ScriptedReply::call("task_report", &json!({"status": "done", "summary": "looked"}))
             }
             _ => ScriptedReply::text("So be it."),
         };
-        if told.earlier == 0 {
+        if seen.earlier == 0 {
             said.thinks = std::time::Duration::from_secs(60);
         }
         said
@@ -159,12 +159,12 @@ pub async fn a_run_whose_process_died_goes_on_in_the_next(build: impl AsyncFn(Co
 pub async fn a_run_stops_at_its_budget_and_goes_on_when_it_is_told(
     build: impl AsyncFn(Conduct) -> House,
 ) {
-    let looks: Conduct = Arc::new(|told: &SeenRequest| {
-        if told.earlier < 4 {
-            let path = format!("{}", told.earlier);
+    let looks: Conduct = Arc::new(|seen: &SeenRequest| {
+        if seen.earlier < 4 {
+            let path = format!("{}", seen.earlier);
             return ScriptedReply::call("grep_files", &json!({"pattern": path}));
         }
-        match told.earlier {
+        match seen.earlier {
             4 => ScriptedReply::call("task_report", &json!({"status": "done", "summary": "found"})),
             _ => ScriptedReply::text("So be it."),
         }
@@ -182,9 +182,9 @@ pub async fn a_run_stops_at_its_budget_and_goes_on_when_it_is_told(
 
 /// A person's message goes first, and the run goes on after it.
 pub async fn a_person_is_answered_while_a_run_goes_on(build: impl AsyncFn(Conduct) -> House) {
-    let house = build(Arc::new(|told: &SeenRequest| {
-        let runs = told.tools.iter().any(|tool| tool == "task_report");
-        let mut said = match (runs, told.rounds) {
+    let house = build(Arc::new(|seen: &SeenRequest| {
+        let runs = seen.tools.iter().any(|tool| tool == "task_report");
+        let mut said = match (runs, seen.rounds) {
             (true, round @ 0..6) => {
                 let path = format!("{round}");
                 ScriptedReply::call("grep_files", &json!({"pattern": path}))

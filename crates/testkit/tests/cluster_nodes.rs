@@ -34,7 +34,7 @@ fn slow_talker() -> Conduct {
     let quick = worker(300, 1);
     Arc::new(move |told: &SeenRequest| {
         let said = quick(told);
-        let is_slow = told.last_said.starts_with("slowly");
+        let is_slow = told.last_message.starts_with("slowly");
         if is_slow {
             ScriptedReply { thinks: Duration::from_secs(60), ..ScriptedReply::text("at last") }
         } else {

@@ -621,7 +621,7 @@ fn a_step_that_fails_or_takes_too_long_fails_the_run_and_is_counted() {
 }
 
 /// The names that a row of the contributors' table has in backticks.
-fn told_contributors(verb: &str) -> BTreeSet<String> {
+fn listed_for_contributors(verb: &str) -> BTreeSet<String> {
     let page = read("CONTRIBUTING.md");
     let row = page.lines().find(|line| line.starts_with(&format!("| `{verb} NAME` |"))).unwrap();
     let what = row.split('|').nth(2).unwrap();
@@ -631,7 +631,7 @@ fn told_contributors(verb: &str) -> BTreeSet<String> {
 #[test]
 fn contributors_are_told_of_every_proof_and_every_proof_is_described() {
     let proofs = listed_by("prove");
-    assert_eq!(told_contributors("./prove"), proofs);
+    assert_eq!(listed_for_contributors("./prove"), proofs);
     let page = read("docs/PROOFS.md");
     for proof in proofs {
         assert!(page.contains(&format!("\n## `./prove {proof}`\n")), "PROOFS.md lacks {proof}");

@@ -75,7 +75,7 @@ impl AskWish {
 }
 
 /// Whether what a person asks can be asked where a foreign agent works.
-pub(crate) fn may_be_told(session: &Session, command: &PersonCommand) -> Result<(), Refusal> {
+pub(crate) fn may_receive(session: &Session, command: &PersonCommand) -> Result<(), Refusal> {
     match command {
         PersonCommand::Say { .. } | PersonCommand::Auto(_) | PersonCommand::Compact => {
             Err(Refusal::AgentElsewhere { identity: session.identity.to_string() })

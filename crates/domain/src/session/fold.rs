@@ -76,8 +76,10 @@ impl Session {
                     // It may have written a page after the pages were removed.
                     self.notebook.removal = Some(Removal::wanted(self.notebook.removal));
                 }
-                let looks = [PlanTool::Get.name(), PlanTool::Report.name(), PLAN_ASK];
-                if looks.contains(&tool.as_str()) && !matches!(reply, ToolReply::Refused { .. }) {
+                let reading_tools = [PlanTool::Get.name(), PlanTool::Report.name(), PLAN_ASK];
+                if reading_tools.contains(&tool.as_str())
+                    && !matches!(reply, ToolReply::Refused { .. })
+                {
                     self.agent_looked = seq;
                 }
             }

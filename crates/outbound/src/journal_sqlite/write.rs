@@ -188,9 +188,9 @@ impl Writer {
 
     /// A statement without parameters, prepared once.
     fn execute_static(&self, sql: &str) -> Result<(), String> {
-        let said =
+        let executed =
             self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        said.map(drop).map_err(|error| error.to_string())
+        executed.map(drop).map_err(|error| error.to_string())
     }
 
     /// Writes one job. What fails in it is told to its caller alone.

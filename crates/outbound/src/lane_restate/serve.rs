@@ -44,12 +44,12 @@ pub(super) async fn serve(
 ) {
     let endpoint = HyperEndpoint::new(endpoint);
     let mut connections = JoinSet::new();
-    let told_too = stopping.clone();
+    let ends_with_us = stopping.clone();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve_one(endpoint.clone(), stream, told_too.clone()));
+                    connections.spawn(serve_one(endpoint.clone(), stream, ends_with_us.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, event = "engine_not_accepted");

@@ -236,7 +236,7 @@ impl Commands {
                 None => sleep(LOOK_AGAIN).await,
             }
         };
-        let (told, outcome) = match self.queries.session(identity).await {
+        let (reply, outcome) = match self.queries.session(identity).await {
             Ok(session) if session.notebook.open_agent_call(call.id).is_some() => {
                 (self.notebook_answers(identity, call).await, Outcome::Finished)
             }
@@ -252,7 +252,7 @@ impl Commands {
         failpoint::hit("agent.before_record");
         // Recorded before, it has the answer that it was given then.
         let id = report_id(call.id.0, "agent-result", 0, 1);
-        let command = SystemCommand::RecordAgentCall { call: call.id, reply: told };
+        let command = SystemCommand::RecordAgentCall { call: call.id, reply };
         let command = SessionCommand::System(command);
         let answer =
             self.dispatcher.dispatch_detached(Origin::default(), identity, id, command).await;
@@ -360,30 +360,30 @@ impl Commands {
         let session = self.queries.session(identity).await?;
         let plan = session.plan().filter(|plan| plan.awaits_decision());
         let waits = plan.and_then(|plan| plan.current.as_ref()).map(|head| head.digest);
-        let told = |text: String, is_refused: bool| AgentReply { text, is_refused, waits };
+        let reply = |text: String, is_refused: bool| AgentReply { text, is_refused, waits };
         let (before, version) = match answer {
             Answer::Accepted { before, version } => (before, version),
-            Answer::Refused(refusal) => return Ok(told(refusal.to_string(), true)),
+            Answer::Refused(refusal) => return Ok(reply(refusal.to_string(), true)),
         };
         let many = usize::try_from(version.0 - before.0).unwrap_or(usize::MAX);
         let events = self.journal.events(identity, before, many).await?;
         let found = events.iter().find_map(|recorded| answers(&recorded.event, CallId(id.0)));
         Ok(match found {
-            Some(ToolReply::Text { text }) => told(text.clone(), false),
-            Some(ToolReply::Refused { words, .. }) => told(words.clone(), true),
+            Some(ToolReply::Text { text }) => reply(text.clone(), false),
+            Some(ToolReply::Refused { words, .. }) => reply(words.clone(), true),
             Some(ToolReply::Revision { digest, heading }) => {
                 let revision = self.revision_of(&session, *digest).await?;
                 let markdown = revision.map(|revision| revision.markdown).unwrap_or_default();
-                told(format!("{heading}\n\n{markdown}"), false)
+                reply(format!("{heading}\n\n{markdown}"), false)
             }
             Some(ToolReply::Plans) => {
                 let rows = self.queries.plans(identity).await?.into_iter();
                 let lines =
                     rows.map(|row| format!("{}: {}, {}\n", row.plan, row.status, row.title));
-                told(lines.collect(), false)
+                reply(lines.collect(), false)
             }
             Some(ToolReply::Planned | ToolReply::LeftRunning) | None => {
-                told("the call was recorded, and nothing came of it".into(), true)
+                reply("the call was recorded, and nothing came of it".into(), true)
             }
         })
     }
@@ -422,7 +422,7 @@ fn is_read_only(name: &str) -> bool {
 
 fn answers(event: &SessionEvent, id: CallId) -> Option<&ToolReply> {
     match event {
-        SessionEvent::AgentCalled { call, reply: told, .. } if *call == id => Some(told),
+        SessionEvent::AgentCalled { call, reply, .. } if *call == id => Some(reply),
         SessionEvent::AgentCalled { .. }
         | SessionEvent::Plan(_)
         | SessionEvent::Turn(_)

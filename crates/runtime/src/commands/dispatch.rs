@@ -57,12 +57,12 @@ pub(crate) async fn decided(
     failpoint::hit("dispatch.before_append");
     let (id, at) = (issued.id, issued.at);
     let last = Arc::new(Mutex::new(None));
-    let told = last.clone();
+    let decided_here = last.clone();
     let decide = move |session: &_| {
         let events = decide(session, &issued)?;
         let after = session.fold(&events)?;
         let due = next(&after).due();
-        *told.lock().unwrap_or_else(PoisonError::into_inner) =
+        *decided_here.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((due, Happened::of(session, &events)));
         Ok(Append { due, waiting: waiting(&after), events, after })
     };

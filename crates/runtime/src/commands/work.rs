@@ -58,9 +58,9 @@ impl Commands {
         })
     }
 
-    fn budget(&self, said: &[(Meter, u64)]) -> Budget {
+    fn budget(&self, named: &[(Meter, u64)]) -> Budget {
         let mut budget = self.settings.budget;
-        for (meter, limit) in said {
+        for (meter, limit) in named {
             let limit = Some(*limit);
             match meter {
                 Meter::Time => budget.micros = limit,

@@ -229,9 +229,9 @@ impl History {
                 || thread.opened.contains(&place.seq)
                 || thread.comments == Some(place.seq)
         };
-        let told = Message::User(prompt::summary_opening(summary));
-        let first = Place { seq: upto, bytes: bytes_of(&told), stays: false };
-        let (mut messages, mut places) = (vec![told], vec![first]);
+        let reply = Message::User(prompt::summary_opening(summary));
+        let first = Place { seq: upto, bytes: bytes_of(&reply), stays: false };
+        let (mut messages, mut places) = (vec![reply], vec![first]);
         for (message, place) in thread.messages.iter().zip(&thread.places) {
             if stays(place) {
                 messages.push(message.clone());
@@ -416,8 +416,8 @@ impl History {
                 };
                 self.result(seq, call, text);
             }
-            TurnEvent::CallAnswered { call, reply: told } => {
-                let text = match told {
+            TurnEvent::CallAnswered { call, reply } => {
+                let text = match reply {
                     ToolReply::Text { text } => text,
                     ToolReply::Refused { words, .. } => words,
                     ToolReply::Planned => "[Planned]".into(),

@@ -297,8 +297,8 @@ impl Engine {
             tools: Vec::new(),
         };
         let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
-        let asked = timeout(limit, model.answer(&request, &|_| {})).await;
-        let answer = asked.unwrap_or_else(|_| Err(too_late(&**model, limit)))?;
+        let answered = timeout(limit, model.answer(&request, &|_| {})).await;
+        let answer = answered.unwrap_or_else(|_| Err(too_late(&**model, limit)))?;
         let summary = answer.text.trim();
         if summary.is_empty() {
             let words = format!("{} summed nothing up", model.name());
@@ -330,8 +330,8 @@ impl Engine {
             self.broadcast.publish(identity, Signal::Preview(piece));
         };
         let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
-        let asked = timeout(limit, model.answer(request, &preview)).await;
-        asked.unwrap_or_else(|_| Err(too_late(model, limit)))
+        let answered = timeout(limit, model.answer(request, &preview)).await;
+        answered.unwrap_or_else(|_| Err(too_late(model, limit)))
     }
 
     /// Ends when the model call is no longer wanted: the turn was stopped, or is over.

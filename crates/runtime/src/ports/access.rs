@@ -34,6 +34,14 @@ pub struct Grant {
     pub agent: Option<AgentGrant>,
 }
 
+impl Grant {
+    /// Whether it has ended by itself.
+    #[must_use]
+    pub fn has_ended(&self, now: Time) -> bool {
+        self.expires.is_some_and(|end| end <= now)
+    }
+}
+
 /// The place of a foreign agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentGrant {

@@ -80,7 +80,7 @@ impl Queries {
             return Ok(None);
         };
         let Some(sent) = &row.sent else { return Ok(None) };
-        let (mut session, mut asked) = (Some(Session::new(identity.clone())), None);
+        let (mut session, mut session_then) = (Some(Session::new(identity.clone())), None);
         for_each_event(&*self.journal, identity, Seq(0), |recorded| {
             if recorded.seq >= seq {
                 return Ok::<_, JournalError>(ControlFlow::Break(()));
@@ -89,17 +89,19 @@ impl Queries {
             if let SessionEvent::Turn(TurnEvent::ModelCallStarted { turn, .. }) = recorded.event
                 && turn == row.turn
             {
-                asked.clone_from(&session);
+                session_then.clone_from(&session);
             }
             Ok(ControlFlow::Continue(()))
         })
         .await?;
-        let Some(asked) = asked else { return Ok(None) };
-        let mut view = view_at(&*self.journal, identity, asked.view_from, asked.version).await?;
+        let Some(session_then) = session_then else { return Ok(None) };
+        let mut view =
+            view_at(&*self.journal, identity, session_then.view_from, session_then.version).await?;
         if let Some(upto) = sent.shortened {
             view.messages = shortened_upto(&view, upto).messages;
         }
-        let request = self.requests.request(&asked, &view, self.requests.profile(&asked));
+        let request =
+            self.requests.request(&session_then, &view, self.requests.profile(&session_then));
         let same = digest(&request.system, chain(&request.messages)) == sent.digest;
         let messages = request.messages.iter().map(role_and_text).collect();
         Ok(Some(RequestView { system: request.system, messages, same, row }))

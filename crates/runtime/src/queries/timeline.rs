@@ -188,8 +188,8 @@ impl Fold {
             SessionEvent::ViewReset { .. } => {
                 self.mark(at, BarKind::Mark, "a new view began", BarState::Done);
             }
-            SessionEvent::AgentCalled { agent, tool, arguments, reply: told, .. } => {
-                let state = match told {
+            SessionEvent::AgentCalled { agent, tool, arguments, reply, .. } => {
+                let state = match reply {
                     ToolReply::Refused { .. } => BarState::Failed,
                     ToolReply::Text { .. }
                     | ToolReply::Revision { .. }

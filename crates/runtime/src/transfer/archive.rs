@@ -170,10 +170,10 @@ impl Writer<'_> {
         let outputs = journal.outputs(&identity).await?;
         self.sessions += 1;
         self.events += events.len() as u64;
-        let (many, told) = (events.len() as u64, answers.len() as u64);
+        let (many, answered) = (events.len() as u64, answers.len() as u64);
         let kept = outputs.len() as u64;
         let named = identity.clone();
-        self.line(&Line::Session { key: named, events: many, answers: told, outputs: kept })?;
+        self.line(&Line::Session { key: named, events: many, answers: answered, outputs: kept })?;
         for recorded in events {
             let Recorded { seq, at, event } = recorded;
             self.line(&Line::Event { seq, at, event: Box::new((&event).into()) })?;

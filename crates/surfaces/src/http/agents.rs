@@ -18,7 +18,6 @@ use axum::{
 use futures_util::stream;
 use planwright_domain::{
     actor::Standing,
-    digest::Digest,
     identity::{ChannelType, ConversationKey, Root, SessionKey},
     plan::Strategy,
     refusal::Refusal,
@@ -44,7 +43,7 @@ pub(crate) mod presence;
 use crate::http::{
     agents::presence::Presence,
     app::{App, BODY_BYTES_MAX},
-    auth::Caller,
+    auth::{AgentCaller, Caller, issue},
     body::Body,
     problem::{Problem, Problems},
 };
@@ -158,8 +157,7 @@ pub(crate) async fn take_place(
         expires: None,
         agent: Some(agent),
     };
-    let (token, id) = (app.commands.new_secret(), grant.id);
-    app.access.keep(grant, Digest::of(token.as_bytes())).await?;
+    let (token, Grant { id, .. }) = issue(&app, grant).await?;
     app.agents.seat(id);
     let url = app.settings.url.clone();
     let place = Place { session_id: caller.name_of(&session), token, id, taken_up, url };
@@ -244,14 +242,13 @@ fn seat(caller: &Caller, agent: &AgentGrant) -> Seat {
 /// The MCP server, over streamable HTTP: the session is the token's.
 pub(crate) async fn serve(
     State(app): State<Arc<App>>,
-    caller: Caller,
+    AgentCaller { caller, place }: AgentCaller,
     request: Request,
 ) -> Response {
-    let Some(agent) = &caller.agent else { return no_place().into_response() };
     let planner = Planner::new(
         app.commands.clone(),
         app.queries.clone(),
-        seat(&caller, agent),
+        seat(&caller, &place),
         caller.grant,
         app.settings.url.clone(),
     );
@@ -267,9 +264,11 @@ pub(crate) async fn serve(
 }
 
 /// While this stream is open, its agent is there. It says when the tools are others.
-pub(crate) async fn live(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
-    let agent = caller.agent.clone().ok_or_else(no_place)?;
-    let seat = seat(&caller, &agent);
+pub(crate) async fn live(
+    State(app): State<Arc<App>>,
+    AgentCaller { caller, place }: AgentCaller,
+) -> Result<Response, Problem> {
+    let seat = seat(&caller, &place);
     let presence = app.agents.comes(caller.grant);
     let subscription = app.queries.subscribe(&seat.identity);
     let tools = app.commands.agent_tools(&seat).await?;
@@ -306,10 +305,4 @@ impl Watch {
             }
         }
     }
-}
-
-fn no_place() -> Problem {
-    let words =
-        "this needs the token of an agent's place; planwright mcp takes one, or POST /api/agents";
-    Problem::new(StatusCode::FORBIDDEN, "no_place", words)
 }

@@ -14,7 +14,7 @@ use planwright_domain::{
     id::CommandId,
     identity::{ChannelType, ConversationKey, SessionIdentity, SessionKey, Transport},
 };
-use planwright_runtime::ports::access::AgentGrant;
+use planwright_runtime::ports::access::{AgentGrant, Grant};
 use uuid::Uuid;
 
 pub mod guard;
@@ -121,6 +121,37 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// A foreign agent that asks with the token of its place.
+pub struct AgentCaller {
+    /// Who asks.
+    pub caller: Caller,
+    /// Its place.
+    pub place: AgentGrant,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for AgentCaller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let place = caller.agent.clone().ok_or_else(no_place)?;
+        Ok(Self { caller, place })
+    }
+}
+
+fn no_place() -> Problem {
+    let words =
+        "this needs the token of an agent's place; planwright mcp takes one, or POST /api/agents";
+    Problem::new(StatusCode::FORBIDDEN, "no_place", words)
+}
+
+/// Keeps a grant under a new secret, which only its bearer is given.
+pub(crate) async fn issue(app: &App, grant: Grant) -> Result<(String, Grant), Problem> {
+    let secret = app.commands.new_secret();
+    app.access.keep(grant.clone(), Digest::of(secret.as_bytes())).await?;
+    Ok((secret, grant))
+}
+
 /// Looks up who asks, before the body is read. The token of an agent's place opens nothing here.
 pub(crate) async fn authenticate(
     State(app): State<Arc<App>>,
@@ -145,10 +176,7 @@ pub(crate) async fn authenticate_agent(
 ) -> Response {
     let admit = |caller: &Caller| match &caller.agent {
         Some(_) if caller.channel == ChannelType::Api => Ok(()),
-        Some(_) | None => {
-            let words = "this needs the token of an agent's place; planwright mcp takes one, or POST /api/agents";
-            Err(Problem::new(StatusCode::FORBIDDEN, "no_place", words))
-        }
+        Some(_) | None => Err(no_place()),
     };
     known(&app, request, next, admit).await
 }
@@ -191,7 +219,7 @@ async fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller
     };
     let secret = Digest::of(secret.trim().as_bytes());
     let grant = app.access.find(secret).await?.ok_or_else(unknown)?;
-    if grant.expires.is_some_and(|end| end <= app.queries.now()) {
+    if grant.has_ended(app.queries.now()) {
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
             "expired",

@@ -90,15 +90,15 @@ pub(crate) async fn complete(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    Body(asked): Body<Completion>,
+    Body(request): Body<Completion>,
 ) -> Result<Response, Problem> {
-    let last = asked.messages.iter().rev().find(|said| said.role == "user");
+    let last = request.messages.iter().rev().find(|message| message.role == "user");
     let line = last.map(ChatMessage::text).unwrap_or_default();
-    let answers = asked.messages.iter().rev().filter(|said| said.role == "assistant");
+    let answers = request.messages.iter().rev().filter(|message| message.role == "assistant");
     let named = answers.map(ChatMessage::text).find_map(|text| linked(&text));
     let talk = Talk::begin(&app, &caller, &headers, named, line).await?;
     let id = format!("chatcmpl-{}", talk.spoken.id);
-    if !asked.stream {
+    if !request.stream {
         let (text, usage) = talk.whole().await?;
         let message = json!({"role": "assistant", "content": text});
         return Ok(Json(
@@ -134,18 +134,18 @@ pub(crate) async fn respond(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    Body(asked): Body<Wanted>,
+    Body(request): Body<Wanted>,
 ) -> Result<Response, Problem> {
-    let line = match &asked.input {
+    let line = match &request.input {
         Input::Text(text) => text.clone(),
         Input::Items(items) => items
             .iter()
             .rev()
-            .find(|said| said.role == "user")
+            .find(|message| message.role == "user")
             .map(ChatMessage::text)
             .unwrap_or_default(),
     };
-    let named = match &asked.previous_response_id {
+    let named = match &request.previous_response_id {
         None => None,
         Some(id) => Some(session_of(id).ok_or_else(|| {
             let words =
@@ -174,7 +174,7 @@ pub(crate) async fn respond(
                 "usage": counted(usage, ["input_tokens", "output_tokens"])})
         }
     };
-    if !asked.stream {
+    if !request.stream {
         let (text, usage) = talk.whole().await?;
         return Ok(Json(response("completed", Some(&text), usage)).into_response());
     }

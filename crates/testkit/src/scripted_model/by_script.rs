@@ -39,17 +39,17 @@ pub struct Script {
 /// A model that says what it is asked to say. Messages that hold one of these phrases need no script of their own.
 #[must_use]
 pub fn by_script(known: BTreeMap<String, Script>) -> Conduct {
-    Arc::new(move |told: &SeenRequest| {
-        let script = script(told, &known);
-        let executing = told.last_said.starts_with("Execute the approved plan")
-            || told.last_said.starts_with("Go on with");
-        let planning = told.tools.iter().any(|tool| tool == "plan_set_content");
-        let left = left_unanswered(told);
+    Arc::new(move |seen: &SeenRequest| {
+        let script = script(seen, &known);
+        let executing = seen.last_message.starts_with("Execute the approved plan")
+            || seen.last_message.starts_with("Go on with");
+        let planning = seen.tools.iter().any(|tool| tool == "plan_set_content");
+        let left = left_unanswered(seen);
         let call = |(tool, arguments): &(String, Value)| ScriptedReply::call(tool, arguments);
         let mut said = if executing {
-            match script.work.get(told.rounds) {
+            match script.work.get(seen.rounds) {
                 Some(work) => call(work),
-                None if told.rounds == script.work.len() => ScriptedReply::call(
+                None if seen.rounds == script.work.len() => ScriptedReply::call(
                     "plan_report",
                     &json!({"status": "done", "summary": "as planned"}),
                 ),
@@ -61,11 +61,11 @@ pub fn by_script(known: BTreeMap<String, Script>) -> Conduct {
                 "plan_set_content",
                 &json!({"plan_markdown": plan, "replies": replies}),
             )
-        } else if let (0, true, Some(plan)) = (told.rounds, planning, &script.plan) {
+        } else if let (0, true, Some(plan)) = (seen.rounds, planning, &script.plan) {
             ScriptedReply::call("plan_set_content", &json!({"plan_markdown": plan}))
-        } else if let Some(next) = script.calls.get(told.rounds).filter(|_| script.plan.is_none()) {
+        } else if let Some(next) = script.calls.get(seen.rounds).filter(|_| script.plan.is_none()) {
             call(next)
-        } else if told.rounds == 0 && !script.calls_at_once.is_empty() {
+        } else if seen.rounds == 0 && !script.calls_at_once.is_empty() {
             let calls = script.calls_at_once.iter();
             calls
                 .fold(ScriptedReply::default(), |said, (tool, arguments)| said.and(tool, arguments))
@@ -75,15 +75,15 @@ pub fn by_script(known: BTreeMap<String, Script>) -> Conduct {
         };
         said.thinks = Duration::from_millis(script.thinks_ms);
         said.pace = Duration::from_millis(script.pace_ms);
-        if script.stumbles && told.earlier == 0 {
+        if script.stumbles && seen.earlier == 0 {
             said.shape = Shape::ServerError;
         }
         said
     })
 }
 
-fn script(told: &SeenRequest, known: &BTreeMap<String, Script>) -> Script {
-    let messages = told.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+fn script(seen: &SeenRequest, known: &BTreeMap<String, Script>) -> Script {
+    let messages = seen.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts = messages.iter().rev().filter(|message| message["role"] == "user");
     let mut lines = texts.flat_map(|message| message["content"].as_str().unwrap_or("").lines());
     let found = lines.find_map(|line| {

@@ -12,15 +12,15 @@ use crate::prose::sentence;
 /// files, one a round, and reports done.
 #[must_use]
 pub fn worker(plan_bytes: usize, files: usize) -> Conduct {
-    Arc::new(move |told: &SeenRequest| {
-        let executing = told.last_said.starts_with("Execute the approved plan")
-            || told.last_said.starts_with("Go on with");
-        let planning = told.tools.iter().any(|tool| tool == "plan_set_content");
-        if executing && told.rounds < files {
-            let path = format!("out/{}-{}.txt", told.earlier, told.rounds);
+    Arc::new(move |seen: &SeenRequest| {
+        let executing = seen.last_message.starts_with("Execute the approved plan")
+            || seen.last_message.starts_with("Go on with");
+        let planning = seen.tools.iter().any(|tool| tool == "plan_set_content");
+        if executing && seen.rounds < files {
+            let path = format!("out/{}-{}.txt", seen.earlier, seen.rounds);
             return ScriptedReply::call("write_file", &json!({"path": path, "content": "work"}));
         }
-        if executing && told.rounds == files {
+        if executing && seen.rounds == files {
             return ScriptedReply::call(
                 "plan_report",
                 &json!({"status": "done", "summary": "all files written"}),
@@ -29,10 +29,10 @@ pub fn worker(plan_bytes: usize, files: usize) -> Conduct {
         if executing {
             return ScriptedReply::text("Done, as planned.");
         }
-        let left = left_unanswered(told);
-        let writes = told.rounds == 0 && !told.last_said.starts_with("just talk");
+        let left = left_unanswered(seen);
+        let writes = seen.rounds == 0 && !seen.last_message.starts_with("just talk");
         if planning && (writes || !left.is_empty()) {
-            let markdown = plan(plan_bytes, told.earlier);
+            let markdown = plan(plan_bytes, seen.earlier);
             let replies: Vec<_> = left.iter().map(|number| json!({"comment": number})).collect();
             let content = if replies.is_empty() {
                 json!({"plan_markdown": markdown})
@@ -46,8 +46,8 @@ pub fn worker(plan_bytes: usize, files: usize) -> Conduct {
 }
 
 /// The comments that were just said to be unanswered, or were just made.
-pub(super) fn left_unanswered(told: &SeenRequest) -> Vec<u32> {
-    let last = told.body["messages"].as_array().and_then(|messages| messages.last());
+pub(super) fn left_unanswered(seen: &SeenRequest) -> Vec<u32> {
+    let last = seen.body["messages"].as_array().and_then(|messages| messages.last());
     let text = last.and_then(|message| message["content"].as_str()).unwrap_or_default();
     if let Some((_, left)) = text.rsplit_once("every comment needs a reply") {
         let numbers = left.rsplit_once("left: ").map_or("", |(_, numbers)| numbers);

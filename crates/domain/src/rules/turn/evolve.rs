@@ -199,16 +199,16 @@ fn start_call(
     let CallAttempt { call, number } = attempt;
     let turn = open(session, seq)?;
     let id = turn.id;
-    let asked =
+    let pending =
         find(turn, call).ok_or_else(|| CorruptJournal::new(seq, "an unknown call started"))?;
-    asked.state = CallState::Open(number);
-    let CallKind::Tool(facts) = &asked.requested.kind else {
+    pending.state = CallState::Open(number);
+    let CallKind::Tool(facts) = &pending.requested.kind else {
         return Err(CorruptJournal::new(seq, "a call started that is no tool's"));
     };
     let started = OpenCall {
         turn: id,
-        tool: asked.requested.tool.clone(),
-        arguments: asked.requested.arguments.chars().take(ARGUMENTS_SHOWN_CHARS).collect(),
+        tool: pending.requested.tool.clone(),
+        arguments: pending.requested.arguments.chars().take(ARGUMENTS_SHOWN_CHARS).collect(),
         attempt: number,
         bracket,
         facts: facts.clone(),
@@ -230,12 +230,12 @@ fn wait_for_permission(
     seq: Seq,
     call: CallId,
 ) -> Result<RequestedCall, CorruptJournal> {
-    let asked = find(open(session, seq)?, call);
-    let asked = asked.ok_or_else(|| CorruptJournal::new(seq, "an unknown call asks"))?;
-    if let CallState::Pending(attempt) = asked.state {
-        asked.state = CallState::Asking(attempt);
+    let pending = find(open(session, seq)?, call);
+    let pending = pending.ok_or_else(|| CorruptJournal::new(seq, "an unknown call asks"))?;
+    if let CallState::Pending(attempt) = pending.state {
+        pending.state = CallState::Asking(attempt);
     }
-    Ok(asked.requested.clone())
+    Ok(pending.requested.clone())
 }
 
 fn finish_call(session: &mut Session, attempt: CallAttempt, result: &CallResult) {
@@ -282,11 +282,13 @@ fn make_again(session: &mut Session, call: CallId, attempt: u32) -> Option<Cause
 /// What a call of the open turn gave, for the guard of the run whose turn it is.
 fn observe(session: &mut Session, call: CallId, output: &str) {
     let Some(turn) = &session.turn else { return };
-    let Some(asked) = turn.calls().iter().find(|asked| asked.requested.id == call) else { return };
+    let Some(pending) = turn.calls().iter().find(|pending| pending.requested.id == call) else {
+        return;
+    };
     if session.auto.run_of(turn.cause.cause).is_none() {
         return;
     }
-    let (tool, arguments) = (&asked.requested.tool, &asked.requested.arguments);
+    let (tool, arguments) = (&pending.requested.tool, &pending.requested.arguments);
     let seen = autonomy::evolve::observation(tool, arguments, output);
     let cause = turn.cause.cause;
     session.auto.observed(cause, seen);

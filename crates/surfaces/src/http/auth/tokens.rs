@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::http::{
     app::App,
-    auth::{self, COOKIE, Caller, decides},
+    auth::{self, COOKIE, Caller, decides, issue},
     body::Body,
     problem::{Problem, Problems},
     time::time,
@@ -157,7 +157,7 @@ pub(crate) async fn choose_passphrase(
 async fn granted(app: &App, token: &str) -> Result<Grant, Problem> {
     let grant = app.access.find(Digest::of(token.trim().as_bytes())).await?;
     let now = app.queries.now();
-    let lasts = |grant: &Grant| grant.agent.is_none() && grant.expires.is_none_or(|end| end > now);
+    let lasts = |grant: &Grant| grant.agent.is_none() && !grant.has_ended(now);
     grant.filter(lasts).ok_or_else(|| {
         let words = "this token is not one that was given out, or it has ended; look into the file named token in the data directory";
         Problem::new(StatusCode::UNAUTHORIZED, "wrong_token", words)
@@ -184,7 +184,7 @@ pub(crate) async fn login(
             let day = now.plus_micros(LOGIN_MICROS);
             let expires = Some(grant.expires.map_or(day, |end| end.min(day)));
             let (id, name) = (app.commands.new_id(), "browser".into());
-            keep(&app, Grant { id, name, created: now, expires, ..grant }).await?
+            issue(&app, Grant { id, name, created: now, expires, ..grant }).await?
         }
         (Some(_), Some(_)) | (None, None) => {
             let words = "log in with the passphrase or with a token";
@@ -310,14 +310,7 @@ async fn unlocked(
         expires: micros.map(|micros| now.plus_micros(micros)),
         agent: None,
     };
-    keep(app, grant).await
-}
-
-/// Keeps a grant under a new secret.
-async fn keep(app: &App, grant: Grant) -> Result<(String, Grant), Problem> {
-    let secret = app.commands.new_secret();
-    app.access.keep(grant.clone(), Digest::of(secret.as_bytes())).await?;
-    Ok((secret, grant))
+    issue(app, grant).await
 }
 
 fn named_well(person: &str) -> Result<(), Problem> {
