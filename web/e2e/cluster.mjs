@@ -10,7 +10,7 @@ export async function startCluster() {
   const told = JSON.parse(found[1]);
   const cluster = new House();
   // The browser is at the first node, decisions over HTTP at the second: everything crosses the bus.
-  cluster.base = `http://127.0.0.1:${told.ports[0]}`;
+  cluster.base = `http://localhost:${told.ports[0]}`;
   cluster.deciding = told.decider;
   const others = told.ports.slice(1).map((port) => `http://127.0.0.1:${port}`);
   let at = 0;

@@ -69,7 +69,7 @@ export class House {
       writeFileSync(path, readFileSync(path, "utf8").replace(/127\.0\.0\.1:\d+"/, `127.0.0.1:${this.port}"`), { mode: 0o600 });
     }
     const args = ["up", "--data", this.data, "--workspace", this.workspace, "--json", ...(this.chosen ? ["--passphrase-stdin"] : [])];
-    const { child, found } = await start(program, args, /"url":"(http:\/\/127\.0\.0\.1:(\d+))"/, { input: this.chosen ? `${this.chosen}\n` : "", env: { ...process.env, PLANWRIGHT_LOG: "warn", OPENAI_API_KEY: "", OPENROUTER_API_KEY: "", OLLAMA_HOST: "127.0.0.1:9", ...this.env } });
+    const { child, found } = await start(program, args, /"url":"(http:\/\/localhost:(\d+))"/, { input: this.chosen ? `${this.chosen}\n` : "", env: { ...process.env, PLANWRIGHT_LOG: "warn", OPENAI_API_KEY: "", OPENROUTER_API_KEY: "", OLLAMA_HOST: "127.0.0.1:9", ...this.env } });
     this.child = child;
     this.base = found[1];
     this.port = Number(found[2]);
@@ -141,5 +141,16 @@ export async function logIn(page, house, person) {
   await page.getByRole("button", { name: "Log in", exact: true }).click();
   await page.waitForURL((url) => !url.pathname.startsWith("/login"));
 }
+
+/** Asks as the page itself would: with its cookie and its key. */
+export const askAsPage = (page, path, { headers, ...more } = {}) =>
+  page.evaluate(
+    async ([path, more, headers]) => {
+      const answer = await fetch(path, { ...more, headers: { ...headers, "planwright-page-key": localStorage.getItem("page-key") ?? "" } });
+      const text = await answer.text();
+      return { status: answer.status, text };
+    },
+    [path, more, headers],
+  );
 
 export const sessionUrl = (house, id) => `${house.base}/s/${encodeURIComponent(id)}`;

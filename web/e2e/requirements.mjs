@@ -2,7 +2,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { openPage } from "./browser.mjs";
-import { House, logIn, PASSPHRASE, script, sessionUrl, start, stop, program } from "./house.mjs";
+import { askAsPage, House, logIn, PASSPHRASE, script, sessionUrl, start, stop, program } from "./house.mjs";
 import { assert, sleep, Suite, until } from "./kit.mjs";
 
 const PLAN = "# Move the photos\n\n1. Read `compose.yml`.\n2. Stop the service.\n3. Copy the volume.\n";
@@ -738,7 +738,7 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
           await logIn(fresh, again);
           await fresh.getByRole("button", { name: /OpenRouter.*found/ }).waitFor();
           await fresh.getByLabel("Key (empty: the one in OPENROUTER_API_KEY)").waitFor();
-          assert.ok(!(await fresh.evaluate(async () => (await fetch("/api/model/found")).text())).includes("never-told"));
+          assert.ok(!(await askAsPage(fresh, "/api/model/found")).text.includes("never-told"));
           await fresh.getByRole("button", { name: "Play the demo instead" }).click();
           await until(() => fresh.locator("[data-testid=finish]").isEnabled(), Boolean);
           await done(fresh);

@@ -1,6 +1,6 @@
 // What is shown is what was seen: reading, deciding, and what the screen says of both.
 import { openPage } from "./browser.mjs";
-import { House, logIn, sessionUrl } from "./house.mjs";
+import { askAsPage, House, logIn, sessionUrl } from "./house.mjs";
 import { assert, sleep, Suite, until } from "./kit.mjs";
 
 const PLAN = "# Move the photos\n\n1. Read `compose.yml`.\n2. Stop the service.\n3. Copy the volume.\n";
@@ -71,7 +71,7 @@ export function review({ house, model, browser }) {
     for (const block of seen) assert.ok(drawn.includes(block.firstLine) && drawn.includes(block.lastLine), `${JSON.stringify(block)} was not on the screen: ${drawn}`);
     assert.equal(await page.locator("[data-testid=approve]").count(), 0);
     // A page that claims more than was seen is refused by the server.
-    const claims = (what, body) => page.evaluate(async ([id, what, digest, body]) => (await fetch(`/api/sessions/${encodeURIComponent(id)}/plan/${what}`, { method: "POST", headers: { "content-type": "application/json", "if-match": `"${digest}"` }, body })).json(), [id, what, first.plan.digest, body]);
+    const claims = async (what, body) => JSON.parse((await askAsPage(page, `/api/sessions/${encodeURIComponent(id)}/plan/${what}`, { method: "POST", headers: { "content-type": "application/json", "if-match": `"${first.plan.digest}"` }, body })).text);
     assert.match((await claims("shown", "{}")).type, /shown_in_blocks/);
     assert.match((await claims("approve", "{}")).type, /not_shown/);
     // Who jumps to the end has seen the end.

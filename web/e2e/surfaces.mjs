@@ -1,7 +1,8 @@
 // What every screen must be: readable by everyone, wide enough for nothing, and deaf to what text asks it to run.
+import { createServer } from "node:http";
 import AxeBuilder from "@axe-core/playwright";
 import { openPage } from "./browser.mjs";
-import { House, logIn, PASSPHRASE, script, sessionUrl } from "./house.mjs";
+import { askAsPage, House, logIn, PASSPHRASE, script, sessionUrl } from "./house.mjs";
 import { assert, sleep, Suite, until } from "./kit.mjs";
 import { payloads } from "./payloads.mjs";
 
@@ -98,15 +99,67 @@ export function surfaces({ house, model, browser }) {
     assert.equal(await page.locator("[data-testid=approve]").count(), 0);
     const cookie = (await page.context().cookies()).find((one) => one.name === "planwright");
     assert.deepEqual([cookie.httpOnly, cookie.sameSite], [true, "Strict"]);
-    const refused = await page.evaluate(async (at) => (await fetch(`/api/sessions/${at}/plan/approve`, { method: "POST", headers: { "if-match": `"${"0".repeat(64)}"`, "content-type": "application/json" }, body: "{}" })).status, encodeURIComponent(id));
-    assert.equal(refused, 403);
+    const refused = await askAsPage(page, `/api/sessions/${encodeURIComponent(id)}/plan/approve`, { method: "POST", headers: { "if-match": `"${"0".repeat(64)}"`, "content-type": "application/json" }, body: "{}" });
+    assert.equal(refused.status, 403);
     await page.goto(`${house.base}/settings`);
     await page.getByRole("button", { name: "Log out" }).click();
     // Logging out loads the page anew; until it is there, nothing can be asked in it.
     await page.getByRole("button", { name: /with a token/ }).waitFor();
-    assert.equal(await page.evaluate(async () => (await fetch("/api/me")).status), 401);
+    assert.equal((await askAsPage(page, "/api/me")).status, 401);
+    assert.equal(await page.evaluate(() => localStorage.getItem("page-key")), null);
     await page.context().close();
   });
+
+  for (const host of ["127.0.0.1", "localhost"]) {
+    suite.test(`another port of ${host} gets the cookie, and with it reads, says and approves nothing`, async () => {
+      const at = encodeURIComponent(id);
+      const digest = (await house.ask("GET", `/api/sessions/${at}/plan`)).body.digest;
+      const before = (await house.ask("GET", `/api/sessions/${at}`)).body.version;
+      const heard = [];
+      const other = createServer((request, response) => {
+        heard.push(request.headers);
+        response.setHeader("content-type", "text/html").end("<!doctype html><title>A development server</title><h1>App</h1>");
+      });
+      await new Promise((done) => other.listen(0, host, done));
+      const page = await openPage(browser, house.base);
+      await logIn(page, house);
+      await page.goto(`${house.base}/approvals`);
+      // A link that an agent gave the person.
+      const there = await page.context().newPage();
+      await there.goto(`http://${host}:${other.address().port}/app`);
+      const stolen = await there.evaluate(() => ({ keys: Object.keys(localStorage), cookie: document.cookie }));
+      assert.deepEqual(stolen, { keys: [], cookie: "" });
+      other.close();
+      const cookie = heard.map((headers) => headers.cookie).find(Boolean) ?? "";
+      // The cookie belongs to localhost, whatever the port: there the attack is the real one.
+      if (host === "localhost") assert.match(cookie, /planwright=\w+/);
+      const secret = /planwright=(\w+)/.exec(cookie)?.[1] ?? "none";
+      const tries = [
+        ["GET", "/api/me"],
+        ["GET", `/api/sessions/${at}/events`],
+        ["GET", `/api/sessions/${at}/stream`],
+        ["POST", "/api/tickets"],
+        ["POST", `/api/sessions/${at}/messages`, { text: "from another port" }],
+        ["POST", `/api/sessions/${at}/plan/shown`, {}],
+        ["POST", `/api/sessions/${at}/plan/approve`, {}],
+      ];
+      for (const [method, path, body] of tries) {
+        for (const headers of [{ cookie }, { cookie, "planwright-page-key": secret }, { authorization: `Bearer ${secret}` }]) {
+          const answer = await fetch(`${house.base}${path}`, { method, headers: { ...headers, "if-match": `"${digest}"`, "content-type": "application/json" }, body: body && JSON.stringify(body) });
+          assert.equal(answer.status, 401, `${method} ${path} ${JSON.stringify(headers)}`);
+        }
+      }
+      assert.equal((await house.ask("GET", `/api/sessions/${at}`)).body.version, before);
+      // The person themselves goes on, in a second tab, and by a link of another site.
+      const second = await page.context().newPage();
+      await second.goto(`${house.base}/settings`);
+      await second.getByRole("button", { name: "Log out" }).waitFor();
+      await there.setContent(`<a href="${sessionUrl(house, id)}/plan">Review the plan</a>`);
+      await there.getByRole("link").click();
+      await there.getByTestId("approve").or(there.getByText(/unread/i)).first().waitFor();
+      await page.context().close();
+    });
+  }
 
   suite.test("the first passphrase is chosen by who can read the token, once", async () => {
     const other = await House.open({ model, passphrase: "" });
@@ -122,7 +175,7 @@ export function surfaces({ house, model, browser }) {
       await page.getByLabel(/^Token/).fill(other.token);
       await page.getByRole("button", { name: "Choose it and log in" }).click();
       await page.waitForURL((url) => !url.pathname.startsWith("/login"));
-      assert.equal(await page.evaluate(async () => (await (await fetch("/api/me")).json()).decides), true);
+      assert.equal(JSON.parse((await askAsPage(page, "/api/me")).text).decides, true);
       const again = await page.evaluate(async (token) => (await fetch("/api/passphrase", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ passphrase: "another passphrase", token }) })).status, other.token);
       assert.equal(again, 409);
       await page.context().close();

@@ -117,15 +117,8 @@ pub(crate) async fn run(name: &str) -> anyhow::Result<()> {
 async fn ours_at(listener: TcpListener, port: u16, ours: Ours) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     let access = Arc::new(FileAccess::open(home.path())?);
-    let grant = Grant {
-        id: uuid::Uuid::now_v7(),
-        name: "bench".into(),
-        person: PersonId("owner".into()),
-        standing: Standing::Decides,
-        created: Time(1),
-        expires: None,
-        agent: None,
-    };
+    let (id, owner) = (uuid::Uuid::now_v7(), PersonId("owner".into()));
+    let grant = Grant::new(id, "bench", owner, Standing::Decides, Time(1));
     access.keep(grant, Digest::of(TOKEN.as_bytes())).await?;
     let settings = HttpSettings { requests_per_second: u32::MAX, ..HttpSettings::loopback(port) };
     let app = Arc::new(App::new(

@@ -404,7 +404,7 @@ async fn copies(postgres: &Postgres, count: u32) -> anyhow::Result<()> {
         {
             let (identity, seq) = (format!("cli:copy-{copy}"), recorded.seq.0);
             let key = SessionKey::named(&identity, session.owner)?.to_string();
-            let place = EventPlace { session: &key, seq, at: recorded.at.0 };
+            let place = EventPlace { stream: &key, seq, at: recorded.at.0 };
             let stored = packer.seal_event(place, &recorded.event, 1)?;
             sessions.push(identity);
             seqs.push(seq.cast_signed());

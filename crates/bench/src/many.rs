@@ -51,7 +51,7 @@ pub(crate) fn fill(path: &Path, count: usize) -> anyhow::Result<()> {
         for (at, event) in events.iter().enumerate() {
             let (seq, time) = (at as u64 + 1, number as i64);
             let text = identity.to_string();
-            let place = EventPlace { session: &text, seq, at: time };
+            let place = EventPlace { stream: &text, seq, at: time };
             let stored = packer.seal_event(place, event, 1)?;
             transaction
                 .prepare_cached(

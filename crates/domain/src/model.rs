@@ -8,6 +8,7 @@ pub mod command;
 pub mod digest;
 pub mod effect;
 pub mod given;
+pub mod hidden;
 pub mod id;
 pub mod identity;
 pub mod limits;

@@ -69,6 +69,19 @@ pub enum OwnerEvent {
     },
 }
 
+impl OwnerEvent {
+    /// Its kind, as it is stored.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::PointerMoved { .. } => "pointer_moved",
+            Self::PointerDropped { .. } => "pointer_dropped",
+            Self::MemoryPromoted { .. } => "memory_promoted",
+            Self::MemoryForgotten { .. } => "memory_forgotten",
+        }
+    }
+}
+
 /// Why a pointer moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -16,8 +16,8 @@ use crate::{
         actor::Person,
         autonomy::event::AutoEvent,
         command::{
-            Decision, Issued, LifeCommand, ModelCommand, PersonCommand, SessionCommand,
-            SystemCommand, Verdict,
+            AutoCommand, Decision, Issued, LifeCommand, ModelCommand, Permit, PersonCommand,
+            SessionCommand, SystemCommand, Verdict,
         },
         digest::Digest,
         given::Given,
@@ -30,6 +30,7 @@ use crate::{
             refusal::PlanRefusal,
             step::StepEnd,
         },
+        policy::Policy,
         refusal::Refusal,
         session::{
             is_foreign,
@@ -238,6 +239,7 @@ fn decide_system(
             }
             turns::start_calls(session, at, calls, *bracket, *ask_until)
         }
+        SystemCommand::HoldImported { by } => Ok(hold_imported(session, by)),
         SystemCommand::RingDecision => plan::decide::ring(&session.work, at)
             .map(|rung| vec![SessionEvent::Plan(rung)])
             .ok_or_else(|| moved_on("no revision has waited so long")),
@@ -288,6 +290,8 @@ fn decide_person(
     life_rules::may_ask(session, person, command)?;
     if is_foreign(session) {
         agent::may_receive(session, command)?;
+    } else if starts_work(command) {
+        may_work_here(session, &issued.policy)?;
     }
     match command {
         PersonCommand::Say { text } => say(session, person, text),
@@ -340,6 +344,86 @@ fn decide_person(
         }
         PersonCommand::Decide(decision) => decide_decision(session, issued, person, decision),
     }
+}
+
+/// Whether a command leads to work in the session's directory.
+fn starts_work(command: &PersonCommand) -> bool {
+    match command {
+        PersonCommand::Say { .. } | PersonCommand::Compact => true,
+        PersonCommand::Decide(decision) => match decision {
+            Decision::Approve(_) | Decision::Resume => true,
+            Decision::Permit { permit, .. } => {
+                matches!(permit, Permit::Once | Permit::UntilPlanEnds)
+            }
+            Decision::RequestChanges { .. }
+            | Decision::Reject { .. }
+            | Decision::SkipStep { .. }
+            | Decision::SettleDoubt { .. } => false,
+        },
+        PersonCommand::Auto(command) => {
+            matches!(command, AutoCommand::On { .. } | AutoCommand::Resume { .. })
+        }
+        PersonCommand::StartPlan { .. }
+        | PersonCommand::EndPlan(_)
+        | PersonCommand::Reset
+        | PersonCommand::Stop
+        | PersonCommand::PausePlan
+        | PersonCommand::EditPlan { .. }
+        | PersonCommand::RecordShown { .. }
+        | PersonCommand::MarkSeen { .. }
+        | PersonCommand::Memory(_)
+        | PersonCommand::Notebook { .. }
+        | PersonCommand::Life(_) => false,
+    }
+}
+
+/// Refuses work in a directory that is not configured now: it could only fail, after somebody was told that it begins.
+fn may_work_here(session: &Session, policy: &Policy) -> Result<(), Refusal> {
+    match &session.root {
+        Some(root) if !policy.roots.is_empty() => policy.root(Some(root)).map(drop),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What came with an archive waits for a person: its turn and its runs end, its schedules are off, and what was approved
+/// elsewhere is paused. Messages stay in the queue: the model may answer them, under the rules that hold here.
+fn hold_imported(session: &Session, by: &Person) -> Vec<SessionEvent> {
+    let paused = session.plan().and_then(|plan| {
+        let approval = plan.status.approval()?;
+        let reason = PauseReason::Imported { approver: approval.by.id.0.clone() };
+        Some(PlanEvent::ExecutionPaused { reason })
+    });
+    let mut events = ending_plan(session, by, paused.into_iter().collect(), OpenTurn::Stop);
+    events.extend(autonomy::decide::end_all(session, by));
+    let ticks = session.queue.iter().filter(|queued| matches!(queued.cause, Cause::Tick { .. }));
+    events.extend(ticks.map(|queued| SessionEvent::CauseWithdrawn {
+        queued: queued.seq,
+        why: "its run came with an archive".into(),
+    }));
+    let why = "it came with an archive; add it again to have it here".to_owned();
+    events.extend(session.auto.schedules.keys().map(|schedule| {
+        let schedule = *schedule;
+        SessionEvent::Auto(AutoEvent::ScheduleEnded { schedule, why: why.clone() })
+    }));
+    events
+}
+
+/// Whether nothing in a session goes on by itself but the answer to a message.
+#[must_use]
+pub fn is_held(session: &Session) -> bool {
+    let runs = session
+        .plan()
+        .is_some_and(|plan| matches!(plan.status, PlanStatus::Executing(_, Progress::Running)));
+    !runs
+        && session.turn.is_none()
+        && session.auto.runs.is_empty()
+        && session.auto.schedules.is_empty()
+        && session.queue.iter().all(|queued| {
+            matches!(
+                queued.cause,
+                Cause::Message | Cause::ChangesRequested { .. } | Cause::Compaction
+            )
+        })
 }
 
 /// What only a person may say: on a plan, a call that asks, a call in doubt.

@@ -25,10 +25,6 @@ const HEADER_BYTES: usize = 11;
 /// No stored payload is larger than this when unpacked.
 const UNPACKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The version of the form of an owner's event.
-pub const OWNER_EVENT_VERSION: u16 = 1;
-/// The version of the form of an owner's folded state.
-pub const OWNER_STATE_VERSION: u16 = 1;
 /// The version of the form of a kept output.
 pub const OUTPUT_VERSION: u16 = 1;
 /// The version of the form of an item in the index of memories.
@@ -54,6 +50,8 @@ pub enum Place<'a> {
         owner: &'a str,
         /// Its number in the stream.
         seq: u64,
+        /// Its stored kind.
+        kind: &'a str,
         /// When it was recorded, in microseconds.
         at: i64,
     },
@@ -113,10 +111,11 @@ impl Place<'_> {
                 feed_bytes(crc, kind.as_bytes());
                 crc.update(&at.to_le_bytes());
             }
-            Self::OwnerEvent { owner, seq, at } => {
+            Self::OwnerEvent { owner, seq, kind, at } => {
                 crc.update(&[2]);
                 feed_bytes(crc, owner.as_bytes());
                 crc.update(&seq.to_le_bytes());
+                feed_bytes(crc, kind.as_bytes());
                 crc.update(&at.to_le_bytes());
             }
             Self::Snapshot { session, version, fold } => {
@@ -158,7 +157,9 @@ impl std::fmt::Display for Place<'_> {
             Self::Event { session, seq, kind, .. } => {
                 write!(f, "event {seq} ({kind}) of {session}")
             }
-            Self::OwnerEvent { owner, seq, .. } => write!(f, "event {seq} of the owner {owner}"),
+            Self::OwnerEvent { owner, seq, kind, .. } => {
+                write!(f, "event {seq} ({kind}) of the owner {owner}")
+            }
             Self::Snapshot { session, version, .. } => {
                 write!(f, "the snapshot of {session} at event {version}")
             }
@@ -331,7 +332,7 @@ mod tests {
             Place::Event { session: "cli:talk-01", seq: 8, kind: "k", at: 9 },
             Place::Event { session: "cli:talk-01", seq: 7, kind: "l", at: 9 },
             Place::Event { session: "cli:talk-01", seq: 7, kind: "k", at: 10 },
-            Place::OwnerEvent { owner: "cli:talk-01", seq: 7, at: 9 },
+            Place::OwnerEvent { owner: "cli:talk-01", seq: 7, kind: "view_reset", at: 9 },
             Place::Snapshot { session: "cli:talk-01", version: 7, fold: 9 },
             Place::Snapshot { session: "cli:talk-01", version: 7, fold: 10 },
             Place::OwnerState { owner: "cli:talk-01", version: 7, fold: 9 },
@@ -366,7 +367,7 @@ mod tests {
     fn the_form_of_a_body_does_not_change() {
         let places = [
             PLACE,
-            Place::OwnerEvent { owner: "ada", seq: 7, at: 9 },
+            Place::OwnerEvent { owner: "ada", seq: 7, kind: "pointer_moved", at: 9 },
             Place::Snapshot { session: "cli:talk-01", version: 7, fold: 9 },
             Place::OwnerState { owner: "ada", version: 7, fold: 9 },
             Place::Output { session: "cli:talk-01", digest: b"d" },
@@ -376,7 +377,7 @@ mod tests {
         let bodies = places.map(|place| hex(sealed(&place, "words")));
         let pinned = [
             "0003009b69539b548749df22776f72647322",
-            "000300e3e91510a323511022776f72647322",
+            "0003007cc8d1afc19d96e022776f72647322",
             "0003004ce2c295220efac922776f72647322",
             "000300cb52cfcec8321c4722776f72647322",
             "000300aa4c70ecbddb5b6022776f72647322",

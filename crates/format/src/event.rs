@@ -1,4 +1,4 @@
-//! The stored kinds of session events: a name, a version and a level for each, and how older forms are read.
+//! The stored kinds of events of sessions and owners: a name, a version and a level for each, and how older forms are read.
 //!
 //! To change what an event holds after a release, leave its row as it is, give it the two functions that turn the new form
 //! into the old one and back, and add a row with the next version at the next level. A program that knows the new level
@@ -6,13 +6,14 @@
 
 use std::{collections::HashMap, sync::OnceLock};
 
-use planwright_domain::session::SessionEvent;
+use planwright_domain::{owner::OwnerEvent, session::SessionEvent};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
     FormatError,
     body::{Packer, Place, open},
-    value::StoredSessionEvent,
+    value::{StoredOwnerEvent, StoredSessionEvent},
 };
 
 /// Turns one form of an event into another.
@@ -27,7 +28,7 @@ pub struct Kind {
     pub version: u16,
     /// The level from which it may be written.
     pub level: u32,
-    /// The event that it holds, by [`SessionEvent::kind`].
+    /// The event that it holds, by [`StreamEvent::kind`].
     pub event: &'static str,
     /// Today's form into this one; nothing where they are the same.
     pub downcast: Option<Recast>,
@@ -43,7 +44,15 @@ impl Kind {
     }
 }
 
-/// The kinds of this version. Edited until 0.1.0, and from then on only added to.
+/// The kinds of owners' events of this version. Edited until 0.1.0, and from then on only added to.
+const OWNER_KINDS: &[Kind] = &[
+    Kind::first("pointer_moved"),
+    Kind::first("pointer_dropped"),
+    Kind::first("memory_promoted"),
+    Kind::first("memory_forgotten"),
+];
+
+/// The kinds of sessions' events of this version. Edited until 0.1.0, and from then on only added to.
 const KINDS: &[Kind] = &[
     Kind::first("plan_started"),
     Kind::first("draft_changed"),
@@ -119,9 +128,9 @@ const KINDS: &[Kind] = &[
     Kind::first("logged"),
 ];
 
-/// All kinds that this program knows, by name and by event.
+/// The kinds of one sort of stream that this program knows, by name and by event.
 #[derive(Debug)]
-struct Table {
+pub struct Table {
     level: u32,
     by_name: HashMap<&'static str, Vec<Kind>>,
     by_event: HashMap<&'static str, Vec<Kind>>,
@@ -159,13 +168,18 @@ fn put(forms: &mut Vec<Kind>, kind: Kind) {
 }
 
 static TABLE: OnceLock<Table> = OnceLock::new();
+static OWNER_TABLE: OnceLock<Table> = OnceLock::new();
 
 fn table() -> &'static Table {
     TABLE.get_or_init(|| Table::new(KINDS.iter().copied()))
 }
 
-/// Adds kinds to those of this version: how a program that is newer than this one would begin. Only before anything was
-/// read or written; whether it was so.
+fn owner_table() -> &'static Table {
+    OWNER_TABLE.get_or_init(|| Table::new(OWNER_KINDS.iter().copied()))
+}
+
+/// Adds kinds to those that sessions have in this version: how a program that is newer than this one would begin. Only before
+/// anything was read or written; whether it was so.
 pub fn register(newer: &[Kind]) -> bool {
     TABLE.set(Table::new(KINDS.iter().chain(newer).copied())).is_ok()
 }
@@ -173,10 +187,10 @@ pub fn register(newer: &[Kind]) -> bool {
 /// The highest level that this program knows.
 #[must_use]
 pub fn known_level() -> u32 {
-    table().level
+    table().level.max(owner_table().level)
 }
 
-/// The kinds of events that this program knows.
+/// The kinds of sessions' events that this program knows.
 pub fn known_kinds() -> impl Iterator<Item = &'static str> {
     table().by_event.keys().copied()
 }
@@ -198,17 +212,58 @@ pub fn stored_names(events: &[&str]) -> Vec<&'static str> {
 /// Where an event stands in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventPlace<'a> {
-    /// The session's identity.
-    pub session: &'a str,
+    /// The session's identity with its owner, or the owner.
+    pub stream: &'a str,
     /// Its number in the stream.
     pub seq: u64,
     /// When it was recorded, in microseconds.
     pub at: i64,
 }
 
-impl<'a> EventPlace<'a> {
-    fn of(self, kind: &'a str) -> Place<'a> {
-        Place::Event { session: self.session, seq: self.seq, kind, at: self.at }
+/// An event of one sort of stream.
+pub trait StreamEvent: Sized {
+    /// The type that is stored.
+    type Stored: Serialize + DeserializeOwned + for<'a> From<&'a Self> + Into<Self>;
+
+    /// Its kind.
+    fn kind(&self) -> &'static str;
+
+    /// The place of an event of this stored kind.
+    fn place<'a>(place: EventPlace<'a>, kind: &'a str) -> Place<'a>;
+
+    /// The stored kinds of such streams.
+    fn table() -> &'static Table;
+}
+
+impl StreamEvent for SessionEvent {
+    type Stored = StoredSessionEvent;
+
+    fn kind(&self) -> &'static str {
+        self.kind()
+    }
+
+    fn place<'a>(place: EventPlace<'a>, kind: &'a str) -> Place<'a> {
+        Place::Event { session: place.stream, seq: place.seq, kind, at: place.at }
+    }
+
+    fn table() -> &'static Table {
+        table()
+    }
+}
+
+impl StreamEvent for OwnerEvent {
+    type Stored = StoredOwnerEvent;
+
+    fn kind(&self) -> &'static str {
+        self.kind()
+    }
+
+    fn place<'a>(place: EventPlace<'a>, kind: &'a str) -> Place<'a> {
+        Place::OwnerEvent { owner: place.stream, seq: place.seq, kind, at: place.at }
+    }
+
+    fn table() -> &'static Table {
+        owner_table()
     }
 }
 
@@ -223,19 +278,19 @@ pub struct StoredEvent {
 
 impl Packer {
     /// An event in the newest form that may be written at this level.
-    pub fn seal_event(
+    pub fn seal_event<E: StreamEvent>(
         &mut self,
         place: EventPlace<'_>,
-        event: &SessionEvent,
+        event: &E,
         agreed: u32,
     ) -> Result<StoredEvent, FormatError> {
-        let kind = table().to_write(event.kind(), agreed)?;
-        let at = place.of(kind.name);
+        let kind = E::table().to_write(event.kind(), agreed)?;
+        let (at, today) = (E::place(place, kind.name), E::Stored::from(event));
         let body = match kind.downcast {
-            None => self.seal(&at, kind.version, &StoredSessionEvent::from(event))?,
+            None => self.seal(&at, kind.version, &today)?,
             Some(downcast) => {
                 let unwritable = |why| FormatError::Unwritable(format!("{}: {why}", kind.name));
-                let today = serde_json::to_value(StoredSessionEvent::from(event))
+                let today = serde_json::to_value(today)
                     .map_err(|error| FormatError::Unwritable(error.to_string()))?;
                 self.seal(&at, kind.version, &downcast(today).map_err(unwritable)?)?
             }
@@ -245,20 +300,20 @@ impl Packer {
 }
 
 /// Reads an event that was stored here under this kind.
-pub fn read_event(
+pub fn read_event<E: StreamEvent>(
     place: EventPlace<'_>,
     kind: &str,
     body: &[u8],
-) -> Result<SessionEvent, FormatError> {
-    let at = place.of(kind);
+) -> Result<E, FormatError> {
+    let at = E::place(place, kind);
     // Whatever the kind, a body that is not what was written is corrupt and not newer.
     let opened = open(&at, body)?;
-    let forms = table().by_name.get(kind).map_or(&[][..], Vec::as_slice);
+    let forms = E::table().by_name.get(kind).map_or(&[][..], Vec::as_slice);
     let Some(form) = forms.iter().find(|form| form.version == opened.version) else {
         return Err(FormatError::Newer { what: at.to_string() });
     };
     let corrupt = |why: String| FormatError::Corrupt { what: at.to_string(), why };
-    let event: StoredSessionEvent = match form.upcast {
+    let event: E::Stored = match form.upcast {
         None => serde_json::from_slice(&opened.json).map_err(|error| corrupt(error.to_string()))?,
         Some(upcast) => {
             let stored =
@@ -267,7 +322,7 @@ pub fn read_event(
             serde_json::from_value(today).map_err(|error| corrupt(error.to_string()))?
         }
     };
-    let event = SessionEvent::from(event);
+    let event: E = event.into();
     if event.kind() == form.event {
         Ok(event)
     } else {
@@ -285,7 +340,7 @@ mod tests {
 
     use super::*;
 
-    const PLACE: EventPlace<'_> = EventPlace { session: "cli:talk-01", seq: 1, at: 5 };
+    const PLACE: EventPlace<'_> = EventPlace { stream: "cli:talk-01", seq: 1, at: 5 };
 
     fn message(text: &str) -> SessionEvent {
         let by = Person::new(OwnerId(uuid::Uuid::from_u128(7)), "ada", "cli", Standing::Decides);
@@ -306,41 +361,61 @@ mod tests {
     #[test]
     fn every_name_is_stored_once_at_level_1() {
         assert_eq!(known_level(), 1);
-        let forms = table().by_name.values();
-        assert_eq!(forms.clone().count(), KINDS.len());
-        assert!(forms.flatten().all(|kind| kind.version == 1 && kind.name == kind.event));
+        for (table, kinds) in [(table(), KINDS), (owner_table(), OWNER_KINDS)] {
+            let forms = table.by_name.values();
+            assert_eq!(forms.clone().count(), kinds.len());
+            assert!(forms.flatten().all(|kind| kind.version == 1 && kind.name == kind.event));
+        }
     }
 
     #[test]
     fn a_kind_that_this_version_does_not_know_is_newer_and_a_changed_kind_is_corrupt() {
-        let place = PLACE.of("dream_dreamt");
+        let place = SessionEvent::place(PLACE, "dream_dreamt");
         let body = packer().seal(&place, 1, &json!({"dream": 1})).expect("a body");
         let what = "event 1 (dream_dreamt) of cli:talk-01".to_owned();
-        let read = read_event(PLACE, "dream_dreamt", &body);
+        let read = read_event::<SessionEvent>(PLACE, "dream_dreamt", &body);
         assert_eq!(read, Err(FormatError::Newer { what: what.clone() }));
 
         let stored = packer().seal_event(PLACE, &message("hello"), 1).expect("stored");
-        let read = read_event(PLACE, "dream_dreamt", &stored.body);
+        let read = read_event::<SessionEvent>(PLACE, "dream_dreamt", &stored.body);
         let why = "its checksum does not fit".to_owned();
         assert_eq!(read, Err(FormatError::Corrupt { what, why }));
     }
 
     #[test]
+    fn an_owners_event_of_a_kind_that_this_version_does_not_know_is_newer() {
+        let place = OwnerEvent::place(PLACE, "dream_dreamt");
+        let body = packer().seal(&place, 1, &json!({"dream": 1})).expect("a body");
+        let what = "event 1 (dream_dreamt) of the owner cli:talk-01".into();
+        let read = read_event::<OwnerEvent>(PLACE, "dream_dreamt", &body);
+        assert_eq!(read, Err(FormatError::Newer { what }));
+    }
+
+    #[test]
     fn an_event_under_the_kind_of_another_is_corrupt() {
         let body = packer()
-            .seal(&PLACE.of("view_reset"), 1, &StoredSessionEvent::from(&message("hello")))
+            .seal(
+                &SessionEvent::place(PLACE, "view_reset"),
+                1,
+                &StoredSessionEvent::from(&message("hello")),
+            )
             .expect("a body");
         let what = "event 1 (view_reset) of cli:talk-01".into();
         let why = "it holds a message_queued".into();
-        let read = read_event(PLACE, "view_reset", &body);
+        let read = read_event::<SessionEvent>(PLACE, "view_reset", &body);
         assert_eq!(read, Err(FormatError::Corrupt { what, why }));
     }
 
     #[test]
     fn a_newer_version_of_a_known_kind_is_newer() {
-        let body = packer().seal(&PLACE.of("view_reset"), 2, &message("hello")).expect("a body");
+        let body = packer()
+            .seal(&SessionEvent::place(PLACE, "view_reset"), 2, &message("hello"))
+            .expect("a body");
         let what = "event 1 (view_reset) of cli:talk-01".into();
-        assert_eq!(read_event(PLACE, "view_reset", &body), Err(FormatError::Newer { what }));
+        assert_eq!(
+            read_event::<SessionEvent>(PLACE, "view_reset", &body),
+            Err(FormatError::Newer { what })
+        );
     }
 
     #[test]

@@ -6,26 +6,28 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    sync::{PoisonError, RwLock},
+    sync::{Mutex, PoisonError, RwLock},
 };
 
 use async_trait::async_trait;
 use planwright_domain::{digest::Digest, time::Time};
-use planwright_runtime::ports::access::{Access, AccessError, Grant};
+use planwright_runtime::ports::access::{Access, AccessError, Grant, Room, TICKETS_MAX, Ticket};
 use uuid::Uuid;
 
 use crate::{durable_file, passphrase};
 
 /// How long a terminal is remembered.
 const REMEMBERED_MICROS: i64 = 15 * 60 * 1_000_000;
-/// How many grants are kept.
-const GRANTS_MAX: usize = 1_000;
 
 /// Access kept in files of one data directory.
 #[derive(Debug)]
 pub struct FileAccess {
     directory: PathBuf,
     grants: RwLock<HashMap<Digest, Grant>>,
+    tickets: Mutex<HashMap<Digest, Ticket>>,
+    /// The hash of the passphrase, as it was when this process began or as it was chosen since. Nobody makes this process
+    /// forget that one was chosen, or take another, by moving files.
+    passphrase: RwLock<Option<String>>,
 }
 
 impl FileAccess {
@@ -55,28 +57,40 @@ impl FileAccess {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => HashMap::new(),
             Err(error) => return Err(AccessError::Refused(error.to_string())),
         };
-        Ok(Self { directory: directory.to_owned(), grants: RwLock::new(grants) })
+        let passphrase = match fs::read_to_string(directory.join("passphrase")) {
+            Ok(hash) => Some(hash),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(AccessError::Refused(error.to_string())),
+        };
+        Ok(Self {
+            directory: directory.to_owned(),
+            grants: RwLock::new(grants),
+            tickets: Mutex::default(),
+            passphrase: RwLock::new(passphrase),
+        })
     }
 
     /// Whether a passphrase was chosen.
     #[must_use]
     pub fn has_passphrase(&self) -> bool {
-        self.directory.join("passphrase").exists()
+        self.hash().is_some()
+    }
+
+    fn hash(&self) -> Option<String> {
+        self.passphrase.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Chooses the passphrase.
     pub fn choose_passphrase(&self, given: &str) -> Result<(), AccessError> {
         let hash = passphrase::hash(given)?;
-        write_private(&self.directory.join("passphrase"), hash.as_bytes())
+        write_private(&self.directory.join("passphrase"), hash.as_bytes())?;
+        *self.passphrase.write().unwrap_or_else(PoisonError::into_inner) = Some(hash);
+        Ok(())
     }
 
     /// Whether this is the passphrase that was chosen. Takes a while, on purpose.
     pub fn matches(&self, given: &str) -> Result<bool, AccessError> {
-        let path = self.directory.join("passphrase");
-        let hash = fs::read_to_string(&path).map_err(|_| {
-            AccessError::Refused("no passphrase was chosen yet; run: planwright chat".into())
-        })?;
-        passphrase::fits(given, &hash)
+        passphrase::fits(given, &self.hash().ok_or_else(none_chosen)?)
     }
 
     /// Remembers that the passphrase was given at this surface.
@@ -124,10 +138,10 @@ impl Access for FileAccess {
         let mut grants = self.grants.write().unwrap_or_else(PoisonError::into_inner);
         let now = grant.created;
         grants.retain(|_, kept| kept.expires.is_none_or(|end| end > now));
-        if grants.len() >= GRANTS_MAX {
-            return Err(AccessError::Refused(format!(
-                "{GRANTS_MAX} tokens are given out; revoke some first"
-            )));
+        match Room::for_grant(&grant, grants.values()) {
+            Room::Free => {}
+            Room::InPlaceOf(oldest) => grants.retain(|_, kept| kept.id != oldest),
+            Room::None => return Err(Room::refused(&grant)),
         }
         grants.insert(secret, grant);
         self.store(&grants)
@@ -144,11 +158,30 @@ impl Access for FileAccess {
     async fn revoke(&self, id: Uuid) -> Result<bool, AccessError> {
         let mut grants = self.grants.write().unwrap_or_else(PoisonError::into_inner);
         let before = grants.len();
-        grants.retain(|_, grant| grant.id != id);
+        grants.retain(|_, grant| grant.id != id && grant.token != Some(id));
         if grants.len() == before {
             return Ok(false);
         }
         self.store(&grants).map(|()| true)
+    }
+
+    async fn keep_ticket(&self, ticket: Ticket) -> Result<(), AccessError> {
+        let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+        tickets.retain(|_, kept| kept.expires > ticket.created);
+        let own = tickets.values().filter(|kept| kept.grant == ticket.grant);
+        let own: Vec<_> = own.map(|kept| (kept.created, kept.secret)).collect();
+        if own.len() >= TICKETS_MAX
+            && let Some((_, oldest)) = own.into_iter().min_by_key(|(created, _)| *created)
+        {
+            tickets.remove(&oldest);
+        }
+        tickets.insert(ticket.secret, ticket);
+        Ok(())
+    }
+
+    async fn take_ticket(&self, secret: Digest, now: Time) -> Result<Option<Uuid>, AccessError> {
+        let ticket = self.tickets.lock().unwrap_or_else(PoisonError::into_inner).remove(&secret);
+        Ok(ticket.filter(|ticket| ticket.expires > now).map(|ticket| ticket.grant))
     }
 
     async fn is_chosen(&self) -> Result<bool, AccessError> {
@@ -163,12 +196,14 @@ impl Access for FileAccess {
     }
 
     async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError> {
-        let (directory, given) = (self.directory.clone(), given.to_owned());
-        let matches = tokio::task::spawn_blocking(move || {
-            Self { directory, grants: RwLock::default() }.matches(&given)
-        });
-        matches.await.map_err(|error| AccessError::Refused(error.to_string()))?
+        let (hash, given) = (self.hash().ok_or_else(none_chosen)?, given.to_owned());
+        let fits = tokio::task::spawn_blocking(move || passphrase::fits(&given, &hash));
+        fits.await.map_err(|error| AccessError::Refused(error.to_string()))?
     }
+}
+
+fn none_chosen() -> AccessError {
+    AccessError::Refused("no passphrase was chosen yet; run: planwright chat".into())
 }
 
 /// Writes a file that only its owner can read, whole or not at all.
@@ -176,4 +211,25 @@ fn write_private(path: &Path, contents: &[u8]) -> Result<(), AccessError> {
     durable_file::write_private(path, contents).map_err(|error| {
         AccessError::Refused(format!("{} cannot be written: {error}", path.display()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_chooses_a_passphrase_again_by_moving_its_file() {
+        let home = tempfile::tempdir().expect("a directory");
+        let (file, aside) = (home.path().join("passphrase"), home.path().join("aside"));
+        let access = FileAccess::open(home.path()).expect("access");
+        access.choose("the owner's own").await.expect("the first one");
+        fs::copy(&file, &aside).expect("copied");
+        fs::remove_file(&file).expect("removed");
+        assert!(access.is_chosen().await.expect("known"));
+        assert!(access.choose("the intruder's").await.is_err());
+        let other = passphrase::hash("the intruder's").expect("a hash");
+        fs::write(&file, other).expect("written");
+        assert!(!access.is_passphrase("the intruder's").await.expect("known"));
+        assert!(access.is_passphrase("the owner's own").await.expect("known"));
+    }
 }

@@ -9,8 +9,8 @@ use std::{
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use planwright_domain::digest::Digest;
-use planwright_runtime::ports::access::{Access, AccessError, Grant};
+use planwright_domain::{digest::Digest, time::Time};
+use planwright_runtime::ports::access::{Access, AccessError, Grant, Room, TICKETS_MAX, Ticket};
 use uuid::Uuid;
 
 use crate::{
@@ -19,9 +19,7 @@ use crate::{
 };
 
 /// How long a node trusts what it looked up: a token that is revoked elsewhere lasts so long here.
-const TRUSTED: Duration = Duration::from_secs(1);
-/// How many grants are kept.
-const GRANTS_MAX: i64 = 10_000;
+const TRUSTED: Duration = Duration::from_millis(500);
 /// What all nodes agree on under this name is the passphrase's hash.
 const PASSPHRASE: &str = "passphrase";
 
@@ -61,12 +59,10 @@ impl Access for PostgresAccess {
         let client = connection(&self.pool).await.map_err(unreachable)?;
         let ended = "DELETE FROM grants WHERE (body::json ->> 'expires')::bigint <= $1";
         client.execute(ended, &[&grant.created.0]).await.map_err(unreachable)?;
-        let row =
-            client.query_one("SELECT COUNT(*) FROM grants", &[]).await.map_err(unreachable)?;
-        if row.get::<_, i64>(0) >= GRANTS_MAX {
-            return Err(AccessError::Refused(format!(
-                "{GRANTS_MAX} tokens are given out; revoke some first"
-            )));
+        match Room::for_grant(&grant, self.list().await?.iter()) {
+            Room::Free => {}
+            Room::InPlaceOf(oldest) => drop(self.revoke(oldest).await?),
+            Room::None => return Err(Room::refused(&grant)),
         }
         let body = serde_json::to_string(&grant)
             .map_err(|error| AccessError::Refused(error.to_string()))?;
@@ -110,11 +106,38 @@ impl Access for PostgresAccess {
     async fn revoke(&self, id: Uuid) -> Result<bool, AccessError> {
         let client = connection(&self.pool).await.map_err(unreachable)?;
         let gone = client
-            .execute("DELETE FROM grants WHERE id = $1", &[&id])
+            .execute(
+                "DELETE FROM grants WHERE id = $1 OR body::json ->> 'token' = $1::text",
+                &[&id],
+            )
             .await
             .map_err(unreachable)?;
-        self.forget(|grant| grant.id == id);
+        self.forget(|grant| grant.id == id || grant.token == Some(id));
         Ok(gone > 0)
+    }
+
+    async fn keep_ticket(&self, ticket: Ticket) -> Result<(), AccessError> {
+        let client = connection(&self.pool).await.map_err(unreachable)?;
+        let ended = "DELETE FROM tickets WHERE expires <= $1";
+        client.execute(ended, &[&ticket.created.0]).await.map_err(unreachable)?;
+        let most = TICKETS_MAX as i64 - 1;
+        let older = "DELETE FROM tickets WHERE grant_id = $1 AND secret NOT IN
+                     (SELECT secret FROM tickets WHERE grant_id = $1 ORDER BY expires DESC LIMIT $2)";
+        client.execute(older, &[&ticket.grant, &most]).await.map_err(unreachable)?;
+        let sql = "INSERT INTO tickets (secret, grant_id, expires) VALUES ($1, $2, $3)";
+        let secret = ticket.secret.to_string();
+        client
+            .execute(sql, &[&secret, &ticket.grant, &ticket.expires.0])
+            .await
+            .map_err(unreachable)?;
+        Ok(())
+    }
+
+    async fn take_ticket(&self, secret: Digest, now: Time) -> Result<Option<Uuid>, AccessError> {
+        let client = connection(&self.pool).await.map_err(unreachable)?;
+        let sql = "DELETE FROM tickets WHERE secret = $1 RETURNING grant_id, expires";
+        let row = client.query_opt(sql, &[&secret.to_string()]).await.map_err(unreachable)?;
+        Ok(row.filter(|row| row.get::<_, i64>(1) > now.0).map(|row| row.get(0)))
     }
 
     async fn is_chosen(&self) -> Result<bool, AccessError> {

@@ -7,6 +7,8 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -54,8 +56,9 @@ const READERS_MAX: usize = 4;
 /// The journal on SQLite.
 #[derive(Debug)]
 pub struct SqliteJournal {
-    writing: Writing,
+    /// Before the writer: they cannot take up what lies beside the file, and whoever closes it last should.
     readers: Arc<Readers>,
+    writing: Writing,
     warm: Arc<Mutex<Warm>>,
 }
 
@@ -139,6 +142,8 @@ fn open_writer(path: &Path) -> Result<(Writer, Arc<Mutex<Warm>>), JournalError> 
         Schema::None
     };
     let connection = Connection::open(path).map_err(engine)?;
+    // By its name: to open and close it here would take SQLite's locks away. What SQLite puts beside it gets the same rights.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(engine)?;
     configure(&connection).map_err(engine)?;
     if found == Schema::None {
         create(&connection).map_err(engine)?;

@@ -8,9 +8,9 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -32,13 +32,16 @@ use rmcp::{
         streamable_http_client::StreamableHttpClientTransportConfig,
     },
 };
-use serde_json::Value;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
 use tokio::{process::Command, time::timeout};
 
 mod pins;
 
 pub use pins::Pins;
 
+/// The word after the program's name that makes it the keeper of a server: it confines itself and becomes the server.
+pub const KEEPER: &str = "keep-server";
 /// How long a server may take to start and to greet.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// How long a call may take, unless something else is said.
@@ -65,6 +68,8 @@ pub enum McpServer {
         environment: BTreeMap<String, String>,
         /// Where it works.
         directory: PathBuf,
+        /// What it may reach; without this it may reach what this program can.
+        confinement: Option<Confinement>,
     },
     /// Streamable HTTP.
     Http {
@@ -73,6 +78,19 @@ pub enum McpServer {
         /// The bearer token, if it wants one.
         token: Option<String>,
     },
+}
+
+/// What a server may reach that runs beside us.
+#[derive(Debug, Clone)]
+pub struct Confinement {
+    /// The program that confines itself and then becomes the server.
+    pub keeper: PathBuf,
+    /// What it may read and execute besides the system's programs.
+    pub read: Vec<PathBuf>,
+    /// What it may write.
+    pub write: Vec<PathBuf>,
+    /// Whether it may speak over the network.
+    pub network: bool,
 }
 
 /// What the operator says of a tool.
@@ -93,6 +111,22 @@ pub struct McpToolbox {
     call_max: Duration,
     connection: tokio::sync::Mutex<Connection>,
     listed: RwLock<Listed>,
+    /// The process that was started last, with all that it started: a server that is confined cannot leave the group.
+    group: Mutex<Group>,
+    /// A directory of the server's own, from its first start on.
+    scratch: OnceLock<tempfile::TempDir>,
+}
+
+/// A process and all that it started. They end with this value.
+#[derive(Default)]
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -128,6 +162,8 @@ impl McpToolbox {
             call_max: CALL_MAX,
             connection: tokio::sync::Mutex::default(),
             listed: RwLock::default(),
+            group: Mutex::default(),
+            scratch: OnceLock::new(),
         }
     }
 
@@ -167,15 +203,45 @@ impl McpToolbox {
         }
     }
 
+    /// The process of the server, confined if that is asked for.
+    fn child(
+        &self,
+        command: &[String],
+        directory: &Path,
+        confinement: Option<&Confinement>,
+    ) -> Result<Command, String> {
+        let (program, arguments) = command.split_first().ok_or("no command is named")?;
+        let Some(Confinement { keeper, read, write, network }) = confinement else {
+            let mut child = Command::new(program);
+            child.args(arguments);
+            return Ok(child);
+        };
+        if self.scratch.get().is_none() {
+            let prefix = format!("planwright-mcp-{}-", self.name);
+            let made = tempfile::Builder::new().prefix(&prefix).tempdir();
+            let _ = self.scratch.set(made.map_err(|error| error.to_string())?);
+        }
+        let scratch = self.scratch.get().ok_or("there is no directory for it")?;
+        let order = json!({
+            "command": command, "directory": directory, "scratch": scratch.path(),
+            "read": read, "write": write, "network": network,
+        });
+        let mut child = Command::new(keeper);
+        child.arg(KEEPER).arg(order.to_string());
+        Ok(child)
+    }
+
     async fn connect(&self) -> Result<RunningService<RoleClient, ()>, String> {
         let greeted = match &self.server {
-            McpServer::Child { command, environment, directory } => {
-                let (program, arguments) = command.split_first().ok_or("no command is named")?;
-                let mut child = Command::new(program);
-                child.args(arguments).env_clear().envs(environment).current_dir(directory);
+            McpServer::Child { command, environment, directory, confinement } => {
+                let mut child = self.child(command, directory, confinement.as_ref())?;
+                child.env_clear().envs(environment).current_dir(directory);
                 child.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).kill_on_drop(true);
+                child.process_group(0);
                 let started = TokioChildProcess::builder(child).stderr(Stdio::null()).spawn();
-                let (transport, _) = started.map_err(|error| format!("{program}: {error}"))?;
+                let (transport, _) = started.map_err(|error| format!("{command:?}: {error}"))?;
+                let group = transport.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+                *self.group.lock().unwrap_or_else(PoisonError::into_inner) = Group(group);
                 timeout(CONNECT_MAX, ().serve(transport)).await
             }
             McpServer::Http { url, token } => {

@@ -13,14 +13,10 @@ use planwright_testkit::servers::Postgres;
 use uuid::Uuid;
 
 fn grant(id: u128, created: i64, expires: Option<i64>) -> Grant {
+    let (id, name, ada) = (Uuid::from_u128(id), format!("grant {id}"), PersonId("ada".into()));
     Grant {
-        id: Uuid::from_u128(id),
-        name: format!("grant {id}"),
-        person: PersonId("ada".into()),
-        standing: Standing::Decides,
-        created: Time(created),
         expires: expires.map(Time),
-        agent: None,
+        ..Grant::new(id, &name, ada, Standing::Decides, Time(created))
     }
 }
 

@@ -28,7 +28,7 @@ use planwright_runtime::{
         memory::Store,
         notebook::Notebooks as _,
     },
-    transfer::archive::{self, ArchiveError},
+    transfer::archive::{self, ArchiveError, Trust},
 };
 use planwright_testkit::people::{self, ada_key};
 use planwright_testkit::{journal_contract, journal_contract::Place, servers::Postgres};
@@ -231,6 +231,7 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
         &pages_of(&home_pages[1]),
         &first[..],
         archive::verify(&first[..]).unwrap(),
+        Trust::Vouched,
     )
     .await
     .unwrap();
@@ -241,6 +242,7 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
         &pages_of(&home_pages[2]),
         &second[..],
         archive::verify(&second[..]).unwrap(),
+        Trust::Vouched,
     )
     .await
     .unwrap();
@@ -259,7 +261,7 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     let warm = back.session(&identity("talk-0001")).await.unwrap();
     assert_eq!(*warm, *there.session(&identity("talk-0001")).await.unwrap());
 
-    let twice = archive::import(&there, &NoNotebooks, &first[..], totals).await;
+    let twice = archive::import(&there, &NoNotebooks, &first[..], totals, Trust::Vouched).await;
     assert!(matches!(twice, Err(ArchiveError::Exists(_))), "{twice:?}");
     let text = String::from_utf8(first).unwrap();
     let damaged = text.replacen("talk-0001 says 7\"", "talk-0001 says 8\"", 1);

@@ -133,7 +133,7 @@ async fn a_body_in_the_row_of_another_kind_is_noticed() {
 async fn a_snapshot_of_another_fold_is_discarded() {
     let place = Directory::new();
     two_messages(&place).await;
-    change(&place, "UPDATE streams SET snapshot = X'00', snapshot_version = 2, fold_version = 999");
+    change(&place, "INSERT INTO snapshots SELECT id, 2, 999, X'00' FROM streams");
     assert_eq!(place.open().await.session(&identity()).await.unwrap().version, Seq(2));
 }
 
@@ -145,12 +145,12 @@ async fn a_snapshot_of_another_fold_is_renewed_by_the_next_append() {
         say(&*journal, "talk-0001", id).await.unwrap();
     }
     drop(journal);
-    change(&place, "UPDATE streams SET snapshot = X'00', fold_version = 999");
+    change(&place, "UPDATE snapshots SET body = X'00', fold_version = 999");
     let journal = place.open().await;
     assert_eq!(journal.session(&identity()).await.unwrap().version, Seq(70));
     say(&*journal, "talk-0001", 71).await.unwrap();
     let connection = rusqlite::Connection::open(place.file()).unwrap();
-    let sql = "SELECT snapshot_version, fold_version, length(snapshot) > 1 FROM streams";
+    let sql = "SELECT version, fold_version, length(body) > 1 FROM snapshots";
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let kept: (i64, u32, bool) = connection.query_row(sql, [], row).unwrap();
     assert_eq!(kept, (71, FOLD_VERSION, true));
@@ -322,4 +322,24 @@ async fn a_job_that_fails_half_way_leaves_nothing_behind() {
     assert_eq!(events.len(), 2);
     let stored = say(&*journal, "talk-0001", 8).await.unwrap();
     assert_eq!(stored, Answer::Accepted { before: Seq(2), version: Seq(3) });
+}
+
+#[tokio::test]
+async fn the_files_of_a_journal_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Directory::new();
+    std::fs::write(place.file(), "").unwrap();
+    std::fs::set_permissions(place.file(), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let journal = place.open().await;
+    say(&*journal, "talk-0001", 1).await.unwrap();
+    let files: Vec<_> = std::fs::read_dir(place.file().parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().contains("journal.sqlite"))
+        .collect();
+    assert_eq!(files.len(), 3, "the journal, and two files beside it: {files:?}");
+    for file in files {
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", file.display());
+    }
 }

@@ -79,6 +79,9 @@ pub struct ServerConfig {
     pub origins: Vec<String>,
     /// A proxy in front of the server ends TLS. Cookies are then sent over TLS only.
     pub behind_proxy: bool,
+    /// Whether other programs of the same user may look into the process: for profilers and debuggers. They then read its
+    /// secrets as well.
+    pub dumpable: bool,
     /// How many requests a caller may make in a second.
     pub requests_per_second: u32,
     /// How many logins may be tried in a minute.
@@ -95,6 +98,7 @@ impl Default for ServerConfig {
             hosts: Vec::new(),
             origins: Vec::new(),
             behind_proxy: false,
+            dumpable: false,
             requests_per_second: 1_000,
             logins_per_minute: 10,
             agent_grace_seconds: 20,

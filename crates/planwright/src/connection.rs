@@ -129,19 +129,28 @@ pub fn wished(wish: &ModelWish) -> Result<HttpSettings, String> {
     };
     let price = wish.price_in.zip(wish.price_out);
     Ok(HttpSettings {
-        api_key: key_of(wish),
+        api_key: key_of(wish)?,
         price: price.map(|(input, output)| dollars(input, output, None)),
         ..HttpSettings::new(wire, &wish.url, &wish.name)
     })
 }
 
-/// The key of a model that was chosen: as it was given, or as the environment holds it.
-#[must_use]
-pub fn key_of(wish: &ModelWish) -> Option<String> {
-    let named = wish.key_from.as_deref();
-    // No other variable than those that hold keys is ever read for somebody.
-    let known = named.filter(|named| KEYED.iter().any(|(.., variable)| variable == named));
-    wish.api_key.clone().or_else(|| std::env::var(known?).ok())
+/// The key of a model that was chosen: as it was given, or as the environment holds it. No other variable than those that
+/// hold keys is ever read for somebody, and each key goes to its maker's address alone.
+pub fn key_of(wish: &ModelWish) -> Result<Option<String>, String> {
+    if wish.api_key.is_some() {
+        return Ok(wish.api_key.clone());
+    }
+    let known = KEYED.iter().find(|(.., variable)| Some(*variable) == wish.key_from.as_deref());
+    let Some((_, maker, _, variable)) = known else { return Ok(None) };
+    let origin = |url: &str| reqwest::Url::parse(url).ok().map(|url| url.origin());
+    if origin(maker) != origin(&wish.url) {
+        return Err(format!(
+            "the key in {variable} is sent to {maker} and nowhere else; give the key that belongs to {}, or none",
+            wish.url
+        ));
+    }
+    Ok(std::env::var(variable).ok())
 }
 
 fn is_set(variable: &str) -> bool {
@@ -201,4 +210,38 @@ pub async fn ask(model: &dyn Model) -> Result<Tried, String> {
 #[must_use]
 pub fn path(data: &Path) -> PathBuf {
     data.join("model.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(url: &str, key_from: &str) -> ModelWish {
+        ModelWish {
+            wire: None,
+            url: url.into(),
+            name: "any".into(),
+            api_key: None,
+            key_from: Some(key_from.into()),
+            price_in: None,
+            price_out: None,
+        }
+    }
+
+    #[test]
+    fn a_key_of_the_environment_goes_to_its_maker_alone() {
+        for url in [
+            "http://127.0.0.1:17590/steal",
+            "http://api.anthropic.com",
+            "https://api.anthropic.com.evil.example",
+            "https://api.anthropic.com:8443",
+            "https://api.openai.com/v1",
+            "not an address",
+        ] {
+            let refused = key_of(&wish(url, "ANTHROPIC_API_KEY"));
+            assert!(refused.is_err_and(|words| words.contains("nowhere else")), "{url}");
+        }
+        assert!(key_of(&wish("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY")).is_ok());
+        assert_eq!(key_of(&wish("http://127.0.0.1:1", "PATH")), Ok(None), "no other variable");
+    }
 }

@@ -110,24 +110,17 @@ pub async fn serve(terminal: &mut Terminal, port: u16) -> anyhow::Result<Exit> {
     let mut installation = staged(home.path(), Duration::from_millis(25)).await?;
     let now = installation.runtime.queries.now();
     // The demo has no passphrase: whoever reads this terminal may decide in it.
-    let (secret, grant) = (
-        new_secret(&RandomIds),
-        Grant {
-            id: Uuid::now_v7(),
-            name: "demo".into(),
-            person: PersonId(OWNER.into()),
-            standing: Standing::Decides,
-            created: now,
-            expires: Some(now.plus_micros(DEMO_MICROS)),
-            agent: None,
-        },
-    );
+    let (secret, owner) = (new_secret(&RandomIds), PersonId(OWNER.into()));
+    let grant = Grant {
+        expires: Some(now.plus_micros(DEMO_MICROS)),
+        ..Grant::new(Uuid::now_v7(), "demo", owner, Standing::Decides, now)
+    };
     installation.access.keep(grant, Digest::of(secret.as_bytes())).await?;
     let bind = SocketAddr::from(([127, 0, 0, 1], port));
     let config = ServerConfig { bind, ..ServerConfig::default() };
     let api = Api::bind(&config).await?;
     installation.work(Reach::Everything);
-    let url = format!("http://{}/login#token={secret}", api.address());
+    let url = format!("{}/login#token={secret}", api.url());
     terminal.row(
         &format!(
             "Open this in a browser (a scripted model, no network; Ctrl-C ends it):\n\n  {url}\n"

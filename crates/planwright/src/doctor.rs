@@ -14,8 +14,14 @@ use planwright_runtime::ports::journal::Journal as _;
 use serde_json::json;
 
 use crate::{
-    args::Args, config::Config, connection, data_path::data_path, exit::Exit,
-    models::model_settings, terminal::Terminal, up,
+    args::Args,
+    config::{Config, tools::can_confine},
+    connection,
+    data_path::data_path,
+    exit::Exit,
+    models::model_settings,
+    terminal::Terminal,
+    up,
 };
 
 /// Looks at everything, and fails if anything is not as it should be.
@@ -25,6 +31,7 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> anyhow::Result<Exit> {
     findings.push(("configuration", configuration(args, &path)));
     findings.push(("tokens", tokens(&path)));
     findings.push(("workspace", workspace(args, &path)));
+    findings.push(("confinement", confinement(args, &path)));
     findings.push(("journal", journal(&path).await));
     findings.push(("model", model(args, &path).await));
     let is_well = findings.iter().all(|(_, finding)| finding.is_ok());
@@ -121,6 +128,19 @@ fn workspace(args: &Args, data: &Path) -> Finding {
     }
     let roots: Vec<_> = files.roots().into_iter().map(|root| root.0).collect();
     Ok(format!("{} and nothing outside it", roots.join(", ")))
+}
+
+/// Whether commands and MCP servers can be confined here.
+fn confinement(args: &Args, data: &Path) -> Finding {
+    let config = Config::load(args.config.as_deref(), data).unwrap_or_default();
+    let servers = config.mcp.values().filter(|mcp| mcp.url.is_none()).count();
+    match can_confine() {
+        Ok(()) => {
+            Ok("commands and MCP servers over standard streams reach what they are given".into())
+        }
+        Err(why) if servers == 0 => Ok(format!("not to be had here, and nothing needs it: {why}")),
+        Err(why) => Err(format!("{servers} MCP servers run unconfined: {why}")),
+    }
 }
 
 async fn journal(path: &Path) -> Finding {

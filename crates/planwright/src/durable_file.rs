@@ -3,7 +3,7 @@
 //! A file's bytes and its name are kept apart on disk: a rename is durable only when the directory is synced, too.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Write as _},
     path::Path,
 };
@@ -22,6 +22,12 @@ pub fn put_in_place(beside: NamedTempFile, path: &Path) -> anyhow::Result<()> {
     beside.as_file().sync_all()?;
     beside.persist(path)?;
     Ok(sync_name(path)?)
+}
+
+/// Moves a file or a directory that is whole to its place.
+pub fn move_into_place(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    sync_name(to)
 }
 
 /// Makes the name of a new file durable.

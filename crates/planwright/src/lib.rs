@@ -45,7 +45,7 @@ use exit::Exit;
 use installation::{Installation, WrapToolbox, first_line};
 use planwright_outbound::data_directory::DataDirectoryError;
 #[cfg(target_os = "linux")]
-use planwright_outbound::toolbox_command;
+use planwright_outbound::{toolbox_command, toolbox_mcp};
 use remote::Remote;
 use server::{Server, ServerFile};
 use terminal::Terminal;
@@ -60,6 +60,10 @@ pub fn main(wrap: Option<WrapToolbox>) -> std::process::ExitCode {
     #[cfg(target_os = "linux")]
     if std::env::args().nth(1).as_deref() == Some(toolbox_command::KEEPER) {
         return toolbox_command::confined::keep();
+    }
+    #[cfg(target_os = "linux")]
+    if std::env::args().nth(1).as_deref() == Some(toolbox_mcp::KEEPER) {
+        return toolbox_command::confined::become_server();
     }
     match tokio::runtime::Runtime::new() {
         Ok(runtime) => {
@@ -149,8 +153,8 @@ async fn act(
         Command::Export { file, database } => {
             transfer::export(args, database.as_deref(), file, terminal).await
         }
-        Command::Import { file, database } => {
-            transfer::import(args, database.as_deref(), file, terminal).await
+        Command::Import { file, database, trust } => {
+            transfer::import(args, database.as_deref(), file, trust.as_deref(), terminal).await
         }
         #[cfg(not(feature = "cluster"))]
         Command::Node { .. } | Command::Cluster { .. } => anyhow::bail!(transfer::NO_CLUSTER),

@@ -97,10 +97,12 @@ pub async fn run(
                 price_in: *price_in,
                 price_out: *price_out,
             };
-            if key_from.is_some() && connection::key_of(&wish).is_none() {
-                bail!("--key-from names no variable that holds a key of a known provider");
-            }
             let settings = connection::wished(&wish).map_err(anyhow::Error::msg)?;
+            if let (Some(variable), None) = (key_from, &settings.api_key) {
+                bail!(
+                    "{variable} holds no key of a known provider; set it, or give the key in PLANWRIGHT_API_KEY"
+                );
+            }
             let model = HttpModel::new(settings.clone());
             let model = model.map_err(|failure| anyhow::anyhow!(failure.message))?;
             let tried = ask(&model).await;

@@ -46,7 +46,7 @@ impl Tools {
         let workspace = workspace.canonicalize()?;
         let mut servers = Vec::new();
         for (name, mcp) in &config.mcp {
-            let server = mcp.server(name, &workspace)?;
+            let server = mcp.server(name, &workspace, &data.canonicalize()?)?;
             let longest = Duration::from_secs(u64::from(config.effects.tool_seconds));
             let mcp = McpToolbox::new(name, server, mcp.pinned(), pins.clone()).within(longest);
             servers.push(Arc::new(mcp));

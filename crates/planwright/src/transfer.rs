@@ -2,32 +2,34 @@
 
 use std::{
     fs::{self, File},
-    io::{BufReader, BufWriter, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    io::{BufRead, BufReader, BufWriter, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::Path,
     sync::Arc,
 };
 
 use anyhow::Context as _;
-use planwright_domain::identity::SessionKey;
-#[cfg(feature = "cluster")]
-use planwright_outbound::{cluster_postgres::PostgresNodes, journal_postgres::PostgresJournal};
+use planwright_domain::{actor::PersonId, identity::SessionKey};
 use planwright_outbound::{
+    clock_system::SystemClock,
     data_directory::{DataDirectory, JOURNAL, belongs_to_node},
     journal_sqlite::SqliteJournal,
 };
+#[cfg(feature = "cluster")]
+use planwright_outbound::{cluster_postgres::PostgresNodes, journal_postgres::PostgresJournal};
 use planwright_runtime::{
-    ports::{access::OWNER, journal::Archive, notebook::Notebooks},
+    ports::{Clock as _, access::OWNER, journal::Archive, notebook::Notebooks},
     queries::audit::{self, Summary},
-    transfer::archive::{self, Totals},
+    transfer::archive::{self, ArchiveError, Totals, Trust},
 };
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::{
     args::{Args, ClusterArgs},
     config::Config,
     data_path::data_path,
-    durable_file::sync_name,
+    durable_file::{move_into_place, sync_name},
     exit::Exit,
     terminal::Terminal,
 };
@@ -130,6 +132,7 @@ pub async fn import(
     args: &Args,
     database: Option<&str>,
     file: &Path,
+    vouched: Option<&str>,
     terminal: &mut Terminal,
 ) -> anyhow::Result<Exit> {
     let read = || {
@@ -137,10 +140,108 @@ pub async fn import(
         opened.map(BufReader::new).with_context(|| format!("{} cannot be read", file.display()))
     };
     let totals = archive::verify(read()?)?;
-    let opened = open(args, database).await?;
-    archive::import(&*opened.journal, &*opened.notebooks, read()?, totals).await?;
+    let trust = match vouched {
+        None => {
+            let (by, at) = (PersonId(OWNER.into()), SystemClock.now());
+            Trust::Held { by, at, import: Uuid::new_v4() }
+        }
+        Some(digest) if digest == totals.digest.to_string() => Trust::Vouched,
+        Some(digest) => anyhow::bail!(
+            "--trust names {digest}, and this archive has {}; nothing was brought in",
+            totals.digest
+        ),
+    };
+    let is_held = matches!(trust, Trust::Held { .. });
+    match database {
+        None => import_into_directory(args, read()?, totals, trust).await?,
+        Some(_) => {
+            let opened = open(args, database).await?;
+            refuse_while_nodes_run(database.unwrap_or_default()).await?;
+            archive::import(&*opened.journal, &*opened.notebooks, read()?, totals, trust).await?;
+        }
+    }
     say(terminal, "brought in, and written out again with the same digest", &totals);
+    if is_held {
+        terminal.line(
+            "nothing that was approved, permitted or scheduled elsewhere goes on by itself: plans wait for /plan resume, runs and schedules are off; import --trust DIGEST brings an archive in as it was",
+        );
+    }
     Ok(Exit::Fine)
+}
+
+/// What is brought into a database is held at the end: a node would work on it before.
+#[cfg(feature = "cluster")]
+async fn refuse_while_nodes_run(database: &str) -> anyhow::Result<()> {
+    let journal = PostgresJournal::open(database).await?;
+    let alive = PostgresNodes::new(journal.pool()).alive(SystemClock.now()).await?;
+    let names: Vec<_> = alive.iter().map(|node| node.name.as_str()).collect();
+    anyhow::ensure!(
+        names.is_empty(),
+        "{} runs; stop every node of the cluster, then import",
+        names.join(", ")
+    );
+    Ok(())
+}
+
+#[cfg(not(feature = "cluster"))]
+async fn refuse_while_nodes_run(_: &str) -> anyhow::Result<()> {
+    anyhow::bail!(NO_CLUSTER)
+}
+
+/// Where an archive is brought in before it takes its place: what fails on the way leaves nothing.
+const STAGED: &str = "importing";
+/// Where the pages of notebooks lie in a data directory.
+const PAGES: &str = "users";
+
+/// Brings an archive into a data directory: beside the journal first, and in its place once it is whole.
+async fn import_into_directory(
+    args: &Args,
+    lines: impl BufRead,
+    totals: Totals,
+    trust: Trust,
+) -> anyhow::Result<()> {
+    let data = data_path(args)?;
+    let config = Config::load(args.config.as_deref(), &data)?;
+    let directory = DataDirectory::own_for_installation(&data, "planwright import")?;
+    let (staged, journal) = (directory.path().join(STAGED), directory.path().join(JOURNAL));
+    if journal.exists() {
+        let there = SqliteJournal::open_inline(&journal)?.keys(None, 1).await?;
+        if let Some(session) = there.into_iter().next() {
+            return Err(ArchiveError::Exists(session.identity).into());
+        }
+    }
+    // What an import that was killed left.
+    let _ = fs::remove_dir_all(&staged);
+    fs::DirBuilder::new().mode(0o700).create(&staged)?;
+    let imported = async {
+        // No thread of its own: when it is dropped, its file is closed and whole.
+        let journal = SqliteJournal::open_inline(&staged.join(JOURNAL))?;
+        let notebooks = config.notebook.local(&staged)?;
+        archive::import(&journal, &*notebooks, lines, totals, trust).await?;
+        anyhow::Ok(())
+    };
+    let imported = match imported.await {
+        Ok(()) => put_in_place(&staged, directory.path()),
+        failed @ Err(_) => failed,
+    };
+    let _ = fs::remove_dir_all(&staged);
+    imported
+}
+
+/// Moves what was staged into the data directory. The journal comes last: without it there is nothing.
+fn put_in_place(staged: &Path, data: &Path) -> anyhow::Result<()> {
+    let beside = |directory: &Path, end: &str| directory.join(format!("{JOURNAL}{end}"));
+    for end in ["-wal", "-shm"] {
+        anyhow::ensure!(!beside(staged, end).exists(), "the journal that was brought in is open");
+        let _ = fs::remove_file(beside(data, end));
+    }
+    let (pages, there) = (staged.join(PAGES), data.join(PAGES));
+    if pages.exists() {
+        // Pages of sessions that are not there belong to nobody.
+        let _ = fs::remove_dir_all(&there);
+        move_into_place(&pages, &there)?;
+    }
+    Ok(move_into_place(&staged.join(JOURNAL), &data.join(JOURNAL))?)
 }
 
 /// `planwright audit export`: the decision log, written out.

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::Path,
     sync::Arc,
@@ -12,6 +13,7 @@ use anyhow::{Context as _, bail};
 use planwright_domain::{
     actor::{PersonId, Standing},
     digest::Digest,
+    identity::ChannelType,
     time::Time,
 };
 use planwright_outbound::ids_random::RandomIds;
@@ -24,10 +26,14 @@ use planwright_runtime::{
     runtime::Runtime,
 };
 use planwright_surfaces::http::{self, App, HttpSettings};
+use rustix::io::Errno;
+#[cfg(target_os = "linux")]
+use rustix::process::DumpableBehavior;
 use serde_json::json;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
+    sync::watch,
 };
 use webbrowser::{Browser, BrowserOptions};
 
@@ -53,6 +59,7 @@ pub async fn run(
     terminal: &mut Terminal,
     data: &Path,
 ) -> anyhow::Result<Exit> {
+    close_to_others(config)?;
     let now = installation.runtime.queries.now();
     first_token(&*installation.access, now, data).await?;
     let mut lines = Lines::default();
@@ -98,7 +105,7 @@ impl Deployment {
 
 /// The API at its address.
 pub struct Api {
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     address: SocketAddr,
 }
 
@@ -110,12 +117,14 @@ impl Api {
     /// Listens where these settings say, if they allow it: this is the only way to listen.
     pub async fn bind(config: &ServerConfig) -> anyhow::Result<Self> {
         config.check()?;
-        let address = config.bind;
-        let listener = TcpListener::bind(address).await.with_context(|| {
-            format!("{address} cannot be listened at; set server.bind to another")
-        })?;
-        let address = listener.local_addr()?;
-        Ok(Self { listener, address })
+        close_to_others(config)?;
+        let listeners = if is_localhost(config.bind.ip()) {
+            listen_as_localhost(config.bind.port()).await?
+        } else {
+            vec![listen(config.bind).await?]
+        };
+        let address = listeners.first().context("a listener")?.local_addr()?;
+        Ok(Self { listeners, address })
     }
 
     /// Says where it is, to people and to the program's other processes.
@@ -144,6 +153,12 @@ impl Api {
         Ok(())
     }
 
+    /// Where a client on this machine finds it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        client_url(self.address)
+    }
+
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
@@ -170,20 +185,113 @@ impl Api {
             Some(connection) => app.with_connection(connection),
             None => app,
         });
-        let serving = http::serve(self.listener, app, told_to_stop());
-        let cut = async {
+        // Heard once, and told to all: whoever begins to listen after a signal came never hears it.
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(async move {
             told_to_stop().await;
+            let _ = stop.send(true);
+        });
+        let stops = || {
+            let mut stopped = stopped.clone();
+            async move {
+                let _ = stopped.wait_for(|is_told| *is_told).await;
+            }
+        };
+        let serving =
+            self.listeners.into_iter().map(|listener| http::serve(listener, app.clone(), stops()));
+        let serving = futures_util::future::try_join_all(serving);
+        let cut = async {
+            stops().await;
             tokio::time::sleep(REQUESTS_END).await;
         };
         tokio::select! {
-            served = serving => Ok(served?),
+            served = serving => Ok(served.map(drop)?),
             () = cut => Ok(()),
         }
     }
 }
 
+/// Lets programs of the same user read neither the memory nor the environment of this process.
+pub fn close_to_others(config: &ServerConfig) -> anyhow::Result<()> {
+    #[cfg(target_os = "linux")]
+    if !config.dumpable {
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).context(
+            "the process cannot be closed to other programs; set server.dumpable = true to go without",
+        )?;
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = config;
+    Ok(())
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        let holder = holder_of(address);
+        format!(
+            "{address} cannot be listened at{holder}; end that, or set server.bind to another port"
+        )
+    })
+}
+
+/// Listens at this port of both addresses that a browser may take `localhost` for, or at neither: whoever held the other one
+/// would be given what is meant for us.
+async fn listen_as_localhost(port: u16) -> anyhow::Result<Vec<TcpListener>> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let first = listen((Ipv4Addr::LOCALHOST, port).into()).await?;
+        let second = SocketAddr::from((Ipv6Addr::LOCALHOST, first.local_addr()?.port()));
+        match TcpListener::bind(second).await {
+            Ok(second) => return Ok(vec![first, second]),
+            // There is no such address here, so nobody else can listen at it.
+            Err(error)
+                if error.kind() == ErrorKind::AddrNotAvailable
+                    || error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) =>
+            {
+                return Ok(vec![first]);
+            }
+            // A port of our own choice is chosen again.
+            Err(_) if port == 0 && tries < PORT_TRIES => {}
+            Err(error) => {
+                let holder = holder_of(second);
+                return Err(error).context(format!(
+                    "{second} cannot be listened at{holder}, and a browser that opens localhost may be answered there; end that, or set server.bind to another port"
+                ));
+            }
+        }
+    }
+}
+
+/// How often a port of our own choice is chosen.
+const PORT_TRIES: u32 = 20;
+
+/// Who listens at this address, where this machine tells.
+fn holder_of(address: SocketAddr) -> String {
+    let found = listeners::get_all().unwrap_or_default().into_iter();
+    let holds = |listener: &listeners::Listener| {
+        let at = listener.socket;
+        listener.protocol == listeners::Protocol::TCP
+            && at.port() == address.port()
+            && (at.ip() == address.ip() || at.ip().is_unspecified())
+    };
+    match found.map(|listener| (holds(&listener), listener.process)).find(|(holds, _)| *holds) {
+        Some((_, process)) => {
+            format!(" (process {}, {}, listens there)", process.pid, process.name)
+        }
+        None => String::new(),
+    }
+}
+
+/// Whether a browser may take `localhost` for this address.
+fn is_localhost(ip: IpAddr) -> bool {
+    ip == IpAddr::V4(Ipv4Addr::LOCALHOST) || ip == IpAddr::V6(Ipv6Addr::LOCALHOST)
+}
+
 /// Where a client on this machine finds what listens at this address.
 fn client_url(address: SocketAddr) -> String {
+    if is_localhost(address.ip()) {
+        return format!("http://localhost:{}", address.port());
+    }
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -249,6 +357,12 @@ pub fn settings(config: &ServerConfig, port: u16, deployment: Deployment) -> Htt
         logins_per_minute: config.logins_per_minute,
         secure_cookies: config.behind_proxy,
         agent_grace: deployment.agent_grace(config),
+        // Only where both addresses that `localhost` may mean are ours.
+        other_hosts: if config.origins.is_empty() && is_localhost(config.bind.ip()) {
+            loopback.other_hosts
+        } else {
+            Vec::new()
+        },
         url: config.origins.first().cloned().unwrap_or(loopback.url),
     }
 }
@@ -285,14 +399,10 @@ pub async fn first_token(access: &dyn Access, now: Time, data: &Path) -> anyhow:
     if access.find(secret).await?.is_some() {
         return Ok(());
     }
+    let (id, owner) = (uuid::Uuid::now_v7(), PersonId(OWNER.into()));
     let grant = Grant {
-        id: uuid::Uuid::now_v7(),
-        name: "first token".into(),
-        person: PersonId(OWNER.into()),
-        standing: Standing::Speaks,
-        created: now,
-        expires: None,
-        agent: None,
+        surface: ChannelType::Cli,
+        ..Grant::new(id, "first token", owner, Standing::Speaks, now)
     };
     Ok(access.keep(grant, secret).await?)
 }

@@ -9,7 +9,17 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use planwright_outbound::data_directory::DataDirectory;
+use planwright_domain::{
+    actor::{Person, Standing},
+    command::{Decision, Issued, PersonCommand, SessionCommand},
+};
+use planwright_outbound::{
+    clock_system::SystemClock, data_directory::DataDirectory, journal_sqlite::SqliteJournal,
+};
+use planwright_runtime::{
+    commands::dispatch::dispatch,
+    ports::{Clock as _, journal::Archive as _},
+};
 use planwright_testkit::scripted_model::{ScriptedModel, worker::worker};
 use serde_json::Value;
 
@@ -478,4 +488,81 @@ async fn without_a_model_one_message_ends_soon_with_one_sentence_that_says_what_
     assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
     let (code, text) = home.says(&["session", "rename", "later"]).await;
     assert_eq!(code, Some(0), "a name needs no model: {text}");
+}
+
+/// Approves a plan and begins it, and ends before anything of it was done.
+async fn approved_and_due(home: &Home) {
+    home.says(&["plan", "on"]).await;
+    home.says(&["chat", "write", "it"]).await;
+    home.decide(&["plan", "show"]).await;
+    let (_, text) = home.decide(&["plan", "approve", "hold"]).await;
+    assert!(text.contains("approved"), "{text}");
+    resumed(home).await;
+}
+
+/// Resumes the plan in the journal, where nobody works on it.
+async fn resumed(home: &Home) {
+    let journal = SqliteJournal::open_inline(&home.path("data/journal.sqlite")).unwrap();
+    let key = journal.keys(None, 1).await.unwrap().remove(0);
+    let owner = Person::new(key.owner, "owner", "cli 1", Standing::Decides);
+    let resume = SessionCommand::Person(owner, PersonCommand::Decide(Decision::Resume));
+    let issued = Issued::new(uuid::Uuid::now_v7(), SystemClock.now(), resume);
+    let answer = dispatch(&journal, &key, issued).await.unwrap();
+    assert!(!answer.is_refused(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn an_archive_with_an_approval_executes_nothing_unless_the_operator_names_its_digest() {
+    let home = Home::new().await;
+    approved_and_due(&home).await;
+    let archive = home.path("archive.jsonl").display().to_string();
+    let (_, text) = home.says(&["export", &archive]).await;
+    let digest = text.lines().next().unwrap().rsplit(' ').next().unwrap().to_owned();
+    std::fs::rename(home.path("data"), home.path("elsewhere")).unwrap();
+
+    let (code, text) = home.says(&["import", &archive, "--trust", &"0".repeat(64)]).await;
+    assert!(code == Some(1) && text.contains("nothing was brought in"), "{text}");
+    assert!(!home.path("data/journal.sqlite").exists());
+
+    let (code, text) = home.says(&["import", &archive]).await;
+    assert!(code == Some(0) && text.contains("plans wait for /plan resume"), "{text}");
+    assert!(!home.path("data/importing").exists());
+    home.says(&["chat", "just talk"]).await;
+    let (_, status) = home.says(&["plan", "status"]).await;
+    assert!(status.contains("approved elsewhere by owner"), "{status}");
+    assert!(!status.contains("ended its turn"), "something was executed: {status}");
+
+    // What was held once brings the answer with it, and is held again.
+    resumed(&home).await;
+    let again = home.path("again.jsonl").display().to_string();
+    home.says(&["export", &again]).await;
+    std::fs::rename(home.path("data"), home.path("held-once")).unwrap();
+    assert_eq!(home.says(&["import", &again]).await.0, Some(0));
+    let (_, status) = home.says(&["plan", "status"]).await;
+    assert!(status.contains("approved elsewhere by owner"), "{status}");
+
+    std::fs::rename(home.path("data"), home.path("held")).unwrap();
+    let (code, text) = home.says(&["import", &archive, "--trust", &digest]).await;
+    assert_eq!(code, Some(0), "{text}");
+    // What the operator vouches for goes on: the turn of the execution is the next one.
+    home.says(&["chat", "just talk"]).await;
+    let (_, status) = home.says(&["plan", "status"]).await;
+    assert!(status.contains("ended its turn without reporting"), "{status}");
+}
+
+#[tokio::test]
+async fn an_import_that_was_killed_leaves_nothing_that_is_served() {
+    let home = Home::new().await;
+    approved_and_due(&home).await;
+    let archive = home.path("archive.jsonl").display().to_string();
+    home.says(&["export", &archive]).await;
+    std::fs::rename(home.path("data"), home.path("elsewhere")).unwrap();
+    std::fs::create_dir_all(home.path("data/importing/users")).unwrap();
+    std::fs::set_permissions(home.path("data"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::write(home.path("data/importing/journal.sqlite"), "half of a journal").unwrap();
+    let (code, text) = home.says(&["session"]).await;
+    assert!(code == Some(0) && !text.contains("cli:"), "{text}");
+    let (code, text) = home.says(&["import", &archive]).await;
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!home.path("data/importing").exists());
 }

@@ -111,6 +111,7 @@ pub(crate) fn strict_mcp(home: &Path) -> anyhow::Result<Arc<dyn Toolbox>> {
         command: words.iter().map(|path| path.display().to_string()).collect(),
         environment: BTreeMap::new(),
         directory: home.to_owned(),
+        confinement: None,
     };
     let pins = Arc::new(Pins::open(home.join("pins"))?);
     Ok(Arc::new(McpToolbox::new("strict", child, BTreeMap::new(), pins)))

@@ -113,6 +113,7 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tokens::list_tokens))
         .routes(routes!(tokens::revoke_token))
         .routes(routes!(tokens::logout))
+        .routes(routes!(tokens::give_ticket))
         .routes(routes!(tokens::who_am_i))
         .routes(routes!(model::get_model, model::choose_model))
         .routes(routes!(model::try_model))

@@ -85,7 +85,7 @@ async fn tools_follow_the_state_and_a_call_that_is_asked_again_is_done_once() {
     assert_eq!(first, again, "the same answer");
     let text = first["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("Saved as revision 1 of plan "), "{text}");
-    let review = format!("{}/s/{session}/plan", served.url);
+    let review = format!("{}/s/{session}/plan", served.pages());
     assert!(text.ends_with(&format!("A person reviews it at {review}")), "{text}");
     assert_eq!(first["result"]["_meta"]["planwright/review"]["url"], json!(review));
     assert_eq!(tools(&served, &token).await, with(&["plan_get", "plan_set_content", "plan_ask"]));
@@ -226,10 +226,8 @@ async fn a_foreign_host_a_page_and_a_cookie_are_refused_at_mcp() {
             (403, format!("urn:planwright:{kind}").as_str())
         );
     }
-    let login = served.bare(Method::POST, "/api/login").json(&json!({"passphrase": PASSPHRASE}));
-    let cookie = login.send().await.unwrap().headers()["set-cookie"].to_str().unwrap().to_owned();
-    let cookie = cookie.split(';').next().unwrap().to_owned();
-    let page = served.bare(Method::POST, "/mcp").header("cookie", cookie);
+    let browser = served.log_in(json!({"passphrase": PASSPHRASE})).await;
+    let page = served.page(&browser, Method::POST, "/mcp");
     let (status, told) =
         response_to(page.json(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))).await;
     assert_eq!((status, told["type"].as_str().unwrap()), (403, "urn:planwright:no_place"));
@@ -295,7 +293,7 @@ async fn a_client_that_shows_links_is_given_the_link_and_the_digest_and_what_it_
     let (_, state) =
         response_to(served.decide(Method::GET, &format!("/api/sessions/{session}"))).await;
     assert_eq!(look["mode"], "url");
-    assert_eq!(look["url"], json!(format!("{}/s/{session}/plan", served.url)));
+    assert_eq!(look["url"], json!(format!("{}/s/{session}/plan", served.pages())));
     let words = look["message"].as_str().unwrap();
     assert!(words.contains(state["plan"]["digest"].as_str().unwrap()), "{words}");
     assert!(words.ends_with("answering here decides nothing."), "{words}");
@@ -318,7 +316,7 @@ async fn a_chat_completion_goes_on_in_its_session_and_a_plan_is_text_with_a_link
     let served = served().await;
     let on = complete(&served, json!([{"role": "user", "content": "/plan on"}])).await;
     let link = on.rsplit_once("](").unwrap().1.trim_end_matches(')').to_owned();
-    assert!(link.starts_with(&format!("{}/s/api:", served.url)), "{on}");
+    assert!(link.starts_with(&format!("{}/s/api:", served.pages())), "{on}");
     let talk = json!([{"role": "user", "content": "/plan on"}, {"role": "assistant", "content": on},
         {"role": "user", "content": [{"type": "text", "text": "plan it"}]}]);
     let planned = complete(&served, talk).await;

@@ -433,16 +433,10 @@ async fn a_login_gets_a_cookie_that_decides_and_can_be_ended() {
         .0,
         401
     );
-    let response = served
-        .bare(Method::POST, "/api/login")
-        .json(&json!({"passphrase": PASSPHRASE}))
-        .send()
-        .await
-        .unwrap();
-    let cookie = response.headers()["set-cookie"].to_str().unwrap().to_owned();
+    let browser = served.log_in(json!({"passphrase": PASSPHRASE})).await;
+    let (cookie, pair) = (&browser.cookie, &browser.pair);
     assert!(cookie.contains("; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200"), "{cookie}");
-    let pair = cookie.split(';').next().unwrap().to_owned();
-    let with = |method, path: &str| served.bare(method, path).header("cookie", pair.clone());
+    let with = |method, path: &str| served.page(&browser, method, path);
     let (status, tokens) = response_to(with(Method::GET, "/api/tokens")).await;
     assert_eq!(status, 200);
     assert!(
@@ -468,18 +462,14 @@ async fn a_login_gets_a_cookie_that_decides_and_can_be_ended() {
 async fn a_page_can_approve_what_was_seen_block_by_block_and_claims_nothing_whole() {
     let served = served().await;
     let digest = ready(&served).await;
-    let login = served.bare(Method::POST, "/api/login").json(&json!({"passphrase": PASSPHRASE}));
-    let cookie = login.send().await.unwrap().headers()["set-cookie"].to_str().unwrap().to_owned();
-    let pair = cookie.split(';').next().unwrap().to_owned();
+    let browser = served.log_in(json!({"passphrase": PASSPHRASE})).await;
     let page = |what: &str, digest: &str, sent: Value| {
-        let request = served.bare(Method::POST, &format!("{TALK}/plan/{what}"));
-        response_to(
-            request.header("cookie", &pair).header("if-match", format!("\"{digest}\"")).json(&sent),
-        )
+        let request = served.page(&browser, Method::POST, &format!("{TALK}/plan/{what}"));
+        response_to(request.header("if-match", format!("\"{digest}\"")).json(&sent))
     };
     let current = || {
         let path = format!("{TALK}/plan/revisions/current");
-        response_to(served.bare(Method::GET, &path).header("cookie", &pair))
+        response_to(served.page(&browser, Method::GET, &path))
     };
     let (status, problem) = page("shown", &digest, json!({})).await;
     assert_eq!((status, &problem["type"]), (409, &json!("urn:planwright:shown_in_blocks")));
@@ -735,19 +725,15 @@ async fn a_session_is_named_put_away_and_brought_back() {
 async fn a_token_logs_in_for_what_it_may_and_the_passphrase_for_deciding() {
     let served = served().await;
     let log_in = |sent: Value| served.bare(Method::POST, "/api/login").json(&sent);
-    let me = async |cookie: &str| {
-        response_to(served.bare(Method::GET, "/api/me").header("cookie", cookie)).await.1
-    };
     let mut seen = Vec::new();
     for sent in [
         json!({"token": served.token}),
         json!({"passphrase": PASSPHRASE}),
         json!({"passphrase": PASSPHRASE, "person": "grace"}),
     ] {
-        let response = log_in(sent).send().await.unwrap();
-        let cookie = response.headers()["set-cookie"].to_str().unwrap().to_owned();
-        assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
-        let me = me(cookie.split(';').next().unwrap()).await;
+        let browser = served.log_in(sent).await;
+        assert!(browser.cookie.contains("HttpOnly; SameSite=Strict"), "{}", browser.cookie);
+        let me = response_to(served.page(&browser, Method::GET, "/api/me")).await.1;
         seen.push((me["person"].clone(), me["decides"].clone()));
     }
     let owner = json!("owner");

@@ -3,16 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planwright_domain::{
-    actor::{Person, PersonId, Standing},
-    autonomy::{
-        Pinned, RunPause,
-        budget::{Budget, Meter},
-        event::AutoEvent,
-        schedule::SlotEnd,
-    },
-    digest::Digest,
+    actor::{Person, Standing},
+    autonomy::event::AutoEvent,
     id::Seq,
-    notebook::{AgentNotebookCall, NotebookEvent, Page},
+    notebook::NotebookEvent,
     plan::event::PlanEvent,
     session::{SessionEvent, life::LifeEvent},
     time::Time,
@@ -24,7 +18,7 @@ use planwright_domain::{
 use planwright_format::event::known_kinds;
 use planwright_runtime::ports::journal::Recorded;
 use planwright_surfaces::http::{openapi, streams::envelope::Envelope};
-use planwright_testkit::{golden, people::person};
+use planwright_testkit::{event_samples, golden, people::person};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -36,68 +30,10 @@ fn ada() -> Person {
     person("ada", "cli", Standing::Decides)
 }
 
-/// Events of the kinds that the golden journal does not hold.
-fn by_hand() -> Vec<SessionEvent> {
-    let (run, schedule, digest) = (id(1), id(2), Digest::of(b"a plan"));
-    let mut events: Vec<_> = [
-        AutoEvent::RunMoved { run, task: id(3) },
-        AutoEvent::RunPinned { run, plan: Pinned { plan: id(4), digest } },
-        AutoEvent::RunWarned { run, meter: Meter::ModelCalls },
-        AutoEvent::RunPaused { run, why: RunPause::Loop { tool: "read_file".into() } },
-        AutoEvent::RunPaused { run, why: RunPause::Stalled },
-        AutoEvent::RunResumed { run, budget: Budget::default(), by: Some(ada()) },
-        AutoEvent::SlotsMissed {
-            schedule,
-            first: Time(1),
-            last: Time(1_700_000_000_123_456),
-            count: 7,
-        },
-        AutoEvent::SlotClaimed { schedule, slot: Time(3), next: None },
-        AutoEvent::SlotEnded { schedule, slot: Time(3), end: SlotEnd::Skipped },
-    ]
-    .map(SessionEvent::Auto)
-    .into();
-    let made = AgentNotebookCall {
-        of: PersonId("ada".into()),
-        agent: "codex".into(),
-        tool: "notebook_write".into(),
-        arguments: "{}".into(),
-    };
-    events.extend(
-        [
-            NotebookEvent::NoteDue { call: id(5), page: Page::Progress },
-            NotebookEvent::AgentCallStarted { call: id(6), made },
-        ]
-        .map(SessionEvent::Notebook),
-    );
-    let (title, by) = ("Back up the photographs".into(), "codex".into());
-    events.push(SessionEvent::Plan(PlanEvent::StepBegun { step: 1, title, by }));
-    events.push(SessionEvent::Plan(PlanEvent::StepQueued { plan: id(4), step: 2 }));
-    events.push(SessionEvent::Life(LifeEvent::Deleted { by: ada() }));
-    for reply in [
-        ToolReply::Text { text: "Grüße".into() },
-        ToolReply::Planned,
-        ToolReply::Plans,
-        ToolReply::Revision { digest, heading: "Plan (rev 2)".into() },
-        ToolReply::Refused { kind: "plan_stale".into(), words: "read it again".into() },
-        ToolReply::LeftRunning,
-    ] {
-        events.push(SessionEvent::AgentCalled {
-            call: id(7),
-            of: PersonId("ada".into()),
-            agent: "codex".into(),
-            tool: "plan_get".into(),
-            arguments: "{}".into(),
-            reply,
-        });
-    }
-    events
-}
-
 /// Events of every kind: those of the golden journal, and by hand those that it does not hold.
 async fn events() -> Result<Vec<SessionEvent>, Box<dyn std::error::Error>> {
     let mut events = golden::events().await?;
-    events.extend(by_hand());
+    events.extend(event_samples::by_hand());
     Ok(events)
 }
 

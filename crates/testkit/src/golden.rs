@@ -1,7 +1,7 @@
 //! Golden journals: what this form of the stored data looked like, in files that stay as they are.
 //!
-//! `crates/format/golden/` holds one journal of each engine, one archive, and the sessions and owners that they fold to. They
-//! are read by every version that comes after; until 0.1.0 they are made anew, by `./prove upgrade --bless`, whenever the
+//! `crates/format/golden/` holds one journal of each engine, one archive, the sessions and owners that they fold to, and
+//! events of the kinds that none of them holds. They are read by every version that comes after; until 0.1.0 they are made anew, by `./prove upgrade --bless`, whenever the
 //! stored form is edited.
 
 use std::{
@@ -17,7 +17,11 @@ use planwright_domain::{
     memory::Chain,
     session::{FOLD_VERSION, Session, SessionEvent},
 };
-use planwright_format::DEVELOPMENT_FORM;
+use planwright_format::{
+    DEVELOPMENT_FORM,
+    body::Packer,
+    event::{EventPlace, known_level, read_event},
+};
 use planwright_outbound::{
     journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal,
     notebook_object_store::NoNotebooks,
@@ -27,12 +31,12 @@ use planwright_runtime::{
         journal::{Archive, Journal as _},
         memory::Memory,
     },
-    transfer::archive::{export, import, verify},
+    transfer::archive::{Trust, export, import, verify},
 };
 use serde_json::{Value, json};
 use tokio_postgres::NoTls;
 
-use crate::{scratch, servers::Postgres, stored};
+use crate::{event_samples, scratch, servers::Postgres, stored};
 
 /// Tables of the journal on PostgreSQL, in the order in which they are filled.
 const TABLES: [&str; 8] = [
@@ -121,13 +125,39 @@ fn opened(home: &Path) -> anyhow::Result<SqliteJournal> {
     Ok(SqliteJournal::open(&file)?)
 }
 
+/// Where the events lie that no golden journal holds.
+const EVENTS_FILE: &str = "events.jsonl";
+
+fn place_of(number: usize) -> EventPlace<'static> {
+    EventPlace { stream: "cli:golden", seq: number as u64 + 1, at: number as i64 }
+}
+
+/// The events of kinds that no golden journal holds, read from their bodies.
+pub fn lone_events() -> anyhow::Result<Vec<SessionEvent>> {
+    let lines = fs::read_to_string(directory().join(EVENTS_FILE))?;
+    let read = lines.lines().enumerate().map(|(number, line)| {
+        let (kind, body): (String, Vec<u8>) = serde_json::from_str(line)?;
+        Ok(read_event(place_of(number), &kind, &body)?)
+    });
+    read.collect()
+}
+
+fn write_lone_events() -> anyhow::Result<()> {
+    let (mut packer, mut lines) = (Packer::new()?, String::new());
+    for (number, event) in event_samples::by_hand().iter().enumerate() {
+        let stored = packer.seal_event(place_of(number), event, known_level())?;
+        lines.push_str(&format!("{}\n", json!([stored.kind, stored.body])));
+    }
+    Ok(fs::write(directory().join(EVENTS_FILE), lines)?)
+}
+
 /// What the golden archive folds to, brought into a new journal.
 pub async fn archive() -> anyhow::Result<Value> {
     let home = scratch::directory("golden")?;
     let journal = SqliteJournal::open(&home.path().join("journal.sqlite"))?;
     let lines =
         || Ok::<_, std::io::Error>(BufReader::new(File::open(directory().join("archive.jsonl"))?));
-    import(&journal, &NoNotebooks, lines()?, verify(lines()?)?).await?;
+    import(&journal, &NoNotebooks, lines()?, verify(lines()?)?, Trust::Vouched).await?;
     folded(&journal).await
 }
 
@@ -192,6 +222,8 @@ pub async fn bless() -> anyhow::Result<BTreeSet<String>> {
         }
     }
     fs::write(golden.join("journal.postgres.jsonl"), rows)?;
+    write_lone_events()?;
+    kinds.extend(event_samples::by_hand().iter().map(|event| event.kind().to_owned()));
     fs::write(golden.join(schema_file()), format!("{:#}\n", schema()))?;
     Ok(kinds)
 }

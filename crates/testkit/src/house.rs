@@ -16,6 +16,7 @@ use planwright_domain::{
     id::Seq,
     identity::SessionKey,
     next::next,
+    policy::Policy,
     session::{Session, SessionEvent},
 };
 use planwright_outbound::{
@@ -107,6 +108,14 @@ impl House {
     /// The local deployment, with a model that behaves so.
     pub async fn local(conduct: Conduct) -> Self {
         Self::with_window(conduct, 128_000).await
+    }
+
+    /// The same, where this policy holds for what people ask.
+    #[must_use]
+    pub fn under(mut self, policy: Policy) -> Self {
+        self.ports.policy = Arc::new(policy);
+        self.runtime = Runtime::new(&self.ports, &Settings::default());
+        self
     }
 
     /// The same, with a model whose window holds so many tokens.

@@ -16,6 +16,7 @@
 
 pub mod clock;
 pub mod cluster;
+pub mod event_samples;
 pub mod golden;
 pub mod house;
 pub mod journal_contract;

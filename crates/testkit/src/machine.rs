@@ -117,7 +117,7 @@ fn stored(
     let mut packer = Packer::new().map_err(|error| FormatError::Unwritable(error.to_string()))?;
     let session = identity.to_string();
     let again = (1..).zip(events).map(|(seq, event)| {
-        let place = EventPlace { session: &session, seq, at: 1 };
+        let place = EventPlace { stream: &session, seq, at: 1 };
         let stored = packer.seal_event(place, event, known_level())?;
         read_event(place, stored.kind, &stored.body)
     });

@@ -9,7 +9,7 @@ use planwright_domain::{
 };
 use planwright_outbound::access_file::FileAccess;
 use planwright_runtime::ports::access::{Access as _, Grant, OWNER};
-use planwright_surfaces::http::{App, HttpSettings, serve};
+use planwright_surfaces::http::{App, HttpSettings, auth::page::PAGE_KEY, serve};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -19,6 +19,16 @@ use crate::{house::House, scratch, scripted_model::Conduct};
 
 /// The passphrase of every served house.
 pub const PASSPHRASE: &str = "correct horse battery";
+
+/// A browser that logged in.
+pub struct Browser {
+    /// The cookie as it was set.
+    pub cookie: String,
+    /// The cookie as it is sent.
+    pub pair: String,
+    /// The key of its page.
+    pub page_key: String,
+}
 
 /// A house behind HTTP.
 pub struct Served {
@@ -105,6 +115,29 @@ impl Served {
         self.bare(method, path).bearer_auth(&self.decider)
     }
 
+    /// Where its pages lie.
+    #[must_use]
+    pub fn pages(&self) -> String {
+        self.url.replacen("127.0.0.1", "localhost", 1)
+    }
+
+    /// A browser logs in with this.
+    pub async fn log_in(&self, with: Value) -> Browser {
+        let login = self.bare(Method::POST, "/api/login").json(&with);
+        let response = login.send().await.expect("an answer");
+        let cookie = response.headers()["set-cookie"].to_str().expect("a cookie").to_owned();
+        let (_, told) = body(response).await;
+        let pair = cookie.split(';').next().expect("a pair").to_owned();
+        let page_key = told["pageKey"].as_str().expect("a page key").to_owned();
+        Browser { cookie, pair, page_key }
+    }
+
+    /// A request by the page of a browser that logged in.
+    pub fn page(&self, browser: &Browser, method: Method, path: &str) -> RequestBuilder {
+        let request = self.bare(method, path).header("cookie", &browser.pair);
+        request.header(PAGE_KEY, &browser.page_key)
+    }
+
     /// A request by nobody.
     pub fn bare(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.url))
@@ -118,15 +151,7 @@ impl Drop for Served {
 }
 
 async fn keep(access: &FileAccess, secret: &str, person: &str, standing: Standing) {
-    let grant = Grant {
-        id: Uuid::now_v7(),
-        name: secret.into(),
-        person: PersonId(person.into()),
-        standing,
-        created: Time(1),
-        expires: None,
-        agent: None,
-    };
+    let grant = Grant::new(Uuid::now_v7(), secret, PersonId(person.into()), standing, Time(1));
     access.keep(grant, Digest::of(secret.as_bytes())).await.expect("a grant");
 }
 

@@ -58,6 +58,7 @@ fn toolbox(home: &tempfile::TempDir, pins: Arc<Pins>, pinned: &[(&str, Effect)])
         command: vec![env!("CARGO_BIN_EXE_strict-mcp").into(), file("ledger"), file("changed")],
         environment: BTreeMap::from([("GIVEN".to_owned(), "1".to_owned())]),
         directory: home.path().to_owned(),
+        confinement: None,
     };
     let pinned = pinned.iter().map(|(name, effect)| {
         let repeat = if *effect == Effect::Read { Repeat::Harmless } else { Repeat::AskFirst };
@@ -172,6 +173,7 @@ async fn a_server_that_cannot_be_started_brings_no_tools_and_says_why() {
         command: vec!["/nowhere/at/all".into()],
         environment: BTreeMap::new(),
         directory: home.path().to_owned(),
+        confinement: None,
     };
     let toolbox = McpToolbox::new("gone", server, BTreeMap::new(), pins);
     toolbox.refresh().await;

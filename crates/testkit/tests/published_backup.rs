@@ -112,15 +112,8 @@ async fn the_documented_backup_of_one_machine_has_pages_credentials_and_settings
     write_pages(&notebooks).await;
     let access = FileAccess::open(&data).unwrap();
     access.choose_passphrase("a long passphrase").unwrap();
-    let grant = Grant {
-        id: Uuid::from_u128(1),
-        name: "backup".into(),
-        person: PersonId("ada".into()),
-        standing: Standing::Speaks,
-        created: Time(1),
-        expires: None,
-        agent: None,
-    };
+    let (id, ada) = (Uuid::from_u128(1), PersonId("ada".into()));
+    let grant = Grant::new(id, "backup", ada, Standing::Speaks, Time(1));
     access.keep(grant, Digest::of(SECRET.as_bytes())).await.unwrap();
     for file in ["config.toml", "model.json", "mcp-pins.json", "token"] {
         fs::write(data.join(file), format!("# {file}\n")).unwrap();

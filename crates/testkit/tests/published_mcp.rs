@@ -68,6 +68,7 @@ async fn a_published_server_writes_a_file() {
         command: vec!["node".into(), program("server-filesystem"), own.clone()],
         environment: BTreeMap::new(),
         directory: directory.clone(),
+        confinement: None,
     };
     let toolbox = tools_of(server, home.path()).await;
     let arguments = json!({"path": format!("{own}/note.txt"), "content": "hello\n"});

@@ -115,7 +115,7 @@ const RUNTIME: [Part; 25] = [
     ("metrics", &[]),
     ("event_pages", &["ports"]),
     ("revisions", &["ports"]),
-    ("transfer", &["ports"]),
+    ("transfer", &["commands::dispatch", "ports"]),
     ("memories", &["ports", "settings"]),
     ("commands::dispatch", &["failpoint", "metrics", "ports"]),
     ("engine::attempt", &[]),
@@ -194,7 +194,7 @@ const HANDLER: &[&str] = &[
 ];
 
 /// The same for the surfaces.
-const SURFACES: [Part; 33] = [
+const SURFACES: [Part; 34] = [
     ("mcp", &[]),
     ("http::time", &[]),
     ("http::problem", &[]),
@@ -206,10 +206,11 @@ const SURFACES: [Part; 33] = [
     ("http::streams::envelope", &["http::session_event", "http::time"]),
     ("http::streams::frames", &["http::streams::envelope"]),
     ("http::auth::limits", &["http::problem"]),
-    ("http::dashboard", &["http::problem"]),
+    ("http::dashboard", &["http::app", "http::problem"]),
     ("http::app", &["http::agents::presence", "http::auth::limits", "http::streams::frames"]),
-    ("http::auth", &["http::app", "http::problem"]),
-    ("http::auth::guard", &["http::app", "http::problem"]),
+    ("http::auth", &["http::app", "http::auth::page", "http::problem"]),
+    ("http::auth::page", &["http::app", "http::problem"]),
+    ("http::auth::guard", &["http::app", "http::dashboard", "http::problem"]),
     ("http::auth::tokens", HANDLER),
     ("http::body", &["http::app", "http::problem"]),
     ("http::dto", &["http::auth", "http::time"]),
@@ -283,7 +284,7 @@ fn modules_use_only_what_the_tables_allow() {
 
 /// What surfaces name of the runtime's ports: what ports give and take, who a caller is (`Access`), and which model is asked
 /// (`Connection`). No journal, no lane, no broadcast, no toolbox.
-const PORTS_OF_SURFACES: [&str; 19] = [
+const PORTS_OF_SURFACES: [&str; 20] = [
     "Access",
     "AccessError",
     "AgentGrant",
@@ -302,6 +303,7 @@ const PORTS_OF_SURFACES: [&str; 19] = [
     "SessionRow",
     "Signal",
     "Subscription",
+    "Ticket",
     "Tried",
 ];
 

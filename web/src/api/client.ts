@@ -1,6 +1,7 @@
 import createClient from "openapi-fetch";
 import { t } from "../t";
 import { isDefinite, NoAnswer, send } from "./intent";
+import { PAGE_KEY, pageKey } from "./pageKey";
 import type { components, paths } from "./types";
 
 export type Schemas = components["schemas"];
@@ -37,6 +38,16 @@ export class Problem extends Error {
 }
 
 export const api = createClient<paths>({ baseUrl: "/", fetch: send });
+
+api.use({
+  onRequest: ({ request }) => {
+    const key = pageKey();
+    if (key) request.headers.set(PAGE_KEY, key);
+  },
+});
+
+/** A ticket for one stream: a browser sends no header with a WebSocket or with server-sent events. */
+export const ticket = async () => encodeURIComponent((await got(api.POST("/api/tickets"))).ticket);
 
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 

@@ -1,5 +1,6 @@
 import { useEffect, useSyncExternalStore } from "react";
 import { api } from "./client";
+import { PAGE_KEY, pageKey } from "./pageKey";
 
 /** How often the server is asked whether it is there, while somebody could decide something. */
 const PROBE_MS = 2_000;
@@ -29,7 +30,8 @@ api.use({
 async function probe(): Promise<void> {
   if (document.visibilityState !== "visible") return;
   try {
-    const answer = await fetch("/api/me", { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) });
+    const headers = { [PAGE_KEY]: pageKey() ?? "" };
+    const answer = await fetch("/api/me", { cache: "no-store", headers, signal: AbortSignal.timeout(ANSWER_MS) });
     set(isAnswer(answer.status));
   } catch {
     set(false);

@@ -1,7 +1,7 @@
 import { ANSWERS_MAX, type CommandAnswer } from "./answers";
-import { api, got, inSession, type Envelope } from "./client";
+import { api, got, inSession, Problem, ticket, type Envelope } from "./client";
 import { sessionMoved } from "./intent";
-import { listsMoved, moved } from "./queries";
+import { listsMoved, meQuery, moved, queries } from "./queries";
 import { nothing, take, takeAll, withStopped, type Log } from "./reduce";
 
 /** How a session's stream stands. */
@@ -91,19 +91,21 @@ class Stream {
         const from = Math.max(0, session.version - PAGE);
         this.set({ log: takeAll(nothing(this.id, from), await this.read(from, session.version)) });
       }
-      if (this.wanted) this.connect();
+      const opened = await ticket();
+      if (this.wanted && !this.socket) this.connect(opened);
     } catch (problem) {
+      if (problem instanceof Problem && problem.status === 401) void queries.invalidateQueries(meQuery);
       const words = problem instanceof Error ? problem.message : String(problem);
       this.set({ link: { state: "failed", since: Date.now(), words } });
       this.retry();
     }
   }
 
-  private connect(): void {
+  private connect(opened: string): void {
     const log = this.known.log;
     if (!log) return;
     const place = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/ws`;
-    const socket = new WebSocket(`${place}?sessionId=${encodeURIComponent(this.id)}&after=${log.to}`);
+    const socket = new WebSocket(`${place}?sessionId=${encodeURIComponent(this.id)}&after=${log.to}&ticket=${opened}`);
     this.socket = socket;
     socket.onopen = () => {
       this.tries = 0;
@@ -177,9 +179,14 @@ export function streamOf(id: string): Stream {
   return stream;
 }
 
+/** How long until hints are asked for again after they broke off. */
+const HINTS_AGAIN_MS = 2_000;
+
 /** Hears which sessions move, and lets lists and badges be read again. */
 export function hearHints(): () => void {
-  const source = new EventSource("/api/hints");
+  let source: EventSource | null = null;
+  let timer = 0;
+  let wanted = true;
   const one = (message: MessageEvent) => {
     const hint = JSON.parse(String(message.data)) as { sessionId?: string };
     if (!hint.sessionId) return;
@@ -187,7 +194,27 @@ export function hearHints(): () => void {
     moved(hint.sessionId);
     listsMoved();
   };
-  source.addEventListener("moved", one);
-  source.addEventListener("missed", listsMoved);
-  return () => source.close();
+  const again = () => {
+    source?.close();
+    if (wanted) timer = window.setTimeout(() => void open(), HINTS_AGAIN_MS);
+  };
+  // A ticket opens one stream: the browser's own way to come back would bring the one that was used.
+  const open = async () => {
+    try {
+      const opened = await ticket();
+      if (!wanted) return;
+      source = new EventSource(`/api/hints?ticket=${opened}`);
+      source.addEventListener("moved", one);
+      source.addEventListener("missed", listsMoved);
+      source.addEventListener("error", again);
+    } catch {
+      again();
+    }
+  };
+  void open();
+  return () => {
+    wanted = false;
+    window.clearTimeout(timer);
+    source?.close();
+  };
 }

@@ -104,7 +104,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** A browser logs in and gets a cookie: with the passphrase it may decide, with a token it may what the token may. */
+        /**
+         * A browser logs in and gets a cookie, and a key for its page: with the passphrase it may decide, with a token it may what
+         *     the token may.
+         */
         post: operations["login"];
         delete?: never;
         options?: never;
@@ -956,6 +959,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tickets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A page asks for a ticket: a browser sends no header with a WebSocket or with server-sent events. */
+        post: operations["give_ticket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tokens": {
         parameters: {
             query?: never;
@@ -963,7 +983,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The tokens that were given out. */
+        /** The caller's own tokens and logins; everyone's, if the caller may decide. */
         get: operations["list_tokens"];
         put?: never;
         /** A terminal gives the passphrase and gets a token that may decide for a while. */
@@ -1346,6 +1366,11 @@ export interface components {
             movedTo?: string | null;
             /** @description The words, as a terminal shows them; empty for a message, which a turn answers. */
             text: string;
+        };
+        /** @description A login that was made. */
+        LoggedIn: {
+            /** @description The page's key, told once. The page keeps it where only its own origin reads, and sends it as `Planwright-Page-Key`. */
+            pageKey: string;
         };
         /** @description A login. */
         Login: {
@@ -1808,6 +1833,11 @@ export interface components {
          * @enum {string}
          */
         StrategyName: "document" | "collect" | "build";
+        /** @description A ticket for one stream. */
+        TicketGiven: {
+            /** @description To be sent as `ticket` in the query of a stream, within half a minute, once. */
+            ticket: string;
+        };
         /** @description A token, told once. */
         TokenGiven: {
             /** @description When it ends by itself. */
@@ -2891,6 +2921,10 @@ export interface components {
             /** @constant */
             kind: "profile_changed";
             profile: string;
+        } | {
+            approver: string;
+            /** @constant */
+            kind: "imported";
         };
         "event.Permit": {
             /** @constant */
@@ -3917,7 +3951,10 @@ export interface operations {
     };
     stream_hints: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A ticket of /api/tickets: a page cannot send its key here */
+                ticket?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3994,12 +4031,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description No Content */
-            204: {
+            /** @description OK */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["LoggedIn"];
+                };
             };
             /** @description It cannot be answered now. */
             503: {
@@ -7872,6 +7911,8 @@ export interface operations {
             query?: {
                 /** @description Events after this place; without it, from now on. */
                 after?: number;
+                /** @description A ticket of `/api/tickets`: a page cannot send its key here. */
+                ticket?: string;
             };
             header?: {
                 /** @description The place of the last event that was seen */
@@ -8154,6 +8195,72 @@ export interface operations {
             };
         };
     };
+    give_ticket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TicketGiven"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     list_tokens: {
         parameters: {
             query?: never;
@@ -8364,6 +8471,8 @@ export interface operations {
                 sessionId: string;
                 /** @description Events after this place; without it, from now on. */
                 after?: number;
+                /** @description A ticket of `/api/tickets`: a page cannot send its key here. */
+                ticket?: string;
             };
             header?: never;
             path?: never;

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, got } from "../api/client";
+import { keepPageKey } from "../api/pageKey";
 import { listsMoved, meQuery, modelQuery, tokensQuery } from "../api/queries";
 import { Chip, say } from "../parts/basics";
 import { ModelForm } from "../parts/ModelForm";
@@ -20,6 +21,7 @@ export function SettingsScreen() {
   };
   const logOut = async () => {
     await got(api.POST("/api/logout")).catch(() => {});
+    keepPageKey(null);
     location.assign("/login");
   };
   const revoke = async (id: string) => {

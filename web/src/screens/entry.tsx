@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState, type ReactNode } from "react";
 import { api, got } from "../api/client";
+import { keepPageKey } from "../api/pageKey";
 import { meQuery, modelQuery, queries } from "../api/queries";
 import { ModelForm } from "../parts/ModelForm";
 import { readText, writeText } from "../storage";
@@ -31,7 +32,8 @@ export function LoginScreen() {
   const enter = async (body: { passphrase?: string; token?: string; person?: string }) => {
     setWords("");
     try {
-      await got(api.POST("/api/login", { body }));
+      const { pageKey } = await got(api.POST("/api/login", { body }));
+      if (!keepPageKey(pageKey)) return setWords(t("This browser does not let the page keep its key. Allow this site to store data, then log in again."));
       writeText("person", body.person ?? null);
       const back = new URLSearchParams(location.search).get("back") ?? "/";
       const leads = back.startsWith("/") && !back.startsWith("//") && !back.startsWith("/login");

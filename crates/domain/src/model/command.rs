@@ -496,6 +496,12 @@ pub enum SystemCommand {
         /// Until when a call that is not leased waits for a person.
         ask_until: Time,
     },
+    /// The session came with an archive that nobody here vouches for: nothing that was approved, permitted or scheduled
+    /// elsewhere goes on by itself.
+    HoldImported {
+        /// Who brought it in.
+        by: Person,
+    },
     /// A revision has waited so long that a person is reminded, or that it can no longer be approved.
     RingDecision,
     /// Nobody decided on a call in time.

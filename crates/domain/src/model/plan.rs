@@ -263,6 +263,11 @@ pub enum PauseReason {
         /// Its name.
         profile: String,
     },
+    /// The plan came with an archive: nobody approved it here.
+    Imported {
+        /// Who approved it elsewhere.
+        approver: String,
+    },
 }
 
 impl PauseReason {
@@ -296,6 +301,9 @@ impl PauseReason {
             Self::ProfileChanged { profile } => {
                 format!("the profile {profile} is gone, or not the one that was approved")
             }
+            Self::Imported { approver } => format!(
+                "it came with an archive, and was approved elsewhere by {approver}; read it, then /plan resume lets it run here"
+            ),
         }
     }
 }

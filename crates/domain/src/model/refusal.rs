@@ -68,7 +68,7 @@ pub enum Refusal {
     },
     /// The operator does not allow this root.
     #[error(
-        "a session cannot work in {root}; the configuration allows {}: choose one of these, or add it to workspace.roots",
+        "a session cannot work in {root}; the configuration allows {}: choose one of these, start with --workspace {root}, or add it to workspace.roots",
         allowed.join(", ")
     )]
     RootNotAllowed {

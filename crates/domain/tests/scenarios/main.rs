@@ -18,6 +18,7 @@ mod envelope;
 mod failures;
 mod given;
 mod identities;
+mod imports;
 mod invariants;
 mod ledger;
 mod lifecycle;

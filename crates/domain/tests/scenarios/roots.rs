@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use planwright_domain::{
-    command::{Issued, LifeCommand, PersonCommand, SessionCommand},
+    command::{Issued, LifeCommand, PersonCommand, SessionCommand, Start},
     id::Seq,
     identity::Root,
     memory::MemoryCommand,
@@ -107,4 +107,18 @@ fn a_foreign_agents_session_begins_in_its_project_whatever_begins_it() {
         .under(policy())
         .of_project(Some(root("/project")));
     assert_eq!(decide(&session, &asked).unwrap()[0], opened("/project"));
+}
+
+#[test]
+fn nothing_is_approved_or_said_where_its_directory_is_not_configured() {
+    let world = under(&["/home"]).plan_on().says("plan it").turn_starts();
+    let world = world.answers("", vec![set_content(FIRST)]).plan_tools_run();
+    let elsewhere = world.answers("there", vec![]).shown();
+    let mut elsewhere = elsewhere.under(Policy { roots: vec![root("/src")], ..Policy::default() });
+    let refused = Refusal::RootNotAllowed { root: "/home".into(), allowed: vec!["/src".into()] };
+    let approve = elsewhere.approve_command(elsewhere.digest(), Start::AtOnce);
+    assert_eq!(elsewhere.person(approve), Err(refused.clone()));
+    assert_eq!(elsewhere.person(PersonCommand::Say { text: "go on".into() }), Err(refused));
+    let reject = elsewhere.reject_command(elsewhere.digest());
+    assert!(elsewhere.person(reject).is_ok(), "what needs no directory works anywhere");
 }

@@ -73,6 +73,7 @@ stored! {
         PermissionExpired { tool: String },
         OutOfBudget { micros: u64 },
         ProfileChanged { profile: String },
+        Imported { approver: String },
     }
 
     #[derive(Default)]

@@ -11,9 +11,9 @@ use planwright_domain::{
 use planwright_format::{
     FormatError,
     answer::AnswerColumns,
-    body::{self, OUTPUT_VERSION, OWNER_EVENT_VERSION, OWNER_STATE_VERSION, Packer, Place},
-    event::{EventPlace, known_level},
-    value::{StoredOwnerEvent, StoredRefusal},
+    body::{self, OUTPUT_VERSION, Packer, Place},
+    event::{EventPlace, StoredEvent, known_level, read_event},
+    value::StoredRefusal,
 };
 use planwright_runtime::ports::journal::{Answer, JournalError, OwnerRecorded};
 
@@ -71,9 +71,9 @@ impl AnswerRow {
     }
 }
 
-/// Where an event stands.
-pub(crate) fn event_place(session: &str, seq: u64, at: Time) -> EventPlace<'_> {
-    EventPlace { session, seq, at: at.0 }
+/// Where an event stands: in a session's stream, or an owner's.
+pub(crate) fn event_place(stream: &str, seq: u64, at: Time) -> EventPlace<'_> {
+    EventPlace { stream, seq, at: at.0 }
 }
 
 /// A snapshot of this version of the fold, sealed. Its version is the level of the events that may be folded in it: a program
@@ -108,31 +108,32 @@ pub(crate) fn seal_owner_event(
     seq: u64,
     at: Time,
     event: &OwnerEvent,
-) -> Result<Vec<u8>, JournalError> {
-    let owner = owner.to_string();
-    let place = Place::OwnerEvent { owner: &owner, seq, at: at.0 };
-    Ok(packer.seal(&place, OWNER_EVENT_VERSION, &StoredOwnerEvent::from(event))?)
+    level: u32,
+) -> Result<StoredEvent, JournalError> {
+    Ok(packer.seal_event(event_place(&owner.to_string(), seq, at), event, level)?)
 }
 
-/// An owner's whole stream, out of its rows: number, time, body. It has come at least so far.
+/// A row of an owner's event: number, time, kind, body.
+pub(crate) type OwnerEventRow = (i64, Time, String, Vec<u8>);
+
+/// An owner's whole stream, out of its rows. It has come at least so far.
 pub(crate) fn read_owner_events(
     owner: OwnerId,
     version: i64,
-    rows: impl Iterator<Item = Result<(i64, Time, Vec<u8>), JournalError>>,
+    rows: impl Iterator<Item = Result<OwnerEventRow, JournalError>>,
 ) -> Result<Vec<OwnerRecorded>, JournalError> {
     let owner = owner.to_string();
     let mut expected = Seq(0);
-    let read = |row: Result<(i64, Time, Vec<u8>), JournalError>| -> Result<_, JournalError> {
-        let (seq, at, body) = row?;
+    let read = |row: Result<OwnerEventRow, JournalError>| -> Result<_, JournalError> {
+        let (seq, at, kind, body) = row?;
         let seq = Seq(seq.cast_unsigned());
         expected = expected.following();
         if seq != expected {
             let what = format!("event {expected} of the owner {owner} is missing");
             return Err(CorruptJournal::new(seq, what).into());
         }
-        let place = Place::OwnerEvent { owner: &owner, seq: seq.0, at: at.0 };
-        let event: StoredOwnerEvent = body::read(&place, OWNER_EVENT_VERSION, &body)?;
-        Ok(OwnerRecorded { at, event: event.into() })
+        let event = read_event(event_place(&owner, seq.0, at), &kind, &body)?;
+        Ok(OwnerRecorded { at, event })
     };
     let events: Vec<_> = rows.map(read).collect::<Result<_, _>>()?;
     if expected.0 < version.cast_unsigned() {
@@ -142,12 +143,16 @@ pub(crate) fn read_owner_events(
     Ok(events)
 }
 
-/// The folded state of an owner, sealed.
-pub(crate) fn seal_owner(packer: &mut Packer, owner: &Owner) -> Result<Vec<u8>, JournalError> {
+/// The folded state of an owner, sealed. Its version is a level, as a snapshot's is.
+pub(crate) fn seal_owner(
+    packer: &mut Packer,
+    owner: &Owner,
+    level: u32,
+) -> Result<Vec<u8>, JournalError> {
     let (version, fold) = (owner.version.0, OWNER_FOLD_VERSION);
     let id = owner.id.to_string();
     let place = Place::OwnerState { owner: &id, version, fold };
-    Ok(packer.seal(&place, OWNER_STATE_VERSION, owner)?)
+    Ok(packer.seal(&place, snapshot_version(level), owner)?)
 }
 
 /// The folded state of an owner. One that cannot be read is reported and not used: the events are the truth.
@@ -155,7 +160,7 @@ pub(crate) fn read_owner(owner: OwnerId, version: i64, body: &[u8]) -> Option<Ow
     let (version, fold) = (version.cast_unsigned(), OWNER_FOLD_VERSION);
     let owner = owner.to_string();
     let place = Place::OwnerState { owner: &owner, version, fold };
-    let read = body::read(&place, OWNER_STATE_VERSION, body);
+    let read = body::read(&place, snapshot_version(known_level()), body);
     read.inspect_err(|error| tracing::error!(owner, %error, event = "snapshot_discarded")).ok()
 }
 

@@ -40,12 +40,12 @@ pub(super) async fn events(
 ) -> Result<Vec<OwnerRecorded>, JournalError> {
     let sql = "SELECT version FROM owners WHERE id = $1";
     let version = row(client, sql, &[&id.0]).await?.map_or(0, |row| row.get(0));
-    let sql = "SELECT seq, at, body FROM owner_events WHERE owner = $1 ORDER BY seq";
+    let sql = "SELECT seq, at, kind, body FROM owner_events WHERE owner = $1 ORDER BY seq";
     let rows = rows(client, sql, &[&id.0]).await?;
     read_owner_events(
         id,
         version,
-        rows.iter().map(|row| Ok((row.get(0), Time(row.get(1)), row.get(2)))),
+        rows.iter().map(|row| Ok((row.get(0), Time(row.get(1)), row.get(2), row.get(3)))),
     )
 }
 
@@ -111,14 +111,18 @@ impl PostgresJournal {
         if events.is_empty() {
             return Ok(Ok(after));
         }
-        let sql = "INSERT INTO owner_events (owner, seq, at, body) VALUES ($1, $2, $3, $4)";
+        let level = self.level();
+        let sql =
+            "INSERT INTO owner_events (owner, seq, at, kind, body) VALUES ($1, $2, $3, $4, $5)";
         for (seq, event) in (owner.version.following().0..).zip(&events) {
-            let body = self.with_packer(|packer| seal_owner_event(packer, id, seq, at, event))?;
-            execute(&transaction, sql, &[&id.0, &seq.cast_signed(), &at.0, &body]).await?;
+            let row =
+                self.with_packer(|packer| seal_owner_event(packer, id, seq, at, event, level))?;
+            let seq = seq.cast_signed();
+            execute(&transaction, sql, &[&id.0, &seq, &at.0, &row.kind, &row.body]).await?;
         }
         let sql = "UPDATE owners SET version = $2, fold_version = $3, state = $4 WHERE id = $1";
         let version = after.version.0.cast_signed();
-        let state = self.with_packer(|packer| seal_owner(packer, &after))?;
+        let state = self.with_packer(|packer| seal_owner(packer, &after, level))?;
         let fold = OWNER_FOLD_VERSION.cast_signed();
         execute(&transaction, sql, &[&id.0, &version, &fold, &state]).await?;
         let seal = |place: &_, item: &_| self.sealed_item(place, item);

@@ -19,7 +19,6 @@ CREATE TABLE streams (
 ) WITH (fillfactor = 70);
 CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked IS NULL;
 CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
-CREATE INDEX streams_updated ON streams (updated_at);
 CREATE INDEX streams_owner ON streams (owner, updated_at);
 CREATE INDEX streams_planning ON streams (id) WHERE planning;
 
@@ -63,6 +62,13 @@ CREATE TABLE grants (
     body TEXT NOT NULL
 );
 
+-- Each opens one stream, once.
+CREATE UNLOGGED TABLE tickets (
+    secret TEXT PRIMARY KEY,
+    grant_id UUID NOT NULL,
+    expires BIGINT NOT NULL
+);
+
 CREATE TABLE nodes (
     name TEXT PRIMARY KEY,
     seen_at BIGINT NOT NULL,
@@ -82,6 +88,7 @@ CREATE TABLE owner_events (
     owner UUID NOT NULL,
     seq BIGINT NOT NULL,
     at BIGINT NOT NULL,
+    kind TEXT NOT NULL,
     body BYTEA NOT NULL,
     PRIMARY KEY (owner, seq)
 );

@@ -7,7 +7,7 @@ use planwright_domain::{
     refusal::Refusal,
     time::Time,
 };
-use planwright_format::body::Packer;
+use planwright_format::{body::Packer, event::known_level};
 use planwright_runtime::ports::journal::{DecideOwner, JournalError, OwnerRecorded};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use uuid::Uuid;
@@ -41,10 +41,12 @@ pub(super) fn events(
     let sql = "SELECT COALESCE(MAX(version), 0) FROM owners WHERE id = ?1";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let version = statement.query_row([id.0.as_bytes()], |row| row.get(0)).map_err(sqlite)?;
-    let sql = "SELECT seq, at, body FROM owner_events WHERE owner = ?1 ORDER BY seq";
+    let sql = "SELECT seq, at, kind, body FROM owner_events WHERE owner = ?1 ORDER BY seq";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let rows = statement
-        .query_map([id.0.as_bytes()], |row| Ok((row.get(0)?, Time(row.get(1)?), row.get(2)?)))
+        .query_map([id.0.as_bytes()], |row| {
+            Ok((row.get(0)?, Time(row.get(1)?), row.get(2)?, row.get(3)?))
+        })
         .map_err(sqlite)?;
     read_owner_events(id, version, rows.map(|row| row.map_err(sqlite)))
 }
@@ -115,16 +117,17 @@ pub(super) fn append(
         return Ok(Ok(after));
     }
     let first = owner.version.following().0;
-    let bodies: Vec<_> = (first..)
+    let level = known_level();
+    let rows: Vec<_> = (first..)
         .zip(&events)
-        .map(|(seq, event)| seal_owner_event(packer, id, seq, at, event))
+        .map(|(seq, event)| seal_owner_event(packer, id, seq, at, event, level))
         .collect::<Result<_, _>>()?;
-    let state = seal_owner(packer, &after)?;
-    let sql = "INSERT INTO owner_events (owner, seq, at, body) VALUES (?1, ?2, ?3, ?4)";
-    for (seq, body) in (first..).zip(bodies) {
+    let state = seal_owner(packer, &after, level)?;
+    let sql = "INSERT INTO owner_events (owner, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+    for (seq, row) in (first..).zip(rows) {
         let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
         statement
-            .execute(params![id.0.as_bytes(), seq.cast_signed(), at.0, body])
+            .execute(params![id.0.as_bytes(), seq.cast_signed(), at.0, row.kind, row.body])
             .map_err(sqlite)?;
     }
     let sql = "UPDATE owners SET version = ?2, fold_version = ?3, state = ?4 WHERE id = ?1";

@@ -37,15 +37,16 @@ pub(super) fn stream(
     connection: &Connection,
     identity: &SessionKey,
 ) -> Result<Option<StreamRow>, JournalError> {
-    let sql = "SELECT id, version, CASE WHEN fold_version = ?2 THEN snapshot_version ELSE 0 END
-               FROM streams WHERE owner = ?3 AND identity = ?1";
+    let sql = "SELECT streams.id, streams.version, snapshots.version
+               FROM streams LEFT JOIN snapshots ON stream = id AND fold_version = ?2
+               WHERE owner = ?3 AND identity = ?1";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let (owner, text) = columns(identity);
     statement
         .query_row(params![text, FOLD_VERSION, owner], |row| {
-            let (version, snapshot): (i64, i64) = (row.get(1)?, row.get(2)?);
-            let (version, snapshot) = (Seq(version.cast_unsigned()), Seq(snapshot.cast_unsigned()));
-            Ok(StreamRow { id: row.get(0)?, version, snapshot })
+            let (version, snapshot): (i64, Option<i64>) = (row.get(1)?, row.get(2)?);
+            let snapshot = Seq(snapshot.unwrap_or(0).cast_unsigned());
+            Ok(StreamRow { id: row.get(0)?, version: Seq(version.cast_unsigned()), snapshot })
         })
         .optional()
         .map_err(sqlite)
@@ -58,21 +59,23 @@ pub(super) fn session(
 ) -> Result<(Session, Option<StreamRow>), JournalError> {
     let mut statement = connection
         .prepare_cached(
-            "SELECT id, snapshot, snapshot_version, fold_version FROM streams WHERE owner = ?1 AND identity = ?2",
+            "SELECT id, body, snapshots.version FROM streams
+             LEFT JOIN snapshots ON stream = id AND fold_version = ?3
+             WHERE owner = ?1 AND identity = ?2",
         )
         .map_err(sqlite)?;
+    let (owner, text) = columns(identity);
     let row = statement
-        .query_row(columns(identity), |row| {
-            let snapshot: Option<Vec<u8>> = row.get(1)?;
-            Ok((row.get::<_, i64>(0)?, snapshot, row.get::<_, i64>(2)?, row.get::<_, u32>(3)?))
+        .query_row(params![owner, text, FOLD_VERSION], |row| {
+            let taken: Option<i64> = row.get(2)?;
+            let taken = Seq(taken.unwrap_or(0).cast_unsigned());
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<Vec<u8>>>(1)?, taken))
         })
         .optional()
         .map_err(sqlite)?;
-    let Some((id, snapshot, snapshot_version, fold_version)) = row else {
+    let Some((id, snapshot, taken)) = row else {
         return Ok((Session::new(identity.clone()), None));
     };
-    let snapshot = snapshot.filter(|_| fold_version == FOLD_VERSION);
-    let taken = Seq(snapshot_version.cast_unsigned());
     let start = snapshot.and_then(|body| read_snapshot(identity, taken, &body));
     let snapshot = start.as_ref().map_or(Seq(0), |_| taken);
     let start = start.unwrap_or_else(|| Session::new(identity.clone()));

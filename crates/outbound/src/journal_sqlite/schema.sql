@@ -12,16 +12,20 @@ CREATE TABLE streams (
     planning INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
     parked TEXT,
-    snapshot BLOB,
-    snapshot_version INTEGER NOT NULL DEFAULT 0,
-    fold_version INTEGER NOT NULL DEFAULT 0,
     UNIQUE (owner, identity)
 );
 CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked IS NULL;
 CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
-CREATE INDEX streams_updated ON streams (updated_at);
 CREATE INDEX streams_owner ON streams (owner, updated_at);
 CREATE INDEX streams_planning ON streams (id) WHERE planning;
+
+-- Apart from the stream, whose row is written anew by every command.
+CREATE TABLE snapshots (
+    stream INTEGER PRIMARY KEY REFERENCES streams (id),
+    version INTEGER NOT NULL,
+    fold_version INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
 
 CREATE TABLE events (
     stream INTEGER NOT NULL REFERENCES streams (id),
@@ -62,6 +66,7 @@ CREATE TABLE owner_events (
     owner BLOB NOT NULL,
     seq INTEGER NOT NULL,
     at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
     body BLOB NOT NULL,
     PRIMARY KEY (owner, seq)
 ) WITHOUT ROWID;

@@ -477,8 +477,8 @@ impl Writer {
         memory::change(&self.connection, &mut self.packer, Whose::Session(identity), &changes)?;
         failpoint::hit("journal.after_events");
         if let Some(body) = snapshot {
-            let sql = "UPDATE streams SET snapshot = ?2, snapshot_version = ?3, fold_version = ?4 WHERE id = ?1";
-            self.execute(sql, params![stream.id, body, version, FOLD_VERSION])?;
+            let sql = "INSERT OR REPLACE INTO snapshots (stream, version, fold_version, body) VALUES (?1, ?2, ?3, ?4)";
+            self.execute(sql, params![stream.id, version, FOLD_VERSION, body])?;
             stream.snapshot = after.version;
         }
         failpoint::hit("journal.after_snapshot");

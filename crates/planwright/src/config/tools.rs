@@ -5,9 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use planwright_domain::effect::{Effect, Repeat};
-use planwright_outbound::toolbox_mcp::{McpServer, Pinned};
+use planwright_outbound::toolbox_mcp::{Confinement, McpServer, Pinned};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -51,12 +51,31 @@ pub struct McpConfig {
     pub command: Vec<String>,
     /// What its environment holds, besides `PATH`. Nothing is inherited.
     pub env: BTreeMap<String, String>,
+    /// What it may read and execute besides the system's programs.
+    pub read: Vec<PathBuf>,
+    /// What it may write.
+    pub write: Vec<PathBuf>,
+    /// Whether it may speak over the network.
+    pub network: bool,
+    /// What happens where this machine cannot confine it.
+    pub confine: Confine,
     /// The address, for a server that speaks streamable HTTP.
     pub url: Option<String>,
     /// The bearer token, if it wants one.
     pub token: Option<String>,
     /// What you know of its tools, by its own names. What is not named here is `external`.
     pub tools: BTreeMap<String, McpToolConfig>,
+}
+
+/// What happens with an MCP server where the machine cannot confine it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Confine {
+    /// It runs unconfined, and that is said.
+    #[default]
+    IfPossible,
+    /// It does not run.
+    Required,
 }
 
 /// What the operator says of a tool of an MCP server.
@@ -84,7 +103,7 @@ pub enum EffectName {
 
 impl McpConfig {
     /// Where the server is; in words, if that is not said or not safe.
-    pub fn server(&self, name: &str, workspace: &Path) -> anyhow::Result<McpServer> {
+    pub fn server(&self, name: &str, workspace: &Path, data: &Path) -> anyhow::Result<McpServer> {
         let fits =
             |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
         if name.is_empty() || name.len() > 20 || !name.chars().all(fits) {
@@ -99,9 +118,31 @@ impl McpConfig {
                 command: self.command.clone(),
                 environment: self.env.clone(),
                 directory: workspace.to_owned(),
+                confinement: self.confinement(name, data)?,
             }),
             ([], None) | ([_, ..], Some(_)) => {
                 bail!("mcp.{name} needs a command or a url, and not both")
+            }
+        }
+    }
+
+    /// What it may reach; nothing, where this machine cannot confine it and that is allowed.
+    fn confinement(&self, name: &str, data: &Path) -> anyhow::Result<Option<Confinement>> {
+        let real = |paths: &[PathBuf]| -> anyhow::Result<Vec<PathBuf>> {
+            paths.iter().map(|path| apart_from(name, path, data)).collect()
+        };
+        let (read, write) = (real(&self.read)?, real(&self.write)?);
+        match (can_confine(), self.confine) {
+            (Ok(()), _) => Ok(Some(Confinement {
+                keeper: std::env::current_exe()?,
+                read,
+                write,
+                network: self.network,
+            })),
+            (Err(why), Confine::Required) => bail!("mcp.{name}.confine = \"required\": {why}"),
+            (Err(why), Confine::IfPossible) => {
+                tracing::warn!(server = name, why, event = "mcp_unconfined");
+                Ok(None)
             }
         }
     }
@@ -121,4 +162,33 @@ impl McpConfig {
         };
         self.tools.iter().map(pinned).collect()
     }
+}
+
+/// Where a path of a server's really is; refused if it is not one place, or meets the data directory.
+fn apart_from(name: &str, path: &Path, data: &Path) -> anyhow::Result<PathBuf> {
+    if !path.is_absolute() {
+        bail!("mcp.{name}: {} is relative; write it from the root on", path.display());
+    }
+    let real = path.canonicalize();
+    let real = real.with_context(|| format!("mcp.{name}: {} is not there", path.display()))?;
+    if data.starts_with(&real) || real.starts_with(data) {
+        bail!(
+            "mcp.{name}: {} meets the data directory {}, with which anyone could decide; name what the server needs and no more",
+            path.display(),
+            data.display()
+        );
+    }
+    Ok(real)
+}
+
+/// Whether this machine can confine programs; in words if not.
+#[cfg(target_os = "linux")]
+pub fn can_confine() -> Result<(), String> {
+    planwright_outbound::toolbox_command::confined::can_hold()
+}
+
+/// Whether this machine can confine programs; in words if not.
+#[cfg(not(target_os = "linux"))]
+pub fn can_confine() -> Result<(), String> {
+    Err("programs are confined only on Linux".into())
 }

@@ -24,7 +24,7 @@ pub(super) async fn replay(
     seed: u64,
     kills: u32,
 ) -> anyhow::Result<Replayed> {
-    let settings = server.config();
+    let settings = server.config()?;
     let shape = Shape { nodes: NODES, settings, ..Shape::default() };
     let cluster = Cluster::start(conduct, shape).await?;
     let mut bench = Bench { cluster, server, rng: Rng::with_seed(seed), killed: 0, plans: 0 };

@@ -60,7 +60,7 @@ impl<'a> Bench<'a> {
         anyhow::ensure!(subject.exists(), "build the package planwright-testkit first");
         let data = home.path().join("data");
         fs::create_dir_all(&data)?;
-        fs::write(data.join("config.toml"), server.config())?;
+        fs::write(data.join("config.toml"), server.config()?)?;
         fs::set_permissions(&data, Permissions::from_mode(0o700))?;
         fs::set_permissions(data.join("config.toml"), Permissions::from_mode(0o600))?;
         Ok(Self {
@@ -151,8 +151,13 @@ impl<'a> Bench<'a> {
             self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         give_passphrase(child.stdin.take())?;
         let output = child.wait_with_output()?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        anyhow::ensure!(matches!(output.status.code(), Some(0 | 3)), "{words:?}: {said}");
+        anyhow::ensure!(
+            matches!(output.status.code(), Some(0 | 3)),
+            "{words:?}: {}, {}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
         Ok(output)
     }
 

@@ -24,6 +24,11 @@ pub(super) struct Server {
 
 const END: &str = "that is all";
 
+/// Where the servers that others published are installed.
+fn published() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tools/mcp")
+}
+
 impl Server {
     pub(super) fn new(kind: Kind) -> anyhow::Result<Self> {
         let home = Arc::new(scratch::directory("server")?);
@@ -57,21 +62,25 @@ impl Server {
                 vec![own.with_file_name("strict-mcp"), self.ledger()]
             }
             Kind::Published => {
-                let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tools/mcp");
                 let file = "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js";
-                vec!["node".into(), root.join(file), self.home.path().to_owned()]
+                vec!["node".into(), published().join(file), self.home.path().to_owned()]
             }
         };
         words.iter().map(|word| word.display().to_string()).collect()
     }
 
-    /// What the configuration says of it.
-    pub(super) fn config(&self) -> String {
+    /// What the configuration says of it. It is confined, and may write its ledger.
+    pub(super) fn config(&self) -> anyhow::Result<String> {
         let seconds = super::TOOL_SECONDS;
-        format!(
-            "[effects]\ntool_seconds = {seconds}\n[mcp.there]\ncommand = {:?}\n",
+        let read = match self.kind {
+            Kind::Strict => std::env::current_exe()?.with_file_name("strict-mcp"),
+            Kind::Published => published(),
+        };
+        let (read, write) = (read.canonicalize()?, self.home.path().canonicalize()?);
+        Ok(format!(
+            "[effects]\ntool_seconds = {seconds}\n[mcp.there]\ncommand = {:?}\nread = [{read:?}]\nwrite = [{write:?}]\n",
             self.command()
-        )
+        ))
     }
 
     /// The call that notes this.

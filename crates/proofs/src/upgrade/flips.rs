@@ -58,6 +58,7 @@ enum What {
     Output,
     OwnerEvent,
     OwnerEventTime,
+    OwnerEventKind,
     Memory,
     Snapshot,
     OwnerState,
@@ -126,6 +127,9 @@ trait Engine: Send {
     /// How SQL finds a row by its key, as an expression over the key's column.
     fn key(&self, what: What) -> &'static str;
 
+    /// The table and the column of the snapshots.
+    fn snapshots(&self) -> (&'static str, &'static str);
+
     async fn execute(&mut self, sql: &str) -> anyhow::Result<u64>;
 
     /// Three columns: the session, the condition that finds the row, and what is stored.
@@ -152,8 +156,8 @@ const COLUMNS: [(What, &str, &str); 13] = [
     (What::Output, "outputs", "body"),
     (What::OwnerEvent, "owner_events", "body"),
     (What::OwnerEventTime, "owner_events", "at"),
+    (What::OwnerEventKind, "owner_events", "kind"),
     (What::Memory, "memory", "body"),
-    (What::Snapshot, "streams", "snapshot"),
     (What::OwnerState, "owners", "state"),
 ];
 
@@ -216,9 +220,12 @@ pub(super) async fn prove(seed: u64, flips: u64, reports: &Reports) -> anyhow::R
 /// Everything that can be flipped, by its kind; each kind is there.
 async fn targets(engine: &mut dyn Engine) -> anyhow::Result<Vec<Vec<Target>>> {
     let mut all = Vec::new();
-    for (what, table, column) in COLUMNS {
+    let (table, column) = engine.snapshots();
+    for (what, table, column) in COLUMNS.into_iter().chain([(What::Snapshot, table, column)]) {
         let session = match table {
-            "events" | "answers" => "(SELECT identity FROM streams WHERE id = stream)",
+            "events" | "answers" | "snapshots" => {
+                "(SELECT identity FROM streams WHERE id = stream)"
+            }
             "streams" => "identity",
             _ => "''",
         };
@@ -264,7 +271,9 @@ async fn is_found(
             journal.answers(&session()?).await.map(drop)
         }
         What::Output => outputs(journal).await,
-        What::OwnerEvent | What::OwnerEventTime => journal.owner_events(ada()).await.map(drop),
+        What::OwnerEvent | What::OwnerEventTime | What::OwnerEventKind => {
+            journal.owner_events(ada()).await.map(drop)
+        }
         What::Memory => journal.everything(&chain(), 100).await.map(drop),
         What::Snapshot => {
             let session = session()?;
@@ -341,10 +350,15 @@ impl Engine for SqliteEngine {
                 "'stream = ' || stream || ' AND command = x''' || hex(command) || ''''"
             }
             What::Output => "'digest = x''' || hex(digest) || ''''",
-            What::OwnerEvent | What::OwnerEventTime => "'seq = ' || seq",
-            What::Memory | What::Snapshot => "'id = ' || id",
+            What::OwnerEvent | What::OwnerEventTime | What::OwnerEventKind => "'seq = ' || seq",
+            What::Memory => "'id = ' || id",
+            What::Snapshot => "'stream = ' || stream",
             What::OwnerState => "'id = x''' || hex(id) || ''''",
         }
+    }
+
+    fn snapshots(&self) -> (&'static str, &'static str) {
+        ("snapshots", "body")
     }
 
     async fn execute(&mut self, sql: &str) -> anyhow::Result<u64> {
@@ -413,10 +427,14 @@ impl Engine for PostgresEngine {
                 "'stream = ' || stream || ' AND command = ''' || command || ''''"
             }
             What::Output => r"'digest = ''\x' || encode(digest, 'hex') || ''''",
-            What::OwnerEvent | What::OwnerEventTime => "'seq = ' || seq",
+            What::OwnerEvent | What::OwnerEventTime | What::OwnerEventKind => "'seq = ' || seq",
             What::Memory | What::Snapshot => "'id = ' || id",
             What::OwnerState => "'id = ''' || id || ''''",
         }
+    }
+
+    fn snapshots(&self) -> (&'static str, &'static str) {
+        ("streams", "snapshot")
     }
 
     async fn execute(&mut self, sql: &str) -> anyhow::Result<u64> {

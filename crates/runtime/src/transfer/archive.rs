@@ -9,21 +9,26 @@ use std::{
 };
 
 use planwright_domain::{
-    actor::PersonId,
+    actor::{Person, PersonId, Standing},
+    command::{Issued, SessionCommand, SystemCommand},
     digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::{SessionIdentity, SessionKey},
     next::{next, waiting},
     owner::OwnerEvent,
-    session::Session,
+    session::{Session, is_held},
     time::Time,
 };
 use planwright_format::value::{StoredOwnerEvent, StoredRefusal, StoredSessionEvent};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use crate::ports::{
-    journal::{Answer, Append, Archive, JournalError, Recorded, Stream},
-    notebook::{NotebookError, Notebooks, Put},
+use crate::{
+    commands::dispatch::dispatch,
+    ports::{
+        journal::{Answer, Append, Archive, JournalError, Recorded, Stream},
+        notebook::{NotebookError, Notebooks, Put},
+    },
 };
 
 /// The form of the lines: until 0.1.0, of everything that is stored.
@@ -89,7 +94,7 @@ pub enum ArchiveError {
     },
     /// A session is there already.
     #[error(
-        "{0} is there already; bring an archive into an installation that has none of its sessions"
+        "{0} is there already; bring an archive into an installation without sessions: name another directory with --data"
     )]
     Exists(SessionIdentity),
     /// Somebody of this name is there already.
@@ -97,6 +102,11 @@ pub enum ArchiveError {
         "{0:?} has sessions here already, and is somebody else in the archive; bring an archive into an installation that has none of its sessions"
     )]
     OwnerExists(String),
+    /// Something in it would go on by itself.
+    #[error(
+        "{0} cannot be held: something in it would go on by itself; do not use what was brought in"
+    )]
+    NotHeld(SessionIdentity),
     /// A kept output is not what it was.
     #[error(
         "the output {1} of {0} is damaged or gone; bring the database back from a backup, then write it out again"
@@ -235,12 +245,50 @@ pub fn verify(lines: impl BufRead) -> Result<Totals, ArchiveError> {
     Err(ArchiveError::Line { line: 0, what: "it has no end; it was cut off".into() })
 }
 
-/// Brings a verified archive in, then writes it out again to nowhere and compares the digests.
+/// Whether somebody here vouches for an archive.
+#[derive(Debug, Clone)]
+pub enum Trust {
+    /// The operator named its digest, which they got from where it was written: it goes on as it was.
+    Vouched,
+    /// Nobody: what was approved, permitted or scheduled elsewhere waits for a person here.
+    Held {
+        /// Who brings it in.
+        by: PersonId,
+        /// When.
+        at: Time,
+        /// An id that the archive cannot know: it could bring answers to the commands that hold it.
+        import: Uuid,
+    },
+}
+
+/// Brings a verified archive in, then writes it out again to nowhere and compares the digests. Into a journal that holds no
+/// session: nothing of it must be served before this has ended well.
 pub async fn import(
     journal: &dyn Archive,
     notebooks: &dyn Notebooks,
     lines: impl BufRead,
     verified: Totals,
+    trust: Trust,
+) -> Result<(), ArchiveError> {
+    if let Some(there) = journal.keys(None, 1).await?.first() {
+        return Err(ArchiveError::Exists(there.identity.clone()));
+    }
+    store(journal, notebooks, lines).await?;
+    let found = export(journal, notebooks, &mut io::sink()).await?.digest;
+    if found != verified.digest {
+        return Err(ArchiveError::Differs { found, named: verified.digest });
+    }
+    match trust {
+        Trust::Vouched => Ok(()),
+        Trust::Held { by, at, import } => hold(journal, &by, at, import).await,
+    }
+}
+
+/// Stores what the lines hold.
+async fn store(
+    journal: &dyn Archive,
+    notebooks: &dyn Notebooks,
+    lines: impl BufRead,
 ) -> Result<(), ArchiveError> {
     let mut open: Option<(Stream, [u64; 3])> = None;
     for (number, line) in (1..).zip(lines.lines()) {
@@ -301,11 +349,31 @@ pub async fn import(
             restore(journal, stream).await?;
         }
     }
-    let found = export(journal, notebooks, &mut io::sink()).await?.digest;
-    if found == verified.digest {
-        Ok(())
-    } else {
-        Err(ArchiveError::Differs { found, named: verified.digest })
+    Ok(())
+}
+
+/// Lets nothing go on that was approved, permitted or scheduled elsewhere.
+async fn hold(
+    journal: &dyn Archive,
+    by: &PersonId,
+    at: Time,
+    import: Uuid,
+) -> Result<(), ArchiveError> {
+    let mut after: Option<SessionKey> = None;
+    loop {
+        let page = journal.keys(after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some(last.clone());
+        for key in page {
+            let by = Person::new(key.owner, &by.0, "cli import", Standing::Speaks);
+            let command = SystemCommand::HoldImported { by };
+            let id = Uuid::new_v5(&import, key.to_string().as_bytes());
+            let issued = Issued::new(id, at, SessionCommand::System(command));
+            let answer = dispatch(journal, &key, issued).await?;
+            if answer.is_refused() || !is_held(&*journal.session(&key).await?) {
+                return Err(ArchiveError::NotHeld(key.identity));
+            }
+        }
     }
 }
 

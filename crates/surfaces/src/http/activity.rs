@@ -10,7 +10,7 @@ use axum::{
         sse::{Event, KeepAlive, Sse},
     },
 };
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use planwright_domain::{
     id::{PlanId, RunId},
     time::Time,
@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use crate::http::{
     app::App,
-    auth::Caller,
+    auth::{Caller, grant_ends},
     params::InPath,
     problem::bad_query,
     problem::{Problem, Problems},
@@ -232,10 +232,11 @@ pub(crate) async fn get_spend(
 
 /// Which sessions move, for those who keep lists: an event `moved` with `sessionId` for each that the caller may see,
 /// and `missed` where everything should be read again.
-#[utoipa::path(get, path = "/api/hints", responses((status = 200, content_type = "text/event-stream", body = Object), Problems))]
+#[utoipa::path(get, path = "/api/hints", params(("ticket" = Option<String>, Query, description = "A ticket of /api/tickets: a page cannot send its key here")), responses((status = 200, content_type = "text/event-stream", body = Object), Problems))]
 pub(crate) async fn stream_hints(State(app): State<Arc<App>>, caller: Caller) -> Response {
     let subscription = app.queries.hints();
     let begun = vec![Event::default().event("missed").data("{}")];
+    let ended = grant_ends(app.clone(), caller.secret);
     let state = (app, caller, subscription, begun);
     let events = stream::unfold(state, |(app, caller, mut subscription, mut ready)| async move {
         loop {
@@ -245,7 +246,7 @@ pub(crate) async fn stream_hints(State(app): State<Arc<App>>, caller: Caller) ->
             ready = gathered(&app, &caller, &mut *subscription).await?;
         }
     });
-    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+    Sse::new(events.take_until(ended)).keep_alive(KeepAlive::default()).into_response()
 }
 
 /// The moves of a moment, as events; only of what the caller may see.

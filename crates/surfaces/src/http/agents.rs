@@ -15,7 +15,7 @@ use axum::{
         sse::{Event, KeepAlive, Sse},
     },
 };
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use planwright_domain::{
     actor::Standing,
     identity::{ChannelType, ConversationKey, Root, SessionKey},
@@ -43,8 +43,8 @@ pub(crate) mod presence;
 use crate::http::{
     agents::presence::Presence,
     app::{App, BODY_BYTES_MAX},
-    auth::{AgentCaller, Caller, issue},
-    body::Body,
+    auth::{AgentCaller, Caller, grant_ends, issue},
+    body::{Body, check_depth},
     problem::{Problem, Problems},
 };
 use crate::mcp::Planner;
@@ -148,14 +148,12 @@ pub(crate) async fn take_place(
         read_only: wish.read_only,
         always: wish.always,
     };
+    let (id, person) = (app.commands.new_id(), caller.person.id.clone());
+    let name: String = name.chars().take(80).collect();
     let grant = Grant {
-        id: app.commands.new_id(),
-        name: name.chars().take(80).collect(),
-        person: caller.person.id.clone(),
-        standing: Standing::Speaks,
-        created: now,
-        expires: None,
+        surface: ChannelType::Mcp,
         agent: Some(agent),
+        ..Grant::new(id, &name, person, Standing::Speaks, now)
     };
     let (token, Grant { id, .. }) = issue(&app, grant).await?;
     app.agents.seat(id);
@@ -244,7 +242,14 @@ pub(crate) async fn serve(
     State(app): State<Arc<App>>,
     AgentCaller { caller, place }: AgentCaller,
     request: Request,
-) -> Response {
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let bytes = axum::body::to_bytes(body, BODY_BYTES_MAX).await.map_err(|_| {
+        let words = format!("the body is larger than {BODY_BYTES_MAX} bytes, or broke off");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
+    })?;
+    check_depth(&bytes)?;
+    let request = Request::from_parts(parts, HttpBody::from(bytes));
     let planner = Planner::new(
         app.commands.clone(),
         app.queries.clone(),
@@ -260,7 +265,7 @@ pub(crate) async fn serve(
         .with_max_request_body_bytes(BODY_BYTES_MAX);
     let manager = Arc::new(NeverSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(planner.clone()), manager, config);
-    service.handle(request).await.map(HttpBody::new)
+    Ok(service.handle(request).await.map(HttpBody::new))
 }
 
 /// While this stream is open, its agent is there. It says when the tools are others.
@@ -272,12 +277,13 @@ pub(crate) async fn live(
     let presence = app.agents.comes(caller.grant);
     let subscription = app.queries.subscribe(&seat.identity);
     let tools = app.commands.agent_tools(&seat).await?;
+    let ended = grant_ends(app.clone(), caller.secret);
     let watch = Watch { app, seat, presence, subscription, tools, greeted: false };
     let events = stream::unfold(watch, |mut watch| async move {
         let event = watch.next().await?;
         Some((Ok::<_, Infallible>(event), watch))
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+    Ok(Sse::new(events.take_until(ended)).keep_alive(KeepAlive::default()).into_response())
 }
 
 struct Watch {

@@ -28,6 +28,8 @@ pub struct HttpSettings {
     pub secure_cookies: bool,
     /// Where people find the dashboard.
     pub url: String,
+    /// The hosts that are served, and whose pages lie at `url` all the same.
+    pub other_hosts: Vec<String>,
     /// How long after a start, or after it took its place, a foreign agent counts as there, though it was not heard
     /// of: those who were there before a restart come back within this time. None where an agent may be at another
     /// server: then nobody takes up a session without naming it.
@@ -42,6 +44,8 @@ impl HttpSettings {
             .iter()
             .map(|host| format!("{host}:{port}"))
             .collect();
+        let other_hosts = hosts.iter().filter(|host| !host.starts_with("localhost")).cloned();
+        let other_hosts = other_hosts.collect();
         let origins = hosts.iter().map(|host| format!("http://{host}")).collect();
         Self {
             hosts,
@@ -49,7 +53,8 @@ impl HttpSettings {
             requests_per_second: 1_000,
             logins_per_minute: 10,
             secure_cookies: false,
-            url: format!("http://127.0.0.1:{port}"),
+            url: format!("http://localhost:{port}"),
+            other_hosts,
             agent_grace: Some(Duration::from_secs(20)),
         }
     }

@@ -1,10 +1,10 @@
 //! Authentication: a bearer token or a cookie, looked up by the digest of its secret.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, StatusCode, header, request::Parts},
+    http::{HeaderMap, StatusCode, Uri, header, request::Parts},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
@@ -19,17 +19,21 @@ use uuid::Uuid;
 
 pub mod guard;
 pub(crate) mod limits;
+pub mod page;
 pub mod tokens;
 
 use crate::http::{app::App, problem::Problem};
 
 /// The cookie that a browser gets at login.
 pub(crate) const COOKIE: &str = "planwright";
-/// The header by which a terminal names itself, whichever token it uses. It gives no right: deciding
-/// needs a token that may decide.
+/// The header by which a caller names the place that they ask from. It is a label: the kind of surface is that of the grant.
 pub const SURFACE: &str = "planwright-surface";
 /// The longest name of a surface.
 const SURFACE_BYTES_MAX: usize = 120;
+/// How many cookies of our name are looked at.
+const COOKIES_MAX: usize = 8;
+/// How often a stream looks whether its grant still lasts.
+const GRANT_CHECK: Duration = Duration::from_millis(400);
 /// The longest name of a chat.
 const CHAT_BYTES_MAX: usize = 120;
 /// The longest `Idempotency-Key`.
@@ -44,6 +48,8 @@ pub struct Caller {
     pub channel: ChannelType,
     /// The grant by which they are known.
     pub grant: Uuid,
+    /// The digest of the secret under which the grant is kept.
+    pub secret: Digest,
     /// What they ask for, as method and path.
     pub asks: String,
     /// Whether they are a terminal that names itself.
@@ -188,7 +194,7 @@ async fn known(
     admit: impl Fn(&Caller) -> Result<(), Problem>,
 ) -> Response {
     let asks = format!("{} {}", request.method(), request.uri().path());
-    let caller = identify(app, request.headers(), asks.clone()).await;
+    let caller = identify(app, request.headers(), request.uri(), asks.clone()).await;
     let caller = caller.and_then(|caller| admit(&caller).map(|()| caller));
     match caller {
         Ok(caller) => {
@@ -207,18 +213,31 @@ async fn known(
     }
 }
 
-async fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller, Problem> {
+async fn identify(
+    app: &App,
+    headers: &HeaderMap,
+    uri: &Uri,
+    asks: String,
+) -> Result<Caller, Problem> {
     let bearer = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "));
-    let (secret, channel) = match (bearer, cookie(headers)) {
-        (Some(secret), _) => (secret, ChannelType::Api),
-        (None, Some(secret)) => (secret, ChannelType::Web),
-        (None, None) => return Err(unknown()),
+    let (secrets, channel) = match bearer {
+        Some(secret) => (vec![secret], ChannelType::Api),
+        None => (cookies(headers), ChannelType::Web),
     };
-    let secret = Digest::of(secret.trim().as_bytes());
-    let grant = app.access.find(secret).await?.ok_or_else(unknown)?;
+    let mut found = None;
+    for secret in secrets {
+        let secret = Digest::of(secret.trim().as_bytes());
+        // The cookie's secret is no token, whoever came to know it, and a token is no cookie.
+        let fits = |grant: &Grant| (channel == ChannelType::Web) == grant.page_key.is_some();
+        if let Some(grant) = app.access.find(secret).await?.filter(fits) {
+            found = Some((secret, grant));
+            break;
+        }
+    }
+    let (secret, grant) = found.ok_or_else(unknown)?;
     if grant.has_ended(app.queries.now()) {
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
@@ -226,22 +245,47 @@ async fn identify(app: &App, headers: &HeaderMap, asks: String) -> Result<Caller
             "this token has expired; log in again",
         ));
     }
+    if channel == ChannelType::Web {
+        page::check(app, &grant, headers, uri).await?;
+    }
     let named = headers.get(SURFACE).and_then(|value| value.to_str().ok());
     let named = named.filter(|name| channel == ChannelType::Api && name.len() <= SURFACE_BYTES_MAX);
     let is_terminal = named.is_some();
-    let surface = named.map_or_else(|| format!("{} {}", channel.name(), grant.id), str::to_owned);
-    let person = app.commands.person(&grant.person, Surface(surface), grant.standing).await?;
+    let surface = surface(&grant, named);
+    let person = app.commands.person(&grant.person, surface, grant.standing).await?;
     let (name, agent) = (grant.name, grant.agent);
-    Ok(Caller { person, channel, grant: grant.id, asks, is_terminal, name, agent })
+    Ok(Caller { person, channel, grant: grant.id, secret, asks, is_terminal, name, agent })
 }
 
-/// The secret in our cookie.
-pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
+/// Where the bearer of a grant stands: the kind of surface that it was given to, and what they call the place.
+fn surface(grant: &Grant, named: Option<&str>) -> Surface {
+    let kind = grant.surface.name();
+    let label = named.map(|named| named.strip_prefix(kind).unwrap_or(named).trim());
+    match label.filter(|label| !label.is_empty()) {
+        Some(label) => Surface(format!("{kind} {label}")),
+        None => Surface(format!("{kind} {}", grant.id)),
+    }
+}
+
+/// Ends when the caller's grant does: taken back, logged out, or over. A stream ends with it.
+pub(crate) async fn grant_ends(app: Arc<App>, secret: Digest) {
+    loop {
+        tokio::time::sleep(GRANT_CHECK).await;
+        // What cannot be looked up now is looked up again; nothing can be read then either.
+        let Ok(grant) = app.access.find(secret).await else { continue };
+        if grant.is_none_or(|grant| grant.has_ended(app.queries.now())) {
+            return;
+        }
+    }
+}
+
+/// The secrets in cookies of our name, at most a few: another port of this host may have set one as well.
+pub(crate) fn cookies(headers: &HeaderMap) -> Vec<&str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies
+    let pairs = cookies
         .flat_map(|cookies| cookies.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).map(|(_, secret)| secret)
+    pairs.filter(|(name, _)| *name == COOKIE).map(|(_, secret)| secret).take(COOKIES_MAX).collect()
 }
 
 fn unknown() -> Problem {

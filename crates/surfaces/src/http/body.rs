@@ -26,10 +26,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Body<T> {
             .await
             .map_err(|error| Problem::new(error.status(), "unreadable_body", error.body_text()))?;
         let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        if depth(bytes) > DEPTH_MAX {
-            let words = format!("the body nests deeper than {DEPTH_MAX}");
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "too_deep", words));
-        }
+        check_depth(bytes)?;
         serde_json::from_slice(bytes).map(Self).map_err(|error| {
             let status = if error.is_data() {
                 StatusCode::UNPROCESSABLE_ENTITY
@@ -39,6 +36,15 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Body<T> {
             Problem::new(status, "bad_body", format!("the body does not fit: {error}"))
         })
     }
+}
+
+/// Refuses JSON that nests too deep.
+pub(crate) fn check_depth(bytes: &[u8]) -> Result<(), Problem> {
+    if depth(bytes) <= DEPTH_MAX {
+        return Ok(());
+    }
+    let words = format!("the body nests deeper than {DEPTH_MAX}");
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "too_deep", words))
 }
 
 /// How deep JSON nests, without reading it any further.

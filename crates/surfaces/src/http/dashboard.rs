@@ -1,13 +1,15 @@
 //! The dashboard: files that the build took into the program, compressed already, named by their contents.
 
+use std::sync::Arc;
+
 use axum::{
-    extract::Request,
+    extract::{Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     middleware::Next,
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse as _, Redirect, Response},
 };
 
-use crate::http::problem;
+use crate::http::{app::App, problem};
 
 /// Every file by its path; beside some of them the same one compressed, as `.br` or `.gz`.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/dashboard.rs"));
@@ -19,15 +21,37 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; connect-src 'sel
 const ABSENT: &str = "<!doctype html><meta charset=utf-8><title>Planwright</title><p>This program was built without the dashboard. \
                       Run <code>npm ci --prefix web --ignore-scripts && npm run --prefix web build</code>, then build it again. The API works.";
 
-/// A file of the dashboard, or the page that draws every other path of it.
-pub(crate) async fn serve(request: Request) -> Response {
+/// What belongs to programs, and is no page.
+const PROGRAMS: [&str; 6] = ["/api", "/v1", "/mcp", "/metrics", "/health", "/ready"];
+
+/// Whether this path is drawn by the dashboard's page.
+pub(crate) fn is_page(path: &str) -> bool {
+    let is_in = |part: &&str| {
+        path.strip_prefix(*part).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    !PROGRAMS.iter().any(is_in) && !is_file(path)
+}
+
+/// Whether this path is a file. The name of another owner's session has a point in it.
+fn is_file(path: &str) -> bool {
+    path.starts_with("/assets/") || (path.contains('.') && !path.starts_with("/s/"))
+}
+
+/// A file of the dashboard, or the page that draws every other path of it. Pages have one address: what is kept for them in a
+/// browser belongs to it.
+pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
     let path = request.uri().path();
     if path.starts_with("/api/") || ![Method::GET, Method::HEAD].contains(request.method()) {
         return problem::not_found().await.into_response();
     }
-    // The name of another owner's session has a point in it.
-    let is_page = path.starts_with("/s/");
-    let is_file = path.starts_with("/assets/") || (path.contains('.') && !is_page);
+    if is_page(path)
+        && let Some(host) = request.headers().get(header::HOST).and_then(|host| host.to_str().ok())
+        && app.settings.other_hosts.iter().any(|other| host.eq_ignore_ascii_case(other))
+    {
+        let rest = request.uri().path_and_query().map_or("/", |rest| rest.as_str());
+        return Redirect::temporary(&format!("{}{rest}", app.settings.url)).into_response();
+    }
+    let is_file = is_file(path);
     let path = if is_file { path } else { "/index.html" };
     let Some(plain) = file(path) else {
         if is_file {

@@ -23,7 +23,12 @@ use planwright_domain::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::http::{app::App, auth::Caller, body::Body, problem::Problem};
+use crate::http::{
+    app::App,
+    auth::{Caller, grant_ends},
+    body::Body,
+    problem::Problem,
+};
 
 mod talk;
 
@@ -126,7 +131,7 @@ pub(crate) async fn complete(
         .flat_map(stream::iter)
         .map(data)
         .chain(stream::once(async { Event::default().data("[DONE]") }));
-    Ok(sse(events))
+    Ok(sse(app, &caller, events))
 }
 
 /// `POST /v1/responses`
@@ -195,14 +200,20 @@ pub(crate) async fn respond(
         ],
     });
     let events = stream::once(async { begun }).chain(pieces).flat_map(stream::iter);
-    Ok(sse(events.map(|value| {
+    let events = events.map(|value| {
         let kind = value["type"].as_str().unwrap_or_default().to_owned();
         Event::default().event(kind).data(value.to_string())
-    })))
+    });
+    Ok(sse(app, &caller, events))
 }
 
-fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Response {
-    let events = events.map(Ok::<_, Infallible>);
+/// The stream of an answer, which ends with its caller's grant.
+fn sse(
+    app: Arc<App>,
+    caller: &Caller,
+    events: impl Stream<Item = Event> + Send + 'static,
+) -> Response {
+    let events = events.map(Ok::<_, Infallible>).take_until(grant_ends(app, caller.secret));
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 

@@ -17,7 +17,7 @@ use axum::{
         sse::{Event, KeepAlive, Sse},
     },
 };
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use planwright_domain::{id::Seq, identity::SessionKey};
 use planwright_runtime::ports::signal::{Signal, Subscription};
 use serde::Deserialize;
@@ -28,7 +28,7 @@ pub(crate) mod frames;
 
 use crate::http::{
     app::App,
-    auth::Caller,
+    auth::{Caller, grant_ends},
     params::InPath,
     problem::bad_query,
     problem::{Problem, Problems},
@@ -49,6 +49,8 @@ const SLOW_MAX: Duration = Duration::from_secs(20);
 pub struct From {
     /// Events after this place; without it, from now on.
     pub after: Option<u64>,
+    /// A ticket of `/api/tickets`: a page cannot send its key here.
+    pub ticket: Option<String>,
 }
 
 /// Which session, and from where.
@@ -60,6 +62,8 @@ pub struct Socket {
     pub session_id: String,
     /// Events after this place; without it, from now on.
     pub after: Option<u64>,
+    /// A ticket of `/api/tickets`: a page cannot send its key here.
+    pub ticket: Option<String>,
 }
 
 /// Events as they happen, as server-sent events. `Last-Event-ID` resumes.
@@ -75,7 +79,7 @@ pub(crate) async fn stream_events(
     let Query(from) = query.map_err(bad_query)?;
     let last = last_event(&headers)?;
     let cursor = Cursor::new(&app, &caller, identity, last.or(from.after)).await?;
-    let events = envelopes(cursor);
+    let events = envelopes(cursor).take_until(grant_ends(app, caller.secret));
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
@@ -107,10 +111,11 @@ pub(crate) async fn open_socket(
         )
     })?;
     let cursor = Cursor::new(&app, &caller, identity, socket.after).await?;
+    let ended = grant_ends(app, caller.secret);
     Ok(upgrade
         .max_message_size(FRAME_BYTES_MAX)
         .max_frame_size(FRAME_BYTES_MAX)
-        .on_upgrade(move |socket| serve(socket, cursor)))
+        .on_upgrade(move |socket| serve(socket, cursor, ended)))
 }
 
 /// A place in a session's stream that moves on.
@@ -197,15 +202,18 @@ fn envelopes(cursor: Cursor) -> impl Stream<Item = Result<Event, Infallible>> {
     })
 }
 
-async fn serve(mut socket: WebSocket, mut cursor: Cursor) {
+async fn serve(mut socket: WebSocket, mut cursor: Cursor, ended: impl Future<Output = ()>) {
     metrics::gauge!("streams.open").increment(1.0);
+    tokio::pin!(ended);
     loop {
         tokio::select! {
+            () = &mut ended => break,
             frame = cursor.next() => {
                 let Some(frame) = frame else { break };
-                let sent = tokio::time::timeout(SLOW_MAX, socket.send(Message::Text(frame.text))).await;
-                if !matches!(sent, Ok(Ok(()))) {
-                    break;
+                let sent = tokio::time::timeout(SLOW_MAX, socket.send(Message::Text(frame.text)));
+                tokio::select! {
+                    sent = sent => if !matches!(sent, Ok(Ok(()))) { break },
+                    () = &mut ended => break,
                 }
             }
             heard = socket.recv() => match heard {

@@ -12,6 +12,7 @@ use axum::{
 
 use crate::http::{
     app::{BODY_BYTES_MAX, HttpSettings},
+    dashboard,
     problem::Problem,
 };
 
@@ -29,7 +30,7 @@ impl Guard {
         Self { hosts: lower(&settings.hosts), origins: lower(&settings.origins) }
     }
 
-    fn judge(&self, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    fn judge(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Problem> {
         let forbidden = |kind, words: String| Err(Problem::new(StatusCode::FORBIDDEN, kind, words));
         let host = single(headers, header::HOST.as_str())?.unwrap_or_default().to_ascii_lowercase();
         if !self.hosts.contains(&host) {
@@ -53,7 +54,8 @@ impl Guard {
             Some(_) => {}
             None => {
                 let site = single(headers, "sec-fetch-site")?.unwrap_or("none");
-                if !["none", "same-origin"].contains(&site) {
+                let is_same = ["none", "same-origin"].contains(&site);
+                if !is_same && !is_link(method, path, headers) {
                     return forbidden("cross_site", "another site may not call this server".into());
                 }
             }
@@ -91,7 +93,7 @@ pub(crate) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    match guard.judge(request.method(), request.headers()) {
+    match guard.judge(request.method(), request.uri().path(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(problem) => {
             let path = request.uri().path();
@@ -99,6 +101,14 @@ pub(crate) async fn check(
             problem.into_response()
         }
     }
+}
+
+/// Whether someone followed a link of another site to a page of ours. They get the page, which is the same for everyone, and
+/// it asks for what it shows by itself; a link decides nothing.
+fn is_link(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    let says = |name, value: &str| headers.get(name).is_some_and(|sent| sent == value);
+    let is_page = method == Method::GET && dashboard::is_page(path);
+    is_page && says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document")
 }
 
 /// A header that may stand once.

@@ -11,8 +11,10 @@ use axum::{
 use planwright_domain::{
     actor::{PersonId, Standing},
     digest::Digest,
+    hidden::is_hidden,
+    identity::ChannelType,
 };
-use planwright_runtime::ports::access::{Grant, OWNER};
+use planwright_runtime::ports::access::{Grant, OWNER, Ticket};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -29,6 +31,9 @@ use crate::http::{
 const LOGIN_MICROS: i64 = 12 * 3_600 * 1_000_000;
 /// How long a terminal may decide.
 const DECIDING_MICROS: i64 = 15 * 60 * 1_000_000;
+
+/// How long a ticket lasts.
+const TICKET_MICROS: i64 = 30 * 1_000_000;
 
 /// The longest name of a person.
 const PERSON_BYTES_MAX: usize = 80;
@@ -96,6 +101,14 @@ pub struct TokenWish {
     pub speaks_only: bool,
 }
 
+/// A login that was made.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoggedIn {
+    /// The page's key, told once. The page keeps it where only its own origin reads, and sends it as `Planwright-Page-Key`.
+    pub page_key: String,
+}
+
 /// A token, told once.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct TokenGiven {
@@ -153,26 +166,35 @@ pub(crate) async fn choose_passphrase(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The grant of a token that has not ended and is not that of an agent's place.
+/// The grant of a token that has not ended. The token of an agent's place is none, nor is the secret of a browser's cookie:
+/// every port of the host is sent that one.
 async fn granted(app: &App, token: &str) -> Result<Grant, Problem> {
     let grant = app.access.find(Digest::of(token.trim().as_bytes())).await?;
     let now = app.queries.now();
-    let lasts = |grant: &Grant| grant.agent.is_none() && !grant.has_ended(now);
+    let lasts =
+        |grant: &Grant| grant.agent.is_none() && grant.page_key.is_none() && !grant.has_ended(now);
     grant.filter(lasts).ok_or_else(|| {
         let words = "this token is not one that was given out, or it has ended; look into the file named token in the data directory";
         Problem::new(StatusCode::UNAUTHORIZED, "wrong_token", words)
     })
 }
 
-/// A browser logs in and gets a cookie: with the passphrase it may decide, with a token it may what the token may.
-#[utoipa::path(post, path = "/api/login", security(()), request_body = Login, responses((status = 204), Problems))]
+/// A browser logs in and gets a cookie, and a key for its page: with the passphrase it may decide, with a token it may what
+/// the token may.
+#[utoipa::path(post, path = "/api/login", security(()), request_body = Login, responses((status = 200, body = LoggedIn), Problems))]
 pub(crate) async fn login(
     State(app): State<Arc<App>>,
     Body(login): Body<Login>,
 ) -> Result<Response, Problem> {
     let person = login.person.as_deref().unwrap_or(OWNER);
     named_well(person)?;
-    let (secret, _) = match (&login.passphrase, &login.token) {
+    let page_key = app.commands.new_secret();
+    let browser = |grant: Grant| Grant {
+        surface: ChannelType::Web,
+        page_key: Some(Digest::of(page_key.as_bytes())),
+        ..grant
+    };
+    let grant = match (&login.passphrase, &login.token) {
         (Some(passphrase), None) => {
             let (standing, micros) = (Standing::Decides, Some(LOGIN_MICROS));
             unlocked(&app, passphrase, "browser", person, standing, micros).await?
@@ -183,20 +205,21 @@ pub(crate) async fn login(
             let now = app.queries.now();
             let day = now.plus_micros(LOGIN_MICROS);
             let expires = Some(grant.expires.map_or(day, |end| end.min(day)));
-            let (id, name) = (app.commands.new_id(), "browser".into());
-            issue(&app, Grant { id, name, created: now, expires, ..grant }).await?
+            let (id, name, token) = (app.commands.new_id(), "browser".into(), Some(grant.id));
+            Grant { id, name, created: now, expires, token, ..grant }
         }
         (Some(_), Some(_)) | (None, None) => {
             let words = "log in with the passphrase or with a token";
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_login", words));
         }
     };
+    let (secret, _) = issue(&app, browser(grant)).await?;
     let secure = if app.settings.secure_cookies { "; Secure" } else { "" };
     let cookie = format!(
         "{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={}{secure}",
         LOGIN_MICROS / 1_000_000
     );
-    let mut response = StatusCode::NO_CONTENT.into_response();
+    let mut response = Json(LoggedIn { page_key }).into_response();
     let value = HeaderValue::from_str(&cookie).map_err(|_| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "cookie", "no cookie could be made")
     })?;
@@ -217,19 +240,44 @@ pub(crate) async fn give_token(
     } else {
         (Standing::Decides, Some(DECIDING_MICROS))
     };
-    let (token, grant) =
-        unlocked(&app, &wish.passphrase, &wish.name, person, standing, micros).await?;
+    let surface = if wish.speaks_only { ChannelType::Api } else { ChannelType::Cli };
+    let grant = unlocked(&app, &wish.passphrase, &wish.name, person, standing, micros).await?;
+    let (token, grant) = issue(&app, Grant { surface, ..grant }).await?;
     Ok((
         StatusCode::CREATED,
         Json(TokenGiven { id: grant.id, token, expires: grant.expires.map(time) }),
     ))
 }
 
-/// The tokens that were given out.
+/// A ticket for one stream.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TicketGiven {
+    /// To be sent as `ticket` in the query of a stream, within half a minute, once.
+    pub ticket: String,
+}
+
+/// A page asks for a ticket: a browser sends no header with a WebSocket or with server-sent events.
+#[utoipa::path(post, path = "/api/tickets", responses((status = 201, body = TicketGiven), Problems))]
+pub(crate) async fn give_ticket(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+) -> Result<(StatusCode, Json<TicketGiven>), Problem> {
+    if caller.channel != ChannelType::Web {
+        let words = "a ticket is for a page; open the stream with your token";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "not_a_page", words));
+    }
+    let (ticket, created) = (app.commands.new_secret(), app.queries.now());
+    let secret = Digest::of(ticket.as_bytes());
+    let expires = created.plus_micros(TICKET_MICROS);
+    app.access.keep_ticket(Ticket { secret, grant: caller.grant, created, expires }).await?;
+    Ok((StatusCode::CREATED, Json(TicketGiven { ticket })))
+}
+
+/// The caller's own tokens and logins; everyone's, if the caller may decide.
 #[utoipa::path(get, path = "/api/tokens", responses((status = 200, body = [TokenRow]), Problems))]
 pub(crate) async fn list_tokens(
     State(app): State<Arc<App>>,
-    _: Caller,
+    caller: Caller,
 ) -> Result<Json<Vec<TokenRow>>, Problem> {
     let row = |grant: Grant| TokenRow {
         id: grant.id,
@@ -239,7 +287,8 @@ pub(crate) async fn list_tokens(
         created: time(grant.created),
         expires: grant.expires.map(time),
     };
-    Ok(Json(app.access.list().await?.into_iter().map(row).collect()))
+    let sees = |grant: &Grant| grant.person == caller.person.id || decides(caller.person.standing);
+    Ok(Json(app.access.list().await?.into_iter().filter(sees).map(row).collect()))
 }
 
 /// Takes a token back.
@@ -274,7 +323,7 @@ pub(crate) async fn logout(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if auth::cookie(&headers).is_some() {
+    if !auth::cookies(&headers).is_empty() {
         app.access.revoke(caller.grant).await?;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
@@ -284,6 +333,7 @@ pub(crate) async fn logout(
     Ok(response)
 }
 
+/// A grant for whoever knows the passphrase.
 async fn unlocked(
     app: &App,
     passphrase: &str,
@@ -291,7 +341,7 @@ async fn unlocked(
     person: &str,
     standing: Standing,
     micros: Option<i64>,
-) -> Result<(String, Grant), Problem> {
+) -> Result<Grant, Problem> {
     app.limits.login()?;
     if !app.access.is_passphrase(passphrase).await? {
         return Err(Problem::new(
@@ -301,22 +351,20 @@ async fn unlocked(
         ));
     }
     let now = app.queries.now();
-    let grant = Grant {
-        id: app.commands.new_id(),
-        name: name.chars().take(80).collect(),
-        person: PersonId(person.into()),
-        standing,
-        created: now,
+    let (id, person) = (app.commands.new_id(), PersonId(person.into()));
+    let name: String = name.chars().take(80).collect();
+    Ok(Grant {
         expires: micros.map(|micros| now.plus_micros(micros)),
-        agent: None,
-    };
-    issue(app, grant).await
+        ..Grant::new(id, &name, person, standing, now)
+    })
 }
 
 fn named_well(person: &str) -> Result<(), Problem> {
-    if (1..=PERSON_BYTES_MAX).contains(&person.len()) {
+    if (1..=PERSON_BYTES_MAX).contains(&person.len()) && !person.chars().any(is_hidden) {
         return Ok(());
     }
-    let words = format!("a person has a name of 1 to {PERSON_BYTES_MAX} bytes");
+    let words = format!(
+        "a person has a name of 1 to {PERSON_BYTES_MAX} bytes, without control or direction marks"
+    );
     Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_person", words))
 }

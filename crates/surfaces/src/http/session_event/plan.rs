@@ -86,6 +86,7 @@ published! {
         PermissionExpired { tool: String },
         OutOfBudget { micros "costMicros": u64 },
         ProfileChanged { profile: String },
+        Imported { approver: String },
     }
 
     /// What `collect` does with calls that only read.

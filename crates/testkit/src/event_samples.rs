@@ -1,0 +1,89 @@
+//! Events of the kinds that no command of the golden journal leads to.
+
+use planwright_domain::{
+    actor::{PersonId, Standing},
+    autonomy::{
+        Pinned, RunPause,
+        budget::{Budget, Meter},
+        event::AutoEvent,
+        schedule::SlotEnd,
+    },
+    digest::Digest,
+    notebook::{AgentNotebookCall, NotebookEvent, Page},
+    plan::event::PlanEvent,
+    session::{SessionEvent, life::LifeEvent},
+    time::Time,
+    turn::ToolReply,
+};
+use uuid::Uuid;
+
+use crate::people::person;
+
+fn id<T: From<Uuid>>(number: u128) -> T {
+    Uuid::from_u128(number).into()
+}
+
+/// One event of each of them, and of each choice that matters in it.
+#[must_use]
+pub fn by_hand() -> Vec<SessionEvent> {
+    let (run, schedule, digest) = (id(1), id(2), Digest::of(b"a plan"));
+    let mut events: Vec<_> = [
+        AutoEvent::RunMoved { run, task: id(3) },
+        AutoEvent::RunPinned { run, plan: Pinned { plan: id(4), digest } },
+        AutoEvent::RunWarned { run, meter: Meter::ModelCalls },
+        AutoEvent::RunPaused { run, why: RunPause::Loop { tool: "read_file".into() } },
+        AutoEvent::RunPaused { run, why: RunPause::Stalled },
+        AutoEvent::RunResumed {
+            run,
+            budget: Budget::default(),
+            by: Some(person("ada", "cli", Standing::Decides)),
+        },
+        AutoEvent::SlotsMissed {
+            schedule,
+            first: Time(1),
+            last: Time(1_700_000_000_123_456),
+            count: 7,
+        },
+        AutoEvent::SlotClaimed { schedule, slot: Time(3), next: None },
+        AutoEvent::SlotEnded { schedule, slot: Time(3), end: SlotEnd::Skipped },
+    ]
+    .map(SessionEvent::Auto)
+    .into();
+    let made = AgentNotebookCall {
+        of: PersonId("ada".into()),
+        agent: "codex".into(),
+        tool: "notebook_write".into(),
+        arguments: "{}".into(),
+    };
+    events.extend(
+        [
+            NotebookEvent::NoteDue { call: id(5), page: Page::Progress },
+            NotebookEvent::AgentCallStarted { call: id(6), made },
+        ]
+        .map(SessionEvent::Notebook),
+    );
+    let (title, by) = ("Back up the photographs".into(), "codex".into());
+    events.push(SessionEvent::Plan(PlanEvent::StepBegun { step: 1, title, by }));
+    events.push(SessionEvent::Plan(PlanEvent::StepQueued { plan: id(4), step: 2 }));
+    events.push(SessionEvent::Life(LifeEvent::Deleted {
+        by: person("ada", "cli", Standing::Decides),
+    }));
+    for reply in [
+        ToolReply::Text { text: "Grüße".into() },
+        ToolReply::Planned,
+        ToolReply::Plans,
+        ToolReply::Revision { digest, heading: "Plan (rev 2)".into() },
+        ToolReply::Refused { kind: "plan_stale".into(), words: "read it again".into() },
+        ToolReply::LeftRunning,
+    ] {
+        events.push(SessionEvent::AgentCalled {
+            call: id(7),
+            of: PersonId("ada".into()),
+            agent: "codex".into(),
+            tool: "plan_get".into(),
+            arguments: "{}".into(),
+            reply,
+        });
+    }
+    events
+}
