@@ -3,7 +3,6 @@
 //! Ratios are taken in one run: our arm, the bare arm and the peer's arm in slices, their order
 //! rotated, and the median of the per-round ratios counts. The machine is noisy; a ratio is less so.
 
-#![expect(clippy::too_many_lines, reason = "a figure is taken from beginning to end")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::process::ExitCode;

@@ -19,7 +19,7 @@ use planwright_outbound::ids_random::RandomIds;
 use planwright_outbound::ids_random::fresh_id;
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast,
-    broadcast_nats::NatsBroadcast,
+    broadcast_nats::{NatsBroadcast, NatsSecurity},
     clock_system::SystemClock,
     journal_postgres::PostgresJournal,
     journal_sqlite::SqliteJournal,
@@ -101,7 +101,8 @@ impl Ours {
     pub(crate) async fn on_cluster(database: &str, bus: &str) -> anyhow::Result<Self> {
         let (home, data) = home()?;
         let journal = Arc::new(PostgresJournal::open(database).await?);
-        let broadcast = Arc::new(NatsBroadcast::connect(bus, "bench").await?);
+        let broadcast =
+            Arc::new(NatsBroadcast::connect(bus, "bench", &NatsSecurity::default()).await?);
         let model = Arc::new(AtOnce::default());
         let parts = Parts {
             journal,

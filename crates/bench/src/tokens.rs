@@ -69,16 +69,7 @@ pub(crate) fn run(quick: bool, bless: bool) -> anyhow::Result<Judged> {
         None if quick => "the peer is not asked at quick size".into(),
         None => PEER_MISSING.into(),
     };
-    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/tokens.txt");
-    if bless {
-        std::fs::write(&golden, &text)?;
-    }
-    let is_golden = std::fs::read_to_string(&golden).unwrap_or_default() == text;
-    if !is_golden {
-        println!(
-            "these are not the golden figures; if that is wanted, run: ./bench tokens --bless"
-        );
-    }
+    let is_golden = is_golden(&text, bless)?;
     let document = figures[1].1.max(figures[2].1);
     plot::bars(
         "tokens",
@@ -104,6 +95,21 @@ pub(crate) fn run(quick: bool, bless: bool) -> anyhow::Result<Judged> {
         "inactive 0, document 150, collect 150, build 450, notebook 330; over MCP 0, 150, 900",
         well,
     ))
+}
+
+/// Whether these are the figures that are kept; they become so if they are blessed.
+fn is_golden(text: &str, bless: bool) -> anyhow::Result<bool> {
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/tokens.txt");
+    if bless {
+        std::fs::write(&golden, text)?;
+    }
+    let is_golden = std::fs::read_to_string(&golden).unwrap_or_default() == text;
+    if !is_golden {
+        println!(
+            "these are not the golden figures; if that is wanted, run: ./bench tokens --bless"
+        );
+    }
+    Ok(is_golden)
 }
 
 /// The first request of four turns: before plan work, drafting, executing, and after it.

@@ -50,41 +50,8 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
             anyhow::ensure!(rows.len() == 1_000.min(count), "{} rows", rows.len());
         }
         let per_ten_thousand = (resident()? - before).max(0.0) / (count as f64 / 10_000.0);
-        let person = person("ada", "bench", Standing::Decides);
-        let (mut commands, mut resumes) = (Vec::new(), Vec::new());
-        for at in 0..if quick { 200 } else { 1_000 } {
-            let identity = many::session(at * 7 % count)?;
-            // A command on a session that is warm: what a command costs.
-            let say = SessionCommand::Person(
-                person.clone(),
-                PersonCommand::Say { text: nth(&COMMANDS, at as u64).into() },
-            );
-            let warm = many::session(count - 1)?;
-            if at % 500 == 0 {
-                let reset = SessionCommand::Person(person.clone(), PersonCommand::Reset);
-                dispatch(&journal, &warm, Issued::new(Uuid::now_v7(), Time(2), reset)).await?;
-            }
-            commands.push(
-                timed(dispatch(&journal, &warm, Issued::new(Uuid::now_v7(), Time(2), say))).await?,
-            );
-            // And on one that has waited on disk: load, show, decide.
-            let session = journal.session(&identity).await?;
-            let digest =
-                session.plan().and_then(|plan| plan.current.as_ref()).map(|head| head.digest);
-            let digest = digest.ok_or_else(|| anyhow::anyhow!("no revision"))?;
-            let show =
-                SessionCommand::Person(person.clone(), PersonCommand::RecordShown { digest });
-            dispatch(&journal, &identity, Issued::new(Uuid::now_v7(), Time(2), show)).await?;
-            let decision = Decision::Approve(Approving {
-                start: Start::Hold,
-                ..Approving::of(digest, Terms::default())
-            });
-            let approve = SessionCommand::Person(person.clone(), PersonCommand::Decide(decision));
-            resumes.push(
-                timed(dispatch(&journal, &identity, Issued::new(Uuid::now_v7(), Time(2), approve)))
-                    .await?,
-            );
-        }
+        let (commands, resumes) =
+            decide_many(&journal, count, if quick { 200 } else { 1_000 }).await?;
         let of_peer = peer_memory(home.path(), if quick { 200 } else { PEER_COUNT })?;
         let (list, ratio) = (median(&lists), median(&resumes) / median(&commands));
         println!("{count} approvals waiting");
@@ -108,6 +75,48 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
         let well = is_well && of_peer.is_some();
         Ok(close("waiting", &figure, "1 MB, 5 ms, 2 times", well))
     })
+}
+
+/// The seconds of so many commands on a warm session, and of as many decisions on sessions that waited on disk.
+async fn decide_many(
+    journal: &SqliteJournal,
+    count: usize,
+    samples: usize,
+) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+    let person = person("ada", "bench", Standing::Decides);
+    let (mut commands, mut resumes) = (Vec::new(), Vec::new());
+    for at in 0..samples {
+        let identity = many::session(at * 7 % count)?;
+        // A command on a session that is warm: what a command costs.
+        let say = SessionCommand::Person(
+            person.clone(),
+            PersonCommand::Say { text: nth(&COMMANDS, at as u64).into() },
+        );
+        let warm = many::session(count - 1)?;
+        if at % 500 == 0 {
+            let reset = SessionCommand::Person(person.clone(), PersonCommand::Reset);
+            dispatch(journal, &warm, Issued::new(Uuid::now_v7(), Time(2), reset)).await?;
+        }
+        commands.push(
+            timed(dispatch(journal, &warm, Issued::new(Uuid::now_v7(), Time(2), say))).await?,
+        );
+        // And on one that has waited on disk: load, show, decide.
+        let session = journal.session(&identity).await?;
+        let digest = session.plan().and_then(|plan| plan.current.as_ref()).map(|head| head.digest);
+        let digest = digest.ok_or_else(|| anyhow::anyhow!("no revision"))?;
+        let show = SessionCommand::Person(person.clone(), PersonCommand::RecordShown { digest });
+        dispatch(journal, &identity, Issued::new(Uuid::now_v7(), Time(2), show)).await?;
+        let decision = Decision::Approve(Approving {
+            start: Start::Hold,
+            ..Approving::of(digest, Terms::default())
+        });
+        let approve = SessionCommand::Person(person.clone(), PersonCommand::Decide(decision));
+        resumes.push(
+            timed(dispatch(journal, &identity, Issued::new(Uuid::now_v7(), Time(2), approve)))
+                .await?,
+        );
+    }
+    Ok((commands, resumes))
 }
 
 /// Bytes of memory that the peer's process takes for each 10,000 that wait; none if it is not installed. Measured as ours

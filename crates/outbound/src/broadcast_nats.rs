@@ -5,6 +5,7 @@
 //! gone, and now and then in any case.
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -55,13 +56,70 @@ pub struct NatsError {
     why: String,
 }
 
+/// How a node shows the bus who it is, and knows that it is the bus.
+#[derive(Debug, Clone, Default)]
+pub struct NatsSecurity {
+    /// The certificates of the authorities that are believed; the system's if none are named.
+    pub authorities: Option<PathBuf>,
+    /// The certificate that is shown to the bus, and its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// A file with an nkey's seed, or with a user's credentials as `nsc` writes them.
+    pub credentials: Option<PathBuf>,
+}
+
+impl NatsSecurity {
+    async fn options(&self, address: &str) -> Result<ConnectOptions, NatsError> {
+        let mut options = match &self.credentials {
+            None => ConnectOptions::new(),
+            Some(file) => {
+                let refused = |why: String| {
+                    let why = format!("{}: {why}", file.display());
+                    NatsError { address: shown(address), why }
+                };
+                let text = tokio::fs::read_to_string(file).await;
+                let text = text.map_err(|error| refused(error.to_string()))?;
+                if text.contains("BEGIN NATS USER JWT") {
+                    ConnectOptions::with_credentials(&text)
+                        .map_err(|error| refused(error.to_string()))?
+                } else {
+                    ConnectOptions::with_nkey(text.trim().to_owned())
+                }
+            }
+        };
+        options = if address.starts_with("tls://") {
+            options.require_tls(true)
+        } else {
+            // What a bus in plain text names besides may lie beyond this machine.
+            options.ignore_discovered_servers()
+        };
+        if let Some(file) = &self.authorities {
+            options = options.add_root_certificates(file.clone());
+        }
+        if let Some((certificate, key)) = &self.certificate {
+            options = options.add_client_certificate(certificate.clone(), key.clone());
+        }
+        Ok(options)
+    }
+}
+
+/// An address without what stands before its host.
+fn shown(address: &str) -> String {
+    address.rsplit_once('@').map_or(address, |(_, host)| host).to_owned()
+}
+
 impl NatsBroadcast {
     /// Connects to the bus at this address, now or as soon as it is there. Subjects begin with the
     /// prefix.
-    pub async fn connect(address: &str, prefix: &str) -> Result<Self, NatsError> {
+    pub async fn connect(
+        address: &str,
+        prefix: &str,
+        security: &NatsSecurity,
+    ) -> Result<Self, NatsError> {
         let bus = Arc::new(Bus::default());
         let seen = bus.clone();
-        let options = ConnectOptions::new()
+        let options = security
+            .options(address)
+            .await?
             .name("planwright")
             .no_echo()
             .retry_on_initial_connect()
@@ -77,7 +135,7 @@ impl NatsBroadcast {
         let client = options
             .connect(address)
             .await
-            .map_err(|error| NatsError { address: address.to_owned(), why: error.to_string() })?;
+            .map_err(|error| NatsError { address: shown(address), why: error.to_string() })?;
         let waiting = Arc::<AtomicUsize>::default();
         let (outgoing, queue) = mpsc::unbounded_channel();
         tokio::spawn(send(client.clone(), queue, waiting.clone()));

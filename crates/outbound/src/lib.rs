@@ -11,6 +11,7 @@ pub mod clock_system;
 #[cfg(feature = "cluster")]
 pub mod cluster_postgres;
 pub mod data_directory;
+pub mod database_address;
 mod durable_file;
 pub mod ids_random;
 mod journal;

@@ -6,9 +6,12 @@ use deadpool_postgres::{
     Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime as PoolRuntime,
 };
 use planwright_runtime::ports::journal::JournalError;
-use tokio_postgres::NoTls;
+use tokio_postgres::{NoTls, config::SslMode};
+use tokio_postgres_rustls_improved::MakeRustlsConnect;
 
-use crate::journal::engine;
+use crate::{database_address, journal::engine};
+
+mod tls;
 
 /// How many connections one node keeps.
 const CONNECTIONS_MAX: usize = 16;
@@ -17,6 +20,7 @@ pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// Connections to the database at this address.
 pub(crate) fn pool(address: &str) -> Result<Pool, JournalError> {
+    let (address, tls) = database_address::split(address);
     let mut config: tokio_postgres::Config = address.parse().map_err(engine)?;
     config.application_name("planwright");
     config.connect_timeout(ANSWER_MAX);
@@ -27,7 +31,14 @@ pub(crate) fn pool(address: &str) -> Result<Pool, JournalError> {
         "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=10000 -c plan_cache_mode=force_generic_plan",
     );
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_config(config, NoTls, recycle);
+    let manager = match tls {
+        Some(tls) => {
+            // Never `Prefer`: that falls back to plain text.
+            config.ssl_mode(SslMode::Require);
+            Manager::from_config(config, MakeRustlsConnect::new(tls::config(&tls)?), recycle)
+        }
+        None => Manager::from_config(config, NoTls, recycle),
+    };
     Pool::builder(manager)
         .max_size(CONNECTIONS_MAX)
         .runtime(PoolRuntime::Tokio1)
@@ -44,13 +55,21 @@ pub(crate) async fn connection(pool: &Pool) -> Result<Object, JournalError> {
             PoolError::Timeout(_) => {
                 "the database cannot be reached, or all connections to it are busy".to_owned()
             }
-            PoolError::Backend(error) => format!("the database cannot be reached: {error}"),
+            PoolError::Backend(error) => {
+                format!("the database cannot be reached: {}", with_causes(error))
+            }
             PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
                 error.to_string()
             }
         };
         JournalError::Engine(words.into())
     })
+}
+
+/// An error and what caused it: why a handshake failed is what an operator needs.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// What all nodes agreed on under this name.

@@ -142,7 +142,7 @@ impl Toolbox for FileToolbox {
         self.tools.clone()
     }
 
-    fn aim(&self, tool: &str, arguments: &str) -> Aim {
+    fn aim(&self, root: Option<&Root>, tool: &str, arguments: &str) -> Aim {
         let path = match Request::parse(tool, arguments) {
             Ok(Request::Write(Write { path, .. }) | Request::Edit(Edit { path, .. })) => path,
             Ok(Request::List(_) | Request::Glob(_) | Request::Grep(_) | Request::Read(_))
@@ -150,7 +150,12 @@ impl Toolbox for FileToolbox {
                 return Aim::default();
             }
         };
-        let path = relative(Some(&path)).map(|path| path.display().to_string());
+        let path = relative(Some(&path)).map(|path| match self.directory(root) {
+            Ok(directory) => real_location(&directory, path),
+            // A root that is not there: nothing will run.
+            Err(_) => path,
+        });
+        let path = path.map(|path| path.display().to_string());
         Aim { paths: path.into_iter().collect(), ..Aim::default() }
     }
 
@@ -458,6 +463,28 @@ fn relative(path: Option<&str>) -> io::Result<PathBuf> {
     let parts =
         Path::new(path).components().filter(|part| !matches!(part, std::path::Component::CurDir));
     Ok(parts.collect())
+}
+
+/// Where a path under this root really is, after links, as far as it is there. What leads out of the root, and what climbs,
+/// stays as it is spelled: neither is leased, and the one fails.
+fn real_location(root: &Dir, path: PathBuf) -> PathBuf {
+    if path.components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
+        return path;
+    }
+    // The file itself is replaced, whatever its name leads to: its directory says where.
+    let mut missing: Vec<_> = path.file_name().into_iter().collect();
+    let mut there = path.parent();
+    while let Some(directory) = there.filter(|directory| !directory.as_os_str().is_empty()) {
+        match root.canonicalize(directory) {
+            Ok(real) => return missing.iter().rev().fold(real, |real, name| real.join(name)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                missing.extend(directory.file_name());
+                there = directory.parent();
+            }
+            Err(_) => return path,
+        }
+    }
+    path
 }
 
 fn or_nothing(rows: Vec<String>, nothing: &str) -> String {

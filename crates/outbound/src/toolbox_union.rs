@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use planwright_domain::effect::Aim;
+use planwright_domain::{effect::Aim, identity::Root};
 use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
 
 /// Several toolboxes as one.
@@ -38,8 +38,8 @@ impl Toolbox for ToolboxUnion {
         Arc::new(all)
     }
 
-    fn aim(&self, tool: &str, arguments: &str) -> Aim {
-        self.having(tool).map_or_else(Aim::default, |toolbox| toolbox.aim(tool, arguments))
+    fn aim(&self, root: Option<&Root>, tool: &str, arguments: &str) -> Aim {
+        self.having(tool).map_or_else(Aim::default, |toolbox| toolbox.aim(root, tool, arguments))
     }
 
     fn check(&self, tool: &str, arguments: &str) -> Result<(), String> {

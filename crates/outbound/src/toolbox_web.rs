@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use planwright_domain::{
     effect::{Aim, Effect, Repeat, Touched},
+    identity::Root,
     tools::ToolSpec,
     turn::{CallResult, CallStatus},
 };
@@ -154,7 +155,7 @@ impl Toolbox for WebToolbox {
         self.tools.clone()
     }
 
-    fn aim(&self, _: &str, arguments: &str) -> Aim {
+    fn aim(&self, _: Option<&Root>, _: &str, arguments: &str) -> Aim {
         let host = address(arguments).ok().and_then(|url| url.host_str().map(str::to_owned));
         Aim { hosts: host.into_iter().collect(), ..Aim::default() }
     }

@@ -319,3 +319,35 @@ fn the_data_directory_of_a_node_and_that_of_an_installation_are_never_the_same()
     assert!(refused.contains("holds the journal of a local installation"), "{refused}");
     DataDirectory::own_for_installation(&path, "the terminal again").unwrap();
 }
+
+#[test]
+fn a_call_is_aimed_at_where_a_path_really_is() {
+    let workspace = Workspace::new();
+    for directory in ["docs/deep", "other"] {
+        fs::create_dir_all(workspace.path(directory)).unwrap();
+    }
+    symlink("../other", workspace.path("docs/link")).unwrap();
+    symlink("../../secret.txt", workspace.path("docs/out")).unwrap();
+    symlink("../..", workspace.path("docs/up")).unwrap();
+    for (spelled, real) in [
+        ("docs/a.txt", "docs/a.txt"),
+        ("/docs/./deep/a.txt", "docs/deep/a.txt"),
+        ("docs/link/a.txt", "other/a.txt"),
+        ("docs/link/new/a.txt", "other/new/a.txt"),
+        ("docs/new/a.txt", "docs/new/a.txt"),
+        ("a.txt", "a.txt"),
+        // The link itself is replaced; what it leads to is not written.
+        ("docs/out", "docs/out"),
+        // What climbs and what leads out stays as it is spelled: no lease covers the one, and the other fails.
+        ("docs/../a.txt", "docs/../a.txt"),
+        ("docs/up/a.txt", "docs/up/a.txt"),
+    ] {
+        for (tool, arguments) in [
+            ("write_file", json!({"path": spelled, "content": ""})),
+            ("edit_file", json!({"path": spelled, "old": "a", "new": "b"})),
+        ] {
+            let aim = workspace.toolbox.aim(None, tool, &arguments.to_string());
+            assert_eq!(aim.paths.into_iter().collect::<Vec<_>>(), [real], "{tool} {spelled}");
+        }
+    }
+}

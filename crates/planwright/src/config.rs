@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
@@ -79,13 +79,24 @@ pub struct ServerConfig {
     pub origins: Vec<String>,
     /// A proxy in front of the server ends TLS. Cookies are then sent over TLS only.
     pub behind_proxy: bool,
+    /// The addresses of proxies that are believed when they say, in `X-Forwarded-For`, who sent a request. One on this
+    /// machine need not be named.
+    #[schemars(with = "Vec<String>")]
+    pub proxies: Vec<IpAddr>,
     /// Whether other programs of the same user may look into the process: for profilers and debuggers. They then read its
     /// secrets as well.
     pub dumpable: bool,
     /// How many requests a caller may make in a second.
     pub requests_per_second: u32,
-    /// How many logins may be tried in a minute.
+    /// How many logins may be tried in a minute from one address. There are three times as many from all of them together.
     pub logins_per_minute: u32,
+    /// How many connections may be open. Those whose caller is not known make room for others first.
+    pub connections: u32,
+    /// How many connections one address may have open. Behind a proxy and on one machine everyone has the same one, and this
+    /// does not apply.
+    pub connections_per_address: u32,
+    /// How many streams one person may have open, with all their tokens and logins together.
+    pub streams_per_person: u32,
     /// How many seconds after a restart the session of a foreign agent is kept for it, before another window of the same
     /// project may take it up.
     pub agent_grace_seconds: u32,
@@ -98,9 +109,13 @@ impl Default for ServerConfig {
             hosts: Vec::new(),
             origins: Vec::new(),
             behind_proxy: false,
+            proxies: Vec::new(),
             dumpable: false,
             requests_per_second: 1_000,
             logins_per_minute: 10,
+            connections: 4_096,
+            connections_per_address: 1_024,
+            streams_per_person: 256,
             agent_grace_seconds: 20,
         }
     }

@@ -189,7 +189,7 @@ async fn backend(args: &Args, wrap: Option<WrapToolbox>) -> anyhow::Result<Box<d
                 Err(refused) => refused,
             };
             let in_use = matches!(refused.downcast_ref(), Some(DataDirectoryError::InUse { .. }));
-            match ServerFile::read(&data).filter(|_| in_use) {
+            match ServerFile::running(&data).filter(|_| in_use) {
                 Some(server) => server.into(),
                 None => return Err(refused),
             }

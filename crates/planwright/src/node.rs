@@ -49,7 +49,7 @@ pub async fn run(
     let directory = DataDirectory::own_for_node(&data, "planwright node")?;
     let journal = Arc::new(PostgresJournal::open(database(&cluster)?).await?);
     let bus = cluster.nats.as_deref().context("name the message bus in cluster.nats")?;
-    let broadcast = NatsBroadcast::connect(bus, &cluster.subjects).await?;
+    let broadcast = NatsBroadcast::connect(bus, &cluster.subjects, &cluster.bus()).await?;
     let (lane, worker) = lane(&cluster)?;
     let Agents { model, profiles, .. } = agents(args, config)?;
     let Tools { toolbox: tools, roots, .. } =
@@ -76,7 +76,7 @@ pub async fn run(
     let endpoint = TcpListener::bind(cluster.endpoint).await.with_context(|| {
         format!("{} cannot be listened at; set cluster.endpoint to another", cluster.endpoint)
     })?;
-    let api = Api::bind(&server).await?;
+    let mut api = Api::bind(&server).await?;
     let name = format!("{}/{}", host(), endpoint.local_addr()?);
     let nodes = PostgresNodes::new(journal.pool());
     beat(&nodes, &journal, &name).await?;

@@ -75,6 +75,7 @@ impl Remote {
         session: Option<&str>,
     ) -> anyhow::Result<Self> {
         let client = Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+        server.check(&client, data).await?;
         let mut remote = Self {
             client,
             server,
@@ -227,7 +228,9 @@ impl Backend for Remote {
             self.send(request.json(&choice)).await?;
             self.has_passphrase = true;
         }
+        // Who has a token of this server is not held up by others who try passphrases.
         let request = self.client.post(format!("{}/api/tokens", self.server.url));
+        let request = request.bearer_auth(&self.token);
         let given = self
             .send(request.json(
                 &json!({"name": self.surface, "passphrase": passphrase, "person": self.person}),

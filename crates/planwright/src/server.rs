@@ -3,16 +3,25 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context as _, bail};
-use planwright_outbound::data_directory::belongs_to_node;
+use planwright_domain::digest::Digest;
+use planwright_outbound::{data_directory::belongs_to_node, ids_random::RandomIds};
+use planwright_runtime::commands::new_secret;
+use planwright_surfaces::http::health::{Proof, proof_of};
+use reqwest::Client;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     args::Args,
     config::cluster::{ClusterConfig, is_here},
+    durable_file::read_held,
 };
+
+/// How long a server may take to prove who it is.
+const PROOF_MAX: Duration = Duration::from_secs(10);
 
 /// Where a running server is. It lies in the data directory while the server runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -33,10 +42,11 @@ impl ServerFile {
         data.join("server.json")
     }
 
-    /// The server of this data directory, if one says that it runs.
+    /// The server that runs in this data directory. What one left that was killed counts for nothing: whoever listens at its
+    /// port by now is somebody else.
     #[must_use]
-    pub fn read(data: &Path) -> Option<Self> {
-        serde_json::from_str(&fs::read_to_string(Self::path(data)).ok()?).ok()
+    pub fn running(data: &Path) -> Option<Self> {
+        serde_json::from_str(&read_held(&Self::path(data))?).ok()
     }
 }
 
@@ -91,7 +101,7 @@ impl Server {
     /// The server that is named, else the one that runs in this data directory.
     pub fn find(args: &Args, cluster: &ClusterConfig, data: &Path) -> anyhow::Result<Option<Self>> {
         let named = Self::named(args, cluster)?;
-        Ok(named.or_else(|| ServerFile::read(data).map(Self::from)))
+        Ok(named.or_else(|| ServerFile::running(data).map(Self::from)))
     }
 
     /// The token for this server: for a named one `PLANWRIGHT_TOKEN`, else the file in the data directory.
@@ -113,6 +123,29 @@ impl Server {
             ),
         })?;
         Ok(token.trim().to_owned())
+    }
+
+    /// Asks a server that was found in a data directory to prove that it has that directory, before it is sent a token.
+    pub async fn check(&self, client: &Client, data: &Path) -> anyhow::Result<()> {
+        if self.kind == ServerKind::Named {
+            return Ok(());
+        }
+        let token = fs::read_to_string(data.join("token")).unwrap_or_default();
+        let challenge = new_secret(&RandomIds);
+        let request = client.get(format!("{}/api/proof?challenge={challenge}", self.url));
+        let answer = request.timeout(PROOF_MAX).send().await.map_err(|error| {
+            let url = &self.url;
+            anyhow::anyhow!("the server at {url} does not answer ({error:#}); {}", self.advice())
+        })?;
+        let expected = proof_of(Digest::of(token.trim().as_bytes()), &self.url, &challenge);
+        match answer.json::<Proof>().await {
+            Ok(Proof { proof }) if proof == expected.to_string() => Ok(()),
+            Ok(_) | Err(_) => bail!(
+                "what answers at {} is not the server of {}, and is sent no token; look what listens there, then start the server again",
+                self.url,
+                data.display()
+            ),
+        }
     }
 
     /// What to do when it does not answer.

@@ -1,7 +1,7 @@
 //! `planwright up`: the runtime behind HTTP, until it is told to stop; and what asks after it.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::Path,
@@ -26,9 +26,12 @@ use planwright_runtime::{
     runtime::Runtime,
 };
 use planwright_surfaces::http::{self, App, HttpSettings};
-use rustix::io::Errno;
 #[cfg(target_os = "linux")]
 use rustix::process::DumpableBehavior;
+use rustix::{
+    io::Errno,
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
 use serde_json::json;
 use tokio::{
     net::TcpListener,
@@ -40,7 +43,7 @@ use webbrowser::{Browser, BrowserOptions};
 use crate::{
     backend::{Backend as _, Reach},
     config::ServerConfig,
-    durable_file::write_private,
+    durable_file::{write_held, write_private},
     exit::Exit,
     installation::Installation,
     metrics_recorder,
@@ -67,7 +70,7 @@ pub async fn run(
         let besides = "; Enter alone: choose it in the dashboard";
         choose_passphrase(&mut installation, &mut lines, besides).await?;
     }
-    let api = Api::bind(config).await?;
+    let mut api = Api::bind(config).await?;
     let (runtime, access) = (installation.runtime.clone(), installation.access.clone());
     installation.work(Reach::Everything);
     api.announce(terminal, data, false)?;
@@ -107,6 +110,10 @@ impl Deployment {
 pub struct Api {
     listeners: Vec<TcpListener>,
     address: SocketAddr,
+    /// The file that says where it is, held for as long as it is there.
+    announced: Option<File>,
+    /// The token in the data directory, by which it proves that it has it.
+    token: Option<Digest>,
 }
 
 /// How long open requests may take to end. Streams have no end of their own: they are cut, and
@@ -124,20 +131,21 @@ impl Api {
             vec![listen(config.bind).await?]
         };
         let address = listeners.first().context("a listener")?.local_addr()?;
-        Ok(Self { listeners, address })
+        Ok(Self { listeners, address, announced: None, token: None })
     }
 
     /// Says where it is, to people and to the program's other processes.
     pub fn announce(
-        &self,
+        &mut self,
         terminal: &mut Terminal,
         data: &Path,
         is_node: bool,
     ) -> anyhow::Result<()> {
         let url = client_url(self.address);
         let file = ServerFile { url: url.clone(), pid: std::process::id(), is_node };
-        write_private(&ServerFile::path(data), &serde_json::to_string(&file)?)?;
+        self.announced = Some(write_held(&ServerFile::path(data), &serde_json::to_string(&file)?)?);
         let (address, token) = (self.address, data.join("token"));
+        self.token = Some(Digest::of(fs::read_to_string(&token)?.trim().as_bytes()));
         let place = if address.ip().is_unspecified() {
             format!("http://{address} (every interface of this machine; from here {url})")
         } else {
@@ -181,6 +189,10 @@ impl Api {
             Some(figures) => app.with_figures(figures),
             None => app,
         };
+        let app = match self.token {
+            Some(token) => app.with_proof(token, client_url(self.address)),
+            None => app,
+        };
         let app = Arc::new(match connection {
             Some(connection) => app.with_connection(connection),
             None => app,
@@ -199,15 +211,16 @@ impl Api {
         };
         let serving =
             self.listeners.into_iter().map(|listener| http::serve(listener, app.clone(), stops()));
-        let serving = futures_util::future::try_join_all(serving);
+        let serving = futures_util::future::join_all(serving);
         let cut = async {
             stops().await;
             tokio::time::sleep(REQUESTS_END).await;
         };
         tokio::select! {
-            served = serving => Ok(served.map(drop)?),
-            () = cut => Ok(()),
+            _ = serving => {}
+            () = cut => {}
         }
+        Ok(())
     }
 }
 
@@ -223,6 +236,28 @@ pub fn close_to_others(config: &ServerConfig) -> anyhow::Result<()> {
     let _ = config;
     Ok(())
 }
+
+/// Lets the process have as many files open as these connections need besides its own; how many that are, where this machine
+/// allows fewer.
+fn allow_connections(wanted: u32) -> usize {
+    let (wanted, limit) = (u64::from(wanted), getrlimit(Resource::Nofile));
+    let allowed = limit.maximum.map_or(wanted + OWN_FILES, |most| most.min(wanted + OWN_FILES));
+    if limit.current.is_some_and(|now| now < allowed) {
+        let raised = Rlimit { current: Some(allowed), maximum: limit.maximum };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            tracing::warn!(%error, event = "files_not_allowed");
+        }
+    }
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let fit = wanted.min(allowed.saturating_sub(OWN_FILES)).max(allowed.min(wanted) / 2);
+    if fit < wanted {
+        tracing::warn!(wanted, fit, event = "fewer_connections");
+    }
+    usize::try_from(fit).unwrap_or(usize::MAX)
+}
+
+/// How many files the process may have open besides its connections.
+const OWN_FILES: u64 = 512;
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| {
@@ -355,6 +390,11 @@ pub fn settings(config: &ServerConfig, port: u16, deployment: Deployment) -> Htt
         origins: loopback.origins.into_iter().chain(config.origins.clone()).collect(),
         requests_per_second: config.requests_per_second,
         logins_per_minute: config.logins_per_minute,
+        connections_max: allow_connections(config.connections),
+        connections_per_peer_max: config.connections_per_address as usize,
+        streams_per_person_max: config.streams_per_person as usize,
+        is_behind_proxy: config.behind_proxy,
+        proxies: config.proxies.clone(),
         secure_cookies: config.behind_proxy,
         agent_grace: deployment.agent_grace(config),
         // Only where both addresses that `localhost` may mean are ours.

@@ -79,39 +79,8 @@ async fn all(seed: u64, kills: usize, cuts: usize, engines: usize) -> anyhow::Re
     let mut blows: Vec<_> = KILLS.iter().cycle().take(kills).copied().collect();
     blows.extend(CUTS.iter().cycle().take(cuts));
     rng.shuffle(&mut blows);
-
-    let (mut stuck, mut slowest) = (Vec::new(), Duration::ZERO);
-    let mut counted: BTreeMap<Blow, u32> = BTreeMap::new();
-    let mut backends = 0;
-    let mut worst: BTreeMap<Blow, Duration> = BTreeMap::new();
-    let all_blows = blows.len();
-    for (done, blow) in (1..).zip(blows) {
-        tokio::time::sleep(Duration::from_millis(rng.u64(100..600))).await;
-        backends += strike(&mut cluster, blow, &mut rng).await?;
-        *counted.entry(blow).or_default() += 1;
-        match moves_again(&cluster).await {
-            Ok(time) => {
-                slowest = slowest.max(time);
-                let worst = worst.entry(blow).or_default();
-                *worst = time.max(*worst);
-            }
-            Err(words) => stuck.push(format!("after {blow:?}: {words}")),
-        }
-        if done % 60 == 0 {
-            println!("{done} of {all_blows}: slowest {slowest:.1?}, {} stuck", stuck.len());
-        }
-    }
-    // The detector itself: with the engine's way to the nodes held, it must say so.
-    cluster.balancer.inflict(Fault::Hold);
-    for node in &cluster.nodes {
-        node.from_engine.inflict(Fault::Hold);
-    }
-    let detects = moves_again(&cluster).await.is_err();
-    cluster.balancer.inflict(Fault::None);
-    for node in &cluster.nodes {
-        node.from_engine.inflict(Fault::None);
-    }
-
+    let blows_report = strike_all(&mut cluster, blows, &mut rng).await?;
+    let detects = detects_a_standstill(&cluster).await;
     load.end();
     let (mut acknowledged, mut complaints, mut silence) = (Vec::new(), Vec::new(), Duration::ZERO);
     while let Some(seen) = people.join_next().await {
@@ -126,9 +95,11 @@ async fn all(seed: u64, kills: usize, cuts: usize, engines: usize) -> anyhow::Re
     let parked = journal.sessions(None, 100).await?.into_iter().filter(|row| row.parked.is_some());
     complaints.extend(parked.map(|row| format!("{} is parked: {:?}", row.session, row.parked)));
 
-    for (blow, count) in &counted {
-        let worst = worst.get(blow).copied().unwrap_or_default().as_secs_f32();
-        println!("{blow:?}: {count} times, every session moved within {worst:.1} s");
+    for (blow, (count, worst)) in &blows_report.blows {
+        println!(
+            "{blow:?}: {count} times, every session moved within {:.1} s",
+            worst.as_secs_f32()
+        );
     }
     println!(
         "{} commands acknowledged, {} effects, {} approvals pending and decidable, longest silence {:.1} s",
@@ -137,25 +108,18 @@ async fn all(seed: u64, kills: usize, cuts: usize, engines: usize) -> anyhow::Re
         verdict.pending,
         silence.as_secs_f32()
     );
-    let found = [
-        &verdict.lost,
-        &verdict.repeated,
-        &verdict.unexplained,
-        &verdict.undecidable,
-        &complaints,
-        &stuck,
-    ];
-    found.into_iter().flatten().take(30).for_each(|words| println!("  {words}"));
+    let found = verdict.complaints().chain(&complaints).chain(&blows_report.stuck);
+    found.take(30).for_each(|words| println!("  {words}"));
     let repeated: u64 = cluster.nodes.iter().map(|node| node.to_engine.repeated()).sum();
-    let counts = [
+    let counts: [(&str, u64); 4] = [
         ("effects that were under way when their process died", verdict.orphans as u64),
         ("requests to the engine repeated and answered", repeated),
-        ("backends of the database terminated", backends),
+        ("backends of the database terminated", blows_report.backends),
         ("commands acknowledged", acknowledged.len() as u64),
     ];
     counts.iter().for_each(|(what, count)| println!("  {count:>6} {what}"));
     let well = verdict.is_well()
-        && stuck.is_empty()
+        && blows_report.stuck.is_empty()
         && complaints.is_empty()
         && detects
         && counts.iter().all(|(_, count)| *count > 0);
@@ -165,12 +129,63 @@ async fn all(seed: u64, kills: usize, cuts: usize, engines: usize) -> anyhow::Re
         verdict.lost.len(),
         verdict.repeated.len() + verdict.unexplained.len(),
         verdict.in_doubt,
-        stuck.len(),
-        slowest.as_secs_f32(),
+        blows_report.stuck.len(),
+        blows_report.slowest.as_secs_f32(),
         if detects { "works" } else { "is blind" },
         if well { "ok" } else { "short" },
     );
     Ok(well)
+}
+
+/// What came of the blows.
+#[derive(Default)]
+struct BlowReport {
+    /// How often each was struck, and how long every session took at most to move again.
+    blows: BTreeMap<Blow, (u32, Duration)>,
+    stuck: Vec<String>,
+    slowest: Duration,
+    /// Backends of the database that were terminated.
+    backends: u64,
+}
+
+#[expect(clippy::print_stdout, reason = "a proof prints its figures")]
+async fn strike_all(
+    cluster: &mut Cluster,
+    blows: Vec<Blow>,
+    rng: &mut Rng,
+) -> anyhow::Result<BlowReport> {
+    let mut blows_report = BlowReport::default();
+    let all = blows.len();
+    for (done, blow) in (1..).zip(blows) {
+        tokio::time::sleep(Duration::from_millis(rng.u64(100..600))).await;
+        blows_report.backends += strike(cluster, blow, rng).await?;
+        let (count, worst) = blows_report.blows.entry(blow).or_default();
+        *count += 1;
+        match moves_again(cluster).await {
+            Ok(time) => {
+                blows_report.slowest = blows_report.slowest.max(time);
+                *worst = time.max(*worst);
+            }
+            Err(words) => blows_report.stuck.push(format!("after {blow:?}: {words}")),
+        }
+        if done % 60 == 0 {
+            let (slowest, stuck) = (blows_report.slowest, blows_report.stuck.len());
+            println!("{done} of {all}: slowest {slowest:.1?}, {stuck} stuck");
+        }
+    }
+    Ok(blows_report)
+}
+
+/// The detector itself: with the engine's way to the nodes held, it must say so.
+async fn detects_a_standstill(cluster: &Cluster) -> bool {
+    let inflict = |fault: Fault| {
+        cluster.balancer.inflict(fault);
+        cluster.nodes.iter().for_each(|node| node.from_engine.inflict(fault));
+    };
+    inflict(Fault::Hold);
+    let detects = moves_again(cluster).await.is_err();
+    inflict(Fault::None);
+    detects
 }
 
 /// Strikes, lasts a while, and mends; how many backends of the database were terminated.

@@ -83,27 +83,7 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
     let home = scratch::directory("compaction")?;
     std::fs::create_dir(home.path().join("data"))?;
     std::fs::create_dir(home.path().join("workspace"))?;
-    let (mut kills, mut lives) = (0, 0);
-    loop {
-        let mut child = life(home.path(), &server.base_url(), turns)?;
-        lives += 1;
-        let until = Instant::now() + Duration::from_millis(rng.u64(80..900));
-        while child.try_wait()?.is_none() && Instant::now() < until {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        match child.try_wait()? {
-            Some(status) => {
-                anyhow::ensure!(status.success(), "a life ended with {status}");
-                break;
-            }
-            None => {
-                child.kill()?;
-                child.wait()?;
-                kills += 1;
-            }
-        }
-        anyhow::ensure!(begun.elapsed() < Duration::from_secs(900), "it does not get to its end");
-    }
+    let (kills, lives) = killed_lives(home.path(), &server.base_url(), turns, &mut rng).await?;
     let runtime = runtime(home.path(), &server.base_url())?.0;
     let session = runtime.queries.session(&talk()?).await?;
     let shown = runtime.queries.revision(&talk()?, None).await?.context("a revision")?;
@@ -150,6 +130,36 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
         if well { "ok" } else { "short" }
     );
     Ok(well)
+}
+
+/// Lives that are killed, until one gets to the end; how many were killed, and how many there were.
+async fn killed_lives(
+    home: &Path,
+    model: &str,
+    turns: u64,
+    rng: &mut Rng,
+) -> anyhow::Result<(u32, u32)> {
+    let (mut kills, mut lives, begun) = (0, 0, Instant::now());
+    loop {
+        let mut child = life(home, model, turns)?;
+        lives += 1;
+        let until = Instant::now() + Duration::from_millis(rng.u64(80..900));
+        while child.try_wait()?.is_none() && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        match child.try_wait()? {
+            Some(status) => {
+                anyhow::ensure!(status.success(), "a life ended with {status}");
+                return Ok((kills, lives));
+            }
+            None => {
+                child.kill()?;
+                child.wait()?;
+                kills += 1;
+            }
+        }
+        anyhow::ensure!(begun.elapsed() < Duration::from_secs(900), "it does not get to its end");
+    }
 }
 
 /// How many of the last requests are what the log says, and how many were looked at.

@@ -18,6 +18,8 @@ use std::{
 
 use fastrand::Rng;
 
+use crate::on_threads;
+
 mod op;
 mod reference;
 mod served;
@@ -26,6 +28,7 @@ mod world;
 
 use op::Op;
 use reference::Reference;
+use served::OpenDoor;
 use wiring::{Mutant, Sound, Wiring};
 use world::World;
 
@@ -134,16 +137,19 @@ pub(crate) fn prove(count: u64, seed: u64, quick: bool) -> bool {
         (_, true) => SERVED_QUICK,
         (_, false) => SERVED,
     };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let served = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
-        if through == 0 {
-            Ok((0, Vec::new()))
-        } else {
-            runtime.block_on(served::histories(through, seed))
-        }
-    });
-    let (lines, leaked) = served.unwrap_or_else(|error| (0, vec![format!("{error:#}")]));
+    let played = match through {
+        0 => Ok((0, Vec::new())),
+        _ => on_threads(2, served::histories(through, seed)),
+    };
+    let (lines, leaked) = played.unwrap_or_else(|error| (0, vec![format!("{error:#}")]));
+    let doors = if through == 0 { &[][..] } else { &OpenDoor::ALL[..] };
+    for door in doors {
+        let found = on_threads(2, async { Ok(served::finds(*door, seed + STRIDE).await) });
+        let found = found.ok().flatten();
+        survivors += usize::from(found.is_none());
+        let words = found.map_or("SURVIVED".into(), |cases| format!("{cases} histories, by label"));
+        println!("  {:<52} {words}", door.name());
+    }
     leaked.iter().take(10).for_each(|words| println!("BROKEN {words}"));
     println!(
         "{through} histories through HTTP and WebSockets on each deployment, {lines} commands, {} violations",
@@ -154,8 +160,8 @@ pub(crate) fn prove(count: u64, seed: u64, quick: bool) -> bool {
     println!(
         "isolation: {cases} histories, {} violations; {} mutants, {survivors} of {} tries uncaught (target 0, all caught) {}",
         broken.len() + leaked.len(),
-        mutants.len(),
-        mutants.len() as u64 * MUTANT_SEEDS,
+        mutants.len() + doors.len(),
+        mutants.len() as u64 * MUTANT_SEEDS + doors.len() as u64,
         if well { "ok" } else { "short" }
     );
     well

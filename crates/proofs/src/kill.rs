@@ -218,14 +218,7 @@ async fn part(
     counts.iter().for_each(|(what, count)| println!("  {count:>6} {what}"));
     let mut complaints = campaign.complaints.clone();
     complaints.extend(campaign.panics()?);
-    let found = [
-        &verdict.lost,
-        &verdict.undone,
-        &verdict.repeated,
-        &verdict.unexplained,
-        &verdict.undecidable,
-        &complaints,
-    ];
-    found.into_iter().flatten().take(20).for_each(|words| println!("  {words}"));
+    let found = verdict.complaints().chain(&complaints);
+    found.take(20).for_each(|words| println!("  {words}"));
     Ok(Part { verdict, killed, complaints, counts })
 }

@@ -1,7 +1,5 @@
 //! The long proofs, by name. Each ends with one line: `NAME: figure (target) ok|short`.
 
-#![expect(clippy::too_many_lines, reason = "a proof is told from beginning to end")]
-
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -9,6 +7,7 @@ use planwright_domain::time::Time;
 use planwright_testkit::{scratch, seeds};
 
 mod binding;
+mod boundaries;
 mod cluster_kill;
 mod compaction;
 mod escapes;
@@ -84,6 +83,12 @@ enum Proof {
         #[arg(long)]
         seed: Option<u64>,
         /// 1,000 cases instead of 100,000.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The attacks of the security review, by their numbers, against the program as people run it.
+    Boundaries {
+        /// Fewer connections and sockets.
         #[arg(long)]
         quick: bool,
     },
@@ -228,10 +233,10 @@ enum Proof {
 }
 
 /// Runs a proof on so many threads.
-fn on_threads(
+fn on_threads<T>(
     threads: usize,
-    proof: impl Future<Output = anyhow::Result<bool>>,
-) -> anyhow::Result<bool> {
+    proof: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     runtime.block_on(proof)
@@ -356,6 +361,7 @@ fn main() -> ExitCode {
             upgrade::prove(seed, if quick || why == Why::OnceFailed { 10_000 } else { 100_000 })
         }),
         Proof::Streams { quick } => unseeded("streams", || streams::prove(quick)),
+        Proof::Boundaries { quick } => unseeded("boundaries", || boundaries::prove(quick)),
     }
 }
 

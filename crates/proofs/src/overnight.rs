@@ -55,31 +55,8 @@ async fn night(seed: u64) -> anyhow::Result<bool> {
         }
         says(&runtime, &talk, "/auto on g1 calls=24 time=12h").await?;
     }
-    let mut kills = 0;
     let until = evening.plus_micros(10 * HOUR_MICROS);
-    while !place.path().join("over").exists() {
-        // It lives until it has got on, and a little longer.
-        let (born, more) = (place.clock()?, Duration::from_millis(rng.u64(0..30)));
-        let mut child = place.start(Night::Overnight, until)?;
-        let mut got_on = None;
-        while child.try_wait()?.is_none() {
-            if kills < KILLS && place.clock()? > born {
-                let since: &mut Instant = got_on.get_or_insert_with(Instant::now);
-                if since.elapsed() >= more {
-                    break;
-                }
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        if child.try_wait()?.is_none() {
-            child.kill()?;
-            kills += 1;
-        }
-        if kills == KILLS && place.path().join(MORTAL).exists() {
-            fs::remove_file(place.path().join(MORTAL))?;
-        }
-        child.wait()?;
-    }
+    let kills = live(&place, until, &mut rng).await?;
     let (runtime, _) = place.runtime()?;
     let session = runtime.queries.session(&talk).await?;
     let asks = waiting(&session) == Some(Waiting::Run);
@@ -120,6 +97,35 @@ async fn night(seed: u64) -> anyhow::Result<bool> {
         if well { "ok" } else { "short" }
     );
     Ok(well)
+}
+
+/// Starts the process until the night is over, and kills it as often as it is to be; how often that was.
+async fn live(place: &Place, until: Time, rng: &mut Rng) -> anyhow::Result<usize> {
+    let mut kills = 0;
+    while !place.path().join("over").exists() {
+        // It lives until it has got on, and a little longer.
+        let (born, more) = (place.clock()?, Duration::from_millis(rng.u64(0..30)));
+        let mut child = place.start(Night::Overnight, until)?;
+        let mut got_on = None;
+        while child.try_wait()?.is_none() {
+            if kills < KILLS && place.clock()? > born {
+                let since: &mut Instant = got_on.get_or_insert_with(Instant::now);
+                if since.elapsed() >= more {
+                    break;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        if child.try_wait()?.is_none() {
+            child.kill()?;
+            kills += 1;
+        }
+        if kills == KILLS && place.path().join(MORTAL).exists() {
+            fs::remove_file(place.path().join(MORTAL))?;
+        }
+        child.wait()?;
+    }
+    Ok(kills)
 }
 
 /// The night, as a person reads it.

@@ -123,25 +123,39 @@ fn cases() -> Vec<Case> {
     cases_of(Wire::Chat)
 }
 
+fn case(name: &'static str, plays: Vec<Play>, comes: Comes, runs: usize, most: usize) -> Case {
+    Case { name, plays, comes, runs, requests_max: most }
+}
+
+/// An answer comes, after so many runs of the tool.
+fn answer(name: &'static str, plays: Vec<Play>, runs: usize) -> Case {
+    let requests_max = plays.len() + 1;
+    case(name, plays, Comes::Answer, runs, requests_max)
+}
+
+/// A failure of this kind comes, after so many requests at most.
+fn failure(name: &'static str, plays: Vec<Play>, kind: FailureKind, most: usize) -> Case {
+    case(name, plays, Comes::Failure(kind), 0, most)
+}
+
+fn refuses(why: Refuses, times: usize) -> Vec<Play> {
+    vec![Play::Refuses(why); times]
+}
+
+fn says(reply: Reply) -> Vec<Play> {
+    vec![Play::Answers(reply)]
+}
+
+fn good() -> Reply {
+    Reply::text("all is well here")
+}
+
+fn looks() -> Reply {
+    Reply::call("look", "{\"at\":\"it\"}")
+}
+
 /// The cases, as they are for this provider.
 fn cases_of(wire: Wire) -> Vec<Case> {
-    let refuses = |why: Refuses, times: usize| vec![Play::Refuses(why); times];
-    let says = |reply: Reply| vec![Play::Answers(reply)];
-    let case = |name, plays: Vec<Play>, comes, runs, requests_max| Case {
-        name,
-        plays,
-        comes,
-        runs,
-        requests_max,
-    };
-    let answer = |name, plays: Vec<Play>, runs| {
-        let requests_max = plays.len() + 1;
-        case(name, plays, Comes::Answer, runs, requests_max)
-    };
-    let failure =
-        |name, plays: Vec<Play>, kind, most| case(name, plays, Comes::Failure(kind), 0, most);
-    let good = || Reply::text("all is well here");
-    let looks = || Reply::call("look", "{\"at\":\"it\"}");
     // What Ollama withholds, nobody has documented: it answers with words.
     let withheld = match wire {
         Wire::Ollama => answer("withholds its answer", says(good()), 0),

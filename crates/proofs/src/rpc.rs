@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::ensure;
 use fastrand::Rng;
+use planwright_domain::identity::SessionKey;
 use planwright_testkit::people::{owners_key, person};
 use planwright_testkit::{
     scripted_model::worker::worker,
@@ -60,15 +61,9 @@ async fn all(seed: u64, cpu_seconds: u64) -> anyhow::Result<bool> {
                 .header("mcp-protocol-version", *version)
                 .header("mcp-method", method_of(bytes))
                 .body(bytes.clone());
-            async move {
-                let response = request.send().await.ok()?;
-                let status = response.status().as_u16();
-                let text = response.text().await.ok()?;
-                Some((status, text))
-            }
+            timeout(ANSWER_MAX, answer_to(request))
         });
-        let all = posted.map(|posting| timeout(ANSWER_MAX, posting));
-        for (at, got) in futures_util::future::join_all(all).await.into_iter().enumerate() {
+        for (at, got) in futures_util::future::join_all(posted).await.into_iter().enumerate() {
             sent += 1;
             let what = || String::from_utf8_lossy(&bodies[at].0).into_owned();
             match got {
@@ -85,18 +80,7 @@ async fn all(seed: u64, cpu_seconds: u64) -> anyhow::Result<bool> {
             streamed(&served, &mut rng).await?;
         }
         if sent % 640 == 0 {
-            // Whatever was sent: it still answers, and nobody decided.
-            let state = served.house.runtime.queries.session(&session).await?;
-            let approved = state.plan().is_some_and(|plan| plan.status.approval().is_some());
-            ensure!(!approved, "something that was sent approved the plan");
-            let ask = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}});
-            let request = served
-                .bare(Method::POST, "/mcp")
-                .bearer_auth(&token)
-                .header("accept", "application/json, text/event-stream")
-                .json(&ask);
-            let (status, listed) = response_to(request).await;
-            ensure!(status == 200 && listed["id"] == 7, "{status} {listed}");
+            undecided(&served, &session, &token).await?;
         }
     }
     let panics = PANICS.load(Ordering::SeqCst);
@@ -109,6 +93,28 @@ async fn all(seed: u64, cpu_seconds: u64) -> anyhow::Result<bool> {
         if fine { "ok" } else { "short" }
     );
     Ok(fine)
+}
+
+/// The status and the body, if any came.
+async fn answer_to(request: reqwest::RequestBuilder) -> Option<(u16, String)> {
+    let response = request.send().await.ok()?;
+    let status = response.status().as_u16();
+    Some((status, response.text().await.ok()?))
+}
+
+/// Whatever was sent: it still answers, and nobody decided.
+async fn undecided(served: &Served, session: &SessionKey, token: &str) -> anyhow::Result<()> {
+    let state = served.house.runtime.queries.session(session).await?;
+    let approved = state.plan().is_some_and(|plan| plan.status.approval().is_some());
+    ensure!(!approved, "something that was sent approved the plan");
+    let request = served
+        .bare(Method::POST, "/mcp")
+        .bearer_auth(token)
+        .header("accept", "application/json, text/event-stream")
+        .json(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}}));
+    let (status, listed) = response_to(request).await;
+    ensure!(status == 200 && listed["id"] == 7, "{status} {listed}");
+    Ok(())
 }
 
 /// The method that a header says, where it can be read.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ops::RangeInclusive,
+    ops::{Range, RangeInclusive},
     time::{Duration, Instant},
 };
 
@@ -55,63 +55,8 @@ async fn all(seed: u64, schedules: usize, days: i64) -> anyhow::Result<bool> {
     let (first, until) = (begins()?, begins()?.plus_micros(days * DAY_MICROS));
     let place = Place::new("slots", first)?;
     let talks = sessions(schedules)?;
-    {
-        let (runtime, _) = place.runtime()?;
-        for talk in &talks {
-            for at in 0..EACH {
-                let fails = if at % 7 == 3 { "fails" } else { "works" };
-                let when = match at % 6 {
-                    0 => "30 2 * * * Europe/Berlin".to_owned(),
-                    1 => "15 9 * * 1-5 America/New_York".into(),
-                    2 => "0 6,18 * * * Asia/Kolkata".into(),
-                    3 => format!("every {}m", rng.u32(40..400)),
-                    4 => format!("every {}h", rng.u32(1..30)),
-                    _ => format!(
-                        "at 2026-10-{}T{:02}:30 Europe/Berlin",
-                        23 + rng.i64(1..days.min(8)),
-                        rng.u8(0..24)
-                    ),
-                };
-                says(&runtime, talk, &format!("/schedule add {when} number {at} that {fails}"))
-                    .await?;
-            }
-        }
-    }
-    let (mut kills, mut jumps, mut down) = (0, 0, Vec::new());
-    while !place.path().join("over").exists() {
-        let _ = std::fs::remove_file(place.path().join(WORKS));
-        let mut child = place.start(Night::Slots, until)?;
-        let lives = Duration::from_millis(rng.u64(60..900));
-        // On a busy machine it takes longer to start than it is to live; a few are killed while they start.
-        let starts = rng.u8(0..8) > 0;
-        while starts && !place.path().join(WORKS).exists() && child.try_wait()?.is_none() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        let born = Instant::now();
-        while born.elapsed() < lives && child.try_wait()?.is_none() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        if child.try_wait()?.is_none() {
-            child.kill()?;
-            kills += 1;
-        }
-        child.wait()?;
-        let now = place.clock()?;
-        let moved = match rng.u8(0..12) {
-            0 => now.plus_micros(rng.i64(1..9 * 3_600_000_000)),
-            1 => now.plus_micros(-3_600_000_000),
-            2 if rng.u8(0..4) == 0 => now.plus_micros(-DAY_MICROS),
-            _ => now,
-        };
-        if moved != now && !place.path().join("over").exists() {
-            let moved = Time(moved.0.clamp(first.0, until.0));
-            place.set_clock(moved)?;
-            jumps += 1;
-            if moved > now {
-                down.push(now..=moved);
-            }
-        }
-    }
+    add_schedules(&place, &talks, days, &mut rng).await?;
+    let Lives { kills, jumps, down } = live(&place, first..until, &mut rng).await?;
     let (runtime, _) = place.runtime()?;
     let mut totals = BTreeMap::<&str, u64>::new();
     let (mut slots, mut wrong) = (0, Vec::new());
@@ -138,6 +83,84 @@ async fn all(seed: u64, schedules: usize, days: i64) -> anyhow::Result<bool> {
         if well { "ok" } else { "short" }
     );
     Ok(well)
+}
+
+async fn add_schedules(
+    place: &Place,
+    talks: &[SessionKey],
+    days: i64,
+    rng: &mut Rng,
+) -> anyhow::Result<()> {
+    let (runtime, _) = place.runtime()?;
+    for talk in talks {
+        for at in 0..EACH {
+            let fails = if at % 7 == 3 { "fails" } else { "works" };
+            let when = match at % 6 {
+                0 => "30 2 * * * Europe/Berlin".to_owned(),
+                1 => "15 9 * * 1-5 America/New_York".into(),
+                2 => "0 6,18 * * * Asia/Kolkata".into(),
+                3 => format!("every {}m", rng.u32(40..400)),
+                4 => format!("every {}h", rng.u32(1..30)),
+                _ => format!(
+                    "at 2026-10-{}T{:02}:30 Europe/Berlin",
+                    23 + rng.i64(1..days.min(8)),
+                    rng.u8(0..24)
+                ),
+            };
+            says(&runtime, talk, &format!("/schedule add {when} number {at} that {fails}")).await?;
+        }
+    }
+    Ok(())
+}
+
+/// How the process lived until its time was over.
+#[derive(Default)]
+struct Lives {
+    kills: u32,
+    /// Of the clock.
+    jumps: u32,
+    /// The times that it was not up, because the clock jumped over them.
+    down: Vec<RangeInclusive<Time>>,
+}
+
+/// Starts the process and kills it, again and again, until it says that it is over.
+async fn live(place: &Place, times: Range<Time>, rng: &mut Rng) -> anyhow::Result<Lives> {
+    let mut lives = Lives::default();
+    while !place.path().join("over").exists() {
+        let _ = std::fs::remove_file(place.path().join(WORKS));
+        let mut child = place.start(Night::Slots, times.end)?;
+        let span = Duration::from_millis(rng.u64(60..900));
+        // On a busy machine it takes longer to start than it is to live; a few are killed while they start.
+        let starts = rng.u8(0..8) > 0;
+        while starts && !place.path().join(WORKS).exists() && child.try_wait()?.is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let born = Instant::now();
+        while born.elapsed() < span && child.try_wait()?.is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        if child.try_wait()?.is_none() {
+            child.kill()?;
+            lives.kills += 1;
+        }
+        child.wait()?;
+        let now = place.clock()?;
+        let moved = match rng.u8(0..12) {
+            0 => now.plus_micros(rng.i64(1..9 * 3_600_000_000)),
+            1 => now.plus_micros(-3_600_000_000),
+            2 if rng.u8(0..4) == 0 => now.plus_micros(-DAY_MICROS),
+            _ => now,
+        };
+        if moved != now && !place.path().join("over").exists() {
+            let moved = Time(moved.0.clamp(times.start.0, times.end.0));
+            place.set_clock(moved)?;
+            lives.jumps += 1;
+            if moved > now {
+                lives.down.push(now..=moved);
+            }
+        }
+    }
+    Ok(lives)
 }
 
 /// What was recorded of one schedule.

@@ -233,38 +233,11 @@ impl Bench {
         self.up(None).await?;
         let mut window = self.open(&[]).await?;
         let (mut calls, mut kills) = (0_u32, 0_u32);
-        let document = |number: u32| {
-            format!(
-                "# Plan {number}\n\n{}",
-                (1..=40).map(|at| format!("{at}. Step {at}.\n")).collect::<String>()
-            )
-        };
         let mut session = String::new();
         let mut saved = 0;
         for (round, point) in points.iter().enumerate() {
-            let mut story = vec![
-                ("plan_set_content", json!({"plan_markdown": document(round as u32)})),
-                ("plan_get", json!({})),
-                ("plan_ask", json!({"wait_seconds": 1})),
-                ("memory_save", json!({"text": format!("remember {round}")})),
-                ("memory_search", json!({"query": "remember"})),
-                (
-                    "write_plan",
-                    json!({"which": "findings", "content": format!("# Findings\n\n{round}\n")}),
-                ),
-                ("read_plan", json!({"which": "findings"})),
-            ];
-            if round + 1 == points.len() {
-                story.push(("approve", json!({})));
-                story.extend((1..=points.len()).map(|step| {
-                    (
-                        "plan_report",
-                        json!({"status": "done", "summary": format!("did {step}"), "step": step}),
-                    )
-                }));
-            }
             let mut at = 0;
-            for (tool, arguments) in story {
+            for (tool, arguments) in story(round, points.len()) {
                 if tool == "approve" {
                     self.approve(&session).await?;
                     continue;
@@ -301,29 +274,15 @@ impl Bench {
             }
         }
         let events = self.events(&session).await?;
-        let many = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
-        ensure!(
-            many("revision_added") == saved,
-            "{} revisions for {saved} calls",
-            many("revision_added")
-        );
-        ensure!(
-            many("memory_saved") == points.len(),
-            "{} memories for {}",
-            many("memory_saved"),
-            points.len()
-        );
-        ensure!(
-            many("step_ended") == points.len(),
-            "{} steps for {} reports",
-            many("step_ended"),
-            points.len()
-        );
-        ensure!(
-            many("agent_called") == calls as usize,
-            "{} calls recorded of {calls}",
-            many("agent_called")
-        );
+        for (kind, expected) in [
+            ("revision_added", saved),
+            ("memory_saved", points.len()),
+            ("step_ended", points.len()),
+            ("agent_called", calls as usize),
+        ] {
+            let found = events.iter().filter(|event| event["type"] == kind).count();
+            ensure!(found == expected, "{found} {kind} where {expected} were called for");
+        }
         window.answered.sort_unstable();
         let all = window.answered.len();
         window.answered.dedup();
@@ -535,4 +494,27 @@ impl Window {
 fn session_in(text: &str) -> Option<String> {
     let (_, rest) = text.rsplit_once("/s/")?;
     Some(rest.strip_suffix("/plan")?.to_owned())
+}
+
+/// The calls of one round; the last round is approved, and reports every step.
+fn story(round: usize, rounds: usize) -> Vec<(&'static str, Value)> {
+    let steps: String = (1..=40).map(|at| format!("{at}. Step {at}.\n")).collect();
+    let findings = format!("# Findings\n\n{round}\n");
+    let mut story = vec![
+        ("plan_set_content", json!({"plan_markdown": format!("# Plan {round}\n\n{steps}")})),
+        ("plan_get", json!({})),
+        ("plan_ask", json!({"wait_seconds": 1})),
+        ("memory_save", json!({"text": format!("remember {round}")})),
+        ("memory_search", json!({"query": "remember"})),
+        ("write_plan", json!({"which": "findings", "content": findings})),
+        ("read_plan", json!({"which": "findings"})),
+    ];
+    if round + 1 == rounds {
+        story.push(("approve", json!({})));
+        story.extend((1..=rounds).map(|step| {
+            let summary = format!("did {step}");
+            ("plan_report", json!({"status": "done", "summary": summary, "step": step}))
+        }));
+    }
+    story
 }

@@ -10,7 +10,6 @@ use axum::{
     extract::DefaultBodyLimit,
     middleware,
     routing::{any, get, post},
-    serve::ListenerExt as _,
 };
 use tokio::net::TcpListener;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -21,6 +20,7 @@ pub mod app;
 pub mod auth;
 pub mod autonomy;
 pub mod body;
+pub mod connections;
 pub mod dashboard;
 pub mod description;
 pub mod dto;
@@ -67,6 +67,7 @@ pub fn router(app: Arc<App>) -> Router {
         .fallback(dashboard::serve)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(connections::limit_body_time))
         .layer(middleware::from_fn_with_state(Arc::new(guard), guard::check))
         .layer(middleware::from_fn(tags::tag))
         .layer(middleware::from_fn(dashboard::protect))
@@ -76,19 +77,9 @@ pub fn router(app: Arc<App>) -> Router {
 }
 
 /// Serves the API at this listener until `stopped` ends, then lets open requests end.
-///
-/// Small answers leave at once: without `TCP_NODELAY` each would wait some 40 ms for a full packet.
-pub async fn serve(
-    listener: TcpListener,
-    app: Arc<App>,
-    stopped: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    let listener = listener.tap_io(|connection| {
-        if let Err(error) = connection.set_nodelay(true) {
-            tracing::warn!(%error, event = "no_nodelay");
-        }
-    });
-    axum::serve(listener, router(app)).with_graceful_shutdown(stopped).await
+pub async fn serve(listener: TcpListener, app: Arc<App>, stopped: impl Future<Output = ()>) {
+    let connections = app.connections.clone();
+    connections::serve(listener, router(app), connections, stopped).await;
 }
 
 /// The description of the API, from the handlers themselves, as OpenAPI 3.1.
@@ -101,6 +92,7 @@ fn open_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::default()
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
+        .routes(routes!(health::prove))
         .routes(routes!(tokens::login))
         .routes(routes!(tokens::choose_passphrase))
         .routes(routes!(tokens::give_token))

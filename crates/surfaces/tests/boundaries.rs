@@ -38,7 +38,8 @@ fn operations() -> Vec<(Method, String)> {
 }
 
 /// What needs no caller: whether the server is there, and how one becomes known.
-const OPEN: [&str; 5] = ["/health", "/ready", "/api/login", "/api/passphrase", "/api/tokens"];
+const OPEN: [&str; 6] =
+    ["/health", "/ready", "/api/proof", "/api/login", "/api/passphrase", "/api/tokens"];
 
 fn is_open(method: &Method, path: &str) -> bool {
     OPEN.contains(&path) && (path != "/api/tokens" || method == Method::POST)

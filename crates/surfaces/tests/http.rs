@@ -185,7 +185,9 @@ async fn the_same_idempotency_key_has_one_effect_and_one_answer() {
     let first = send("one", "hello").await;
     assert_eq!(first.0, 202);
     send("two", "more").await;
-    assert_eq!(send("one", "something else").await, first);
+    assert_eq!(send("one", "hello").await, first);
+    let (status, refused) = send("one", "something else").await;
+    assert_eq!((status, refused["type"].as_str()), (422, Some("urn:planwright:key_used")));
     let (_, events) = response_to(served.request(Method::GET, &format!("{TALK}/events"))).await;
     let messages =
         events.as_array().unwrap().iter().filter(|event| event["type"] == "message_queued");

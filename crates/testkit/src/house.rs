@@ -21,7 +21,7 @@ use planwright_domain::{
 };
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast,
-    broadcast_nats::NatsBroadcast,
+    broadcast_nats::{NatsBroadcast, NatsSecurity},
     clock_system::SystemClock,
     journal_postgres::PostgresJournal,
     journal_sqlite::SqliteJournal,
@@ -94,6 +94,17 @@ pub fn session(key: &str) -> SessionKey {
     ada_key(&format!("cli:{key}")).expect("a key")
 }
 
+/// How this model is asked.
+fn settings(model: &ScriptedModel, window_tokens: usize) -> HttpSettings {
+    let price =
+        Price { input_micros: 1_000_000, output_micros: 2_000_000, cached_micros: 1_000_000 };
+    HttpSettings {
+        window_tokens,
+        price: Some(price),
+        ..HttpSettings::new(Wire::Chat, &model.base_url(), "scripted")
+    }
+}
+
 /// The default profile, and a scribe that may only read and write files.
 fn profiles(model: &Arc<dyn Model>) -> Profiles {
     let mut profiles = (*default_profiles(model)).clone();
@@ -159,15 +170,7 @@ impl House {
         window_tokens: usize,
         deployment: &Deployment,
     ) -> (Runtime, Ports, watch::Sender<bool>, JoinHandle<()>) {
-        let settings = HttpSettings {
-            window_tokens,
-            price: Some(Price {
-                input_micros: 1_000_000,
-                output_micros: 2_000_000,
-                cached_micros: 1_000_000,
-            }),
-            ..HttpSettings::new(Wire::Chat, &model.base_url(), "scripted")
-        };
+        let settings = settings(model, window_tokens);
         let data = home.path().join("data");
         let wired = |journal: Arc<dyn Store>, lane: Arc<dyn Lane>, broadcast| {
             let model: Arc<dyn Model> = Arc::new(HttpModel::new(settings).expect("a model"));
@@ -217,7 +220,9 @@ impl House {
                 };
                 let (lane, worker) = restate(settings, Arc::new(SystemClock)).expect("a lane");
                 let journal = PostgresJournal::open(&servers.postgres.address()).await;
-                let broadcast = NatsBroadcast::connect(&servers.nats.address(), "test").await;
+                let security = NatsSecurity::default();
+                let bus = servers.nats.address();
+                let broadcast = NatsBroadcast::connect(&bus, "test", &security).await;
                 let broadcast: Arc<dyn Broadcast> = Arc::new(broadcast.expect("a bus"));
                 let journal = Arc::new(journal.expect("a journal"));
                 introduce(&*journal, &["ada", OWNER]).await.expect("ada is known");

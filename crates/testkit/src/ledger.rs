@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use planwright_domain::{
     effect::{Aim, Effect},
     id::CallId,
+    identity::Root,
     turn::CallResult,
 };
 use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
@@ -45,8 +46,8 @@ impl Toolbox for LedgerToolbox {
         self.inner.check(tool, arguments)
     }
 
-    fn aim(&self, tool: &str, arguments: &str) -> Aim {
-        self.inner.aim(tool, arguments)
+    fn aim(&self, root: Option<&Root>, tool: &str, arguments: &str) -> Aim {
+        self.inner.aim(root, tool, arguments)
     }
 
     async fn refresh(&self) {

@@ -4,10 +4,6 @@
 //! every journal passes; [`scripted_model`] speaks a provider's wire format on loopback;
 //! [`kill`] and [`power`] end real processes and look at what is left.
 
-#![expect(
-    clippy::too_many_lines,
-    reason = "one arm for each move, one line for each field that a server checks"
-)]
 #![expect(clippy::expect_used, reason = "a broken expectation in a suite is a failed test")]
 #![expect(
     clippy::wildcard_enum_match_arm,

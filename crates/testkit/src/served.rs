@@ -76,7 +76,7 @@ impl Served {
             set(HttpSettings::loopback(port)),
         ));
         let serving = tokio::spawn(async move {
-            let _ = serve(listener, app, std::future::pending()).await;
+            serve(listener, app, std::future::pending()).await;
         });
         Self {
             house,

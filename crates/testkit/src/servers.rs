@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub mod certificates;
 pub mod faults;
 pub mod llama;
 pub mod nats;
@@ -19,6 +20,7 @@ pub mod postgres;
 pub mod restate;
 pub mod s3;
 
+pub use certificates::Certificates;
 pub use llama::Llama;
 pub use nats::Nats;
 pub use postgres::Postgres;

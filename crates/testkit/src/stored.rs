@@ -131,8 +131,8 @@ async fn scheduled_and_deleted(journal: &dyn Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
-    let person = person("ada", "cli", Standing::Decides);
+/// A person's commands of every kind.
+fn commands() -> Vec<PersonCommand> {
     let mut commands = Vec::new();
     for number in 0..MESSAGES {
         commands.push(PersonCommand::Say { text: prose::prose(240, number as u64) });
@@ -175,7 +175,12 @@ async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
     let (id, text) = (Uuid::from_u128(2).into(), "The service is called pictures".into());
     commands.push(PersonCommand::Memory(MemoryCommand::Change { id, text }));
     commands.push(PersonCommand::Memory(MemoryCommand::Forget { id }));
-    for (number, command) in (1..).zip(commands) {
+    commands
+}
+
+async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
+    let person = person("ada", "cli", Standing::Decides);
+    for (number, command) in (1..).zip(commands()) {
         let command = SessionCommand::Person(person.clone(), command);
         let asked = Issued::new(Uuid::from_u128(number), Time(number as i64 * 1_000_000), command);
         dispatch(journal, &talk(), asked).await?;

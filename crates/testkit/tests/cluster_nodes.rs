@@ -308,7 +308,7 @@ async fn whatever_is_lost_a_person_at_the_terminal_is_told_in_a_sentence() {
 
     cluster.kill(0);
     let (code, words) = status(&cluster);
-    assert!(code == Some(1) && words.contains("not answering; start it again"), "{words}");
+    assert!(code == Some(1) && words.contains("start this node with: planwright node"), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

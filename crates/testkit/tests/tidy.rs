@@ -190,25 +190,37 @@ const HANDLER: &[&str] = &[
     "http::problem",
     "http::sessions::access",
     "http::streams::envelope",
+    "http::streams::sse",
     "http::time",
 ];
 
 /// The same for the surfaces.
-const SURFACES: [Part; 34] = [
+const SURFACES: [Part; 37] = [
     ("mcp", &[]),
     ("http::time", &[]),
     ("http::problem", &[]),
     ("http::params", &[]),
     ("http::tags", &[]),
     ("http::agents::presence", &[]),
+    ("http::connections", &[]),
     ("http::session_event", &["http::time"]),
     ("http::description", &["http::session_event"]),
     ("http::streams::envelope", &["http::session_event", "http::time"]),
     ("http::streams::frames", &["http::streams::envelope"]),
     ("http::auth::limits", &["http::problem"]),
+    ("http::auth::idempotency", &["http::problem"]),
     ("http::dashboard", &["http::app", "http::problem"]),
-    ("http::app", &["http::agents::presence", "http::auth::limits", "http::streams::frames"]),
-    ("http::auth", &["http::app", "http::auth::page", "http::problem"]),
+    (
+        "http::app",
+        &[
+            "http::agents::presence",
+            "http::auth::idempotency",
+            "http::auth::limits",
+            "http::connections",
+            "http::streams::frames",
+        ],
+    ),
+    ("http::auth", &["http::app", "http::auth::page", "http::connections", "http::problem"]),
     ("http::auth::page", &["http::app", "http::problem"]),
     ("http::auth::guard", &["http::app", "http::dashboard", "http::problem"]),
     ("http::auth::tokens", HANDLER),
@@ -218,7 +230,15 @@ const SURFACES: [Part; 34] = [
     ("http::activity", HANDLER),
     (
         "http::agents",
-        &["http::app", "http::auth", "http::body", "http::agents", "http::problem", "mcp"],
+        &[
+            "http::app",
+            "http::auth",
+            "http::body",
+            "http::agents",
+            "http::problem",
+            "http::streams::sse",
+            "mcp",
+        ],
     ),
     ("http::autonomy", HANDLER),
     ("http::health", HANDLER),
@@ -229,11 +249,13 @@ const SURFACES: [Part; 34] = [
     ("http::openai", HANDLER),
     ("http::plans", HANDLER),
     ("http::sessions", HANDLER),
+    ("http::streams::sse", &["http::app", "http::auth", "http::problem"]),
     (
         "http::streams",
         &[
             "http::app",
             "http::auth",
+            "http::connections",
             "http::params",
             "http::problem",
             "http::sessions::access",

@@ -110,7 +110,7 @@ fn ordered() -> Result<Order, String> {
 fn confine(order: &Order) -> Result<(), String> {
     let Order { workspace, scratch, limits, .. } = order;
     restrict_files(&limits.read, &[workspace, scratch])?;
-    bound(limits).map_err(|error| format!("the limits cannot be set: {error}"))?;
+    bound_command(limits).map_err(|error| format!("the limits cannot be set: {error}"))?;
     restrict_calls(Network::None)
 }
 
@@ -166,6 +166,7 @@ fn confine_server(order: &ServerOrder) -> Result<(), String> {
     }
     // It ends with whoever started it.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
+    bound(&BOUNDS).map_err(|error| error.to_string())?;
     let mut read = order.read.clone();
     if order.network {
         read.extend(NAMES.map(PathBuf::from));
@@ -211,16 +212,21 @@ fn restrict_calls(network: Network) -> Result<(), String> {
         .map_err(|error| format!("the filter cannot be set: {error}"))
 }
 
-fn bound(limits: &CommandLimits) -> io::Result<()> {
-    let bounds = [
+/// What every confined program is bound by.
+const BOUNDS: [(Resource, u64); 3] =
+    [(Resource::Core, 0), (Resource::Nofile, FILES_MAX), (Resource::Nproc, PROCESSES_MAX)];
+
+fn bound_command(limits: &CommandLimits) -> io::Result<()> {
+    bound(&BOUNDS)?;
+    bound(&[
         (Resource::Cpu, u64::from(limits.seconds)),
         (Resource::Data, u64::from(limits.memory_mib) * MIB),
         (Resource::Fsize, u64::from(limits.file_mib) * MIB),
-        (Resource::Core, 0),
-        (Resource::Nofile, FILES_MAX),
-        (Resource::Nproc, PROCESSES_MAX),
-    ];
-    for (resource, most) in bounds {
+    ])
+}
+
+fn bound(bounds: &[(Resource, u64)]) -> io::Result<()> {
+    for (resource, most) in bounds.iter().copied() {
         let hard = rustix::process::getrlimit(resource).maximum;
         let most = hard.map_or(most, |hard| hard.min(most));
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;

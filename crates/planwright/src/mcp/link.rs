@@ -188,7 +188,9 @@ impl Link {
     async fn stay(self: Arc<Self>, place: Arc<Place>) {
         let mut again = false;
         loop {
-            if let Some(server) = self.known() {
+            if let Some(server) = self.known()
+                && self.answers(&server).await
+            {
                 let request =
                     self.client.get(format!("{}/mcp/live", server.url)).bearer_auth(&place.token);
                 if let Ok(response) = request.send().await {
@@ -215,7 +217,7 @@ impl Link {
     /// The server that is named, or that says that it runs in the data directory.
     fn known(&self) -> Option<Server> {
         let named = self.named.as_ref().map(|(server, _)| server.clone());
-        named.or_else(|| ServerFile::read(&self.data).map(Server::from))
+        named.or_else(|| ServerFile::running(&self.data).map(Server::from))
     }
 
     /// The server that runs, or the one that is started here.
@@ -231,7 +233,8 @@ impl Link {
                 return Ok(server.clone());
             }
             // One that was killed may be on its way back; the first start of all waits for nobody.
-            let is_time = known.is_none() || started_at.elapsed() > LEFT_ALONE;
+            let was_there = self.named.is_some() || ServerFile::path(&self.data).exists();
+            let is_time = !was_there || started_at.elapsed() > LEFT_ALONE;
             let has_failed = match &mut child {
                 Some(child) => matches!(child.try_wait(), Ok(Some(end)) if !end.success()),
                 None => false,
@@ -263,7 +266,12 @@ impl Link {
         log.lines().last().unwrap_or("it said nothing").to_owned()
     }
 
+    /// Whether it answers, and is who it says: only then it is sent a token.
     async fn answers(&self, server: &Server) -> bool {
+        if let Err(error) = server.check(&self.client, &self.data).await {
+            tracing::warn!(%error, event = "server_not_proven");
+            return false;
+        }
         let health = self.client.get(format!("{}/health", server.url));
         let answer = health.timeout(Duration::from_secs(5)).send().await;
         answer.is_ok_and(|answer| answer.status().is_success())

@@ -110,6 +110,66 @@ fn ways(port: u16, to: &str) -> Vec<String> {
     ways
 }
 
+/// 127.0.0.2 as a host that hides it.
+const DISGUISED: [&str; 32] = [
+    "127.0.0.2.",
+    "%31%32%37.0.0.2",
+    "127%2e0%2e0%2e2",
+    "127.0.0.%32",
+    "①②⑦.⓪.⓪.②",
+    "１２７.０.０.２",
+    "127。0。0。2",
+    "127．0．0．2",
+    "127｡0｡0｡2",
+    "𝟭𝟮𝟳.𝟬.𝟬.𝟮",
+    "[::ffff:127.0.0.2]",
+    "[::ffff:7f00:2]",
+    "[::FFFF:7F00:0002]",
+    "[0:0:0:0:0:ffff:127.0.0.2]",
+    "[0000:0000:0000:0000:0000:ffff:7f00:0002]",
+    "[::127.0.0.2]",
+    "[::7f00:2]",
+    "[64:ff9b::127.0.0.2]",
+    "[64:ff9b::7f00:2]",
+    "[2002:7f00:2::]",
+    "[2002:7f00:2::1]",
+    "hidden.test",
+    "HIDDEN.TEST",
+    "hidden.test.",
+    "h%69dden.test",
+    "ｈｉｄｄｅｎ.ｔｅｓｔ",
+    "mixed.test",
+    "rebinds.test",
+    "front.test@127.0.0.2",
+    "front.test:80@127.0.0.2",
+    "127.0.0.1@127.0.0.2",
+    "front.test%40x@127.0.0.2",
+];
+
+/// 127.0.0.2 in addresses that are read differently by different programs.
+const ODD: [&str; 20] = [
+    "http:127.0.0.2:PORT/",
+    "http:/127.0.0.2:PORT/",
+    "http:///127.0.0.2:PORT/",
+    "http:\\\\127.0.0.2:PORT\\",
+    "http:/\\127.0.0.2:PORT/",
+    "HtTp://127.0.0.2:PORT/",
+    " http://127.0.0.2:PORT/ ",
+    "ht\ttp://127.0.0.2:PORT/",
+    "http://127.0\n.0.2:PORT/",
+    "http://127.0.0.2:PORT\\@front.test/",
+    "http://127.0.0.2:PORT#@front.test/",
+    "http://127.0.0.2:PORT?@front.test/",
+    "http://127.0.0.2:PORT/..;/",
+    "http://127.0.0.2:0PORT/",
+    "http://127.0.0.2:00000PORT/",
+    "https://127.0.0.2:PORT/",
+    "ws://127.0.0.2:PORT/",
+    "ftp://127.0.0.2:PORT/",
+    "gopher://127.0.0.2:PORT/",
+    "file://127.0.0.2:PORT/etc/passwd",
+];
+
 /// 127.0.0.2, as many have written it before.
 fn spellings(port: u16) -> Vec<String> {
     let octal = |octet: u8, width: usize| format!("0{octet:0width$o}");
@@ -137,64 +197,9 @@ fn spellings(port: u16) -> Vec<String> {
     }
     let whole = ["2130706434", "0x7f000002", "0X7F000002", "017700000002", "0000017700000002"];
     hosts.extend(whole.map(str::to_owned));
-    let disguised = [
-        "127.0.0.2.",
-        "%31%32%37.0.0.2",
-        "127%2e0%2e0%2e2",
-        "127.0.0.%32",
-        "①②⑦.⓪.⓪.②",
-        "１２７.０.０.２",
-        "127。0。0。2",
-        "127．0．0．2",
-        "127｡0｡0｡2",
-        "𝟭𝟮𝟳.𝟬.𝟬.𝟮",
-        "[::ffff:127.0.0.2]",
-        "[::ffff:7f00:2]",
-        "[::FFFF:7F00:0002]",
-        "[0:0:0:0:0:ffff:127.0.0.2]",
-        "[0000:0000:0000:0000:0000:ffff:7f00:0002]",
-        "[::127.0.0.2]",
-        "[::7f00:2]",
-        "[64:ff9b::127.0.0.2]",
-        "[64:ff9b::7f00:2]",
-        "[2002:7f00:2::]",
-        "[2002:7f00:2::1]",
-        "hidden.test",
-        "HIDDEN.TEST",
-        "hidden.test.",
-        "h%69dden.test",
-        "ｈｉｄｄｅｎ.ｔｅｓｔ",
-        "mixed.test",
-        "rebinds.test",
-        "front.test@127.0.0.2",
-        "front.test:80@127.0.0.2",
-        "127.0.0.1@127.0.0.2",
-        "front.test%40x@127.0.0.2",
-    ];
-    hosts.extend(disguised.map(str::to_owned));
+    hosts.extend(DISGUISED.map(str::to_owned));
     let mut urls: Vec<_> = hosts.iter().map(|host| format!("http://{host}:{port}/")).collect();
-    for odd in [
-        "http:127.0.0.2:PORT/",
-        "http:/127.0.0.2:PORT/",
-        "http:///127.0.0.2:PORT/",
-        "http:\\\\127.0.0.2:PORT\\",
-        "http:/\\127.0.0.2:PORT/",
-        "HtTp://127.0.0.2:PORT/",
-        " http://127.0.0.2:PORT/ ",
-        "ht\ttp://127.0.0.2:PORT/",
-        "http://127.0\n.0.2:PORT/",
-        "http://127.0.0.2:PORT\\@front.test/",
-        "http://127.0.0.2:PORT#@front.test/",
-        "http://127.0.0.2:PORT?@front.test/",
-        "http://127.0.0.2:PORT/..;/",
-        "http://127.0.0.2:0PORT/",
-        "http://127.0.0.2:00000PORT/",
-        "https://127.0.0.2:PORT/",
-        "ws://127.0.0.2:PORT/",
-        "ftp://127.0.0.2:PORT/",
-        "gopher://127.0.0.2:PORT/",
-        "file://127.0.0.2:PORT/etc/passwd",
-    ] {
+    for odd in ODD {
         urls.push(odd.replace("PORT", &port.to_string()));
     }
     urls.sort();

@@ -8,7 +8,6 @@ use std::{
 
 use planwright_domain::{
     actor::Person,
-    attempt::ModelAttempt,
     autonomy::{AutoExecutionContext, budget::Budget, event::AutoEvent},
     command::{
         Approving, AutoCommand, Decision, Ending, Given, Issued, LifeCommand, ModelCommand,
@@ -349,15 +348,19 @@ impl<'w> World<'w> {
             Act::Delete => PersonCommand::Life(LifeCommand::Delete),
             Act::Archive => PersonCommand::Life(LifeCommand::Archive),
         };
-        // What was shown first does not count: the answer to the command itself does.
+        self.perform(identity, &person, command);
+    }
+
+    /// What was shown first does not count: the answer to the command itself does.
+    fn perform(&mut self, identity: &SessionKey, person: &Person, command: PersonCommand) {
         self.accepted = false;
         let off = matches!(command, PersonCommand::Auto(AutoCommand::Off { .. }));
         let done = self.wiring.fan_out(self, identity, command);
         if done.is_empty() && off {
-            self.accepted = !session.auto.runs.is_empty();
+            self.accepted = !self.session(identity).auto.runs.is_empty();
         }
         for (place, command) in done {
-            self.person(&place, &person, command);
+            self.person(&place, person, command);
         }
     }
 
@@ -514,86 +517,69 @@ impl<'w> World<'w> {
     /// The session goes on by itself, as `next` says.
     fn advance(&mut self, identity: &SessionKey, steps: u8, turn: TurnKind, salt: u64) {
         for step in 0..steps {
-            let session = self.session(identity);
-            let salt = salt.wrapping_add(step.into());
-            let command = match next(&session) {
-                Next::StartTurn(queued) => {
-                    let cause = session.queue.iter().find(|waiting| waiting.seq == queued);
-                    let run = cause.and_then(|waiting| session.auto.run_of(waiting.cause));
-                    let context = run.map(|run| run.context.clone());
-                    let recalled = self.recall(identity, &session, context.as_ref());
-                    let (turn, profile) = (self.id().into(), None);
-                    SessionCommand::System(SystemCommand::StartTurn {
-                        turn,
-                        queued,
-                        profile,
-                        recalled,
-                    })
-                }
-                Next::CallModel { attempt, .. } => {
-                    let bracket = self.bracket();
-                    SessionCommand::System(SystemCommand::StartModelCall { attempt, bracket })
-                }
-                Next::AwaitModel {
-                    attempt: ModelAttempt { turn: id, round, number: attempt },
-                    ..
-                } => {
-                    let answer = self.answer(identity, &session, turn, salt);
-                    SessionCommand::System(SystemCommand::RecordAnswer {
-                        attempt: ModelAttempt { turn: id, round, number: attempt },
-                        answer,
-                        others: 0,
-                    })
-                }
-                Next::UsePlanTool { turn, call } => {
-                    let given = Given {
-                        fresh: self.memory_or_fresh(identity, &session, call),
-                        profiles: BTreeSet::new(),
-                        memory: Some(Vec::new()),
-                        markdown: None,
-                    };
-                    SessionCommand::Model(turn, ModelCommand::UsePlanTool { call, given })
-                }
-                Next::RunCalls(due) => {
-                    let calls = due.iter().map(|due| StartingCall {
-                        attempt: *due,
-                        tool: Some(facts()),
-                        aim: Aim::default(),
-                    });
-                    let (bracket, ask_until) = (self.bracket(), self.now());
-                    let calls = calls.collect();
-                    SessionCommand::System(SystemCommand::StartCalls { calls, bracket, ask_until })
-                }
-                Next::AwaitCalls(calls) => {
-                    let Some(call) = calls.first() else { return };
-                    let output = label(identity, salt);
-                    let result =
-                        CallResult { status: CallStatus::Done, output, touched: Vec::new() };
-                    let attempt = call.attempt;
-                    SessionCommand::System(SystemCommand::RecordResult {
-                        attempt,
-                        result,
-                        note_every: 0,
-                    })
-                }
-                Next::RemovePages { attempt, .. } => {
-                    let bracket = self.bracket();
-                    SessionCommand::System(SystemCommand::StartRemoval { attempt, bracket })
-                }
-                Next::AwaitRemoval { attempt, .. } => {
-                    let removed = SystemCommand::RecordPagesRemoved { attempt, pages: 0 };
-                    SessionCommand::System(removed)
-                }
-                Next::Nothing
-                | Next::WaitForPerson(_)
-                | Next::AwaitDecision { .. }
-                | Next::AwaitSlot { .. }
-                | Next::AwaitPermission { .. } => return,
+            let Some(command) = self.due(identity, turn, salt.wrapping_add(step.into())) else {
+                return;
             };
             if !self.ask(identity, command) || self.broken.is_some() {
                 return;
             }
         }
+    }
+
+    /// What the session is to be told next, if it does not wait.
+    fn due(&mut self, identity: &SessionKey, turn: TurnKind, salt: u64) -> Option<SessionCommand> {
+        let session = self.session(identity);
+        let command = match next(&session) {
+            Next::StartTurn(queued) => {
+                let cause = session.queue.iter().find(|waiting| waiting.seq == queued);
+                let run = cause.and_then(|waiting| session.auto.run_of(waiting.cause));
+                let context = run.map(|run| run.context.clone());
+                let recalled = self.recall(identity, &session, context.as_ref());
+                let (turn, profile) = (self.id().into(), None);
+                SystemCommand::StartTurn { turn, queued, profile, recalled }
+            }
+            Next::CallModel { attempt, .. } => {
+                SystemCommand::StartModelCall { attempt, bracket: self.bracket() }
+            }
+            Next::AwaitModel { attempt, .. } => {
+                let answer = self.answer(identity, &session, turn, salt);
+                SystemCommand::RecordAnswer { attempt, answer, others: 0 }
+            }
+            Next::UsePlanTool { turn, call } => {
+                let given = Given {
+                    fresh: self.memory_or_fresh(identity, &session, call),
+                    profiles: BTreeSet::new(),
+                    memory: Some(Vec::new()),
+                    markdown: None,
+                };
+                let command = ModelCommand::UsePlanTool { call, given };
+                return Some(SessionCommand::Model(turn, command));
+            }
+            Next::RunCalls(due) => {
+                let starting =
+                    |attempt| StartingCall { attempt, tool: Some(facts()), aim: Aim::default() };
+                let calls = due.into_iter().map(starting).collect();
+                let (bracket, ask_until) = (self.bracket(), self.now());
+                SystemCommand::StartCalls { calls, bracket, ask_until }
+            }
+            Next::AwaitCalls(calls) => {
+                let (attempt, output) = (calls.first()?.attempt, label(identity, salt));
+                let result = CallResult { status: CallStatus::Done, output, touched: Vec::new() };
+                SystemCommand::RecordResult { attempt, result, note_every: 0 }
+            }
+            Next::RemovePages { attempt, .. } => {
+                SystemCommand::StartRemoval { attempt, bracket: self.bracket() }
+            }
+            Next::AwaitRemoval { attempt, .. } => {
+                SystemCommand::RecordPagesRemoved { attempt, pages: 0 }
+            }
+            Next::Nothing
+            | Next::WaitForPerson(_)
+            | Next::AwaitDecision { .. }
+            | Next::AwaitSlot { .. }
+            | Next::AwaitPermission { .. } => return None,
+        };
+        Some(SessionCommand::System(command))
     }
 
     fn memory_or_fresh(

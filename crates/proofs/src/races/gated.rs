@@ -8,7 +8,7 @@ use planwright_domain::{
     digest::Digest,
     effect::Aim,
     id::{CommandId, MemoryId, OwnerId, Seq},
-    identity::{ChannelType, SessionKey},
+    identity::{ChannelType, Root, SessionKey},
     memory::{Chain, Item, rank::Candidates},
     owner::Owner,
     refusal::Refusal,
@@ -220,8 +220,8 @@ impl Toolbox for Gated<dyn Toolbox> {
         self.inner.tools()
     }
 
-    fn aim(&self, tool: &str, arguments: &str) -> Aim {
-        self.inner.aim(tool, arguments)
+    fn aim(&self, root: Option<&Root>, tool: &str, arguments: &str) -> Aim {
+        self.inner.aim(root, tool, arguments)
     }
 
     fn check(&self, tool: &str, arguments: &str) -> Result<(), String> {

@@ -198,36 +198,7 @@ async fn does(node: &Runtime, stage: &Stage, deed: &Deed) -> anyhow::Result<Came
                 Err(refusal) => came(refusal.kind().into()),
             }
         }
-        Deed::Says(id, chat, line) => {
-            let before = stage.received.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let identity = match before {
-                Some(identity) => identity,
-                None => node.commands.resolve(ada().owner, chat).await?,
-            };
-            *stage.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity.clone());
-            let (id, said) = (*id, (*line).to_owned());
-            let transport = Some(chat.clone());
-            let spoken = Spoken { identity, transport, person: ada(), id, line: said };
-            match node.commands.handle_line(spoken).await? {
-                Reply::Accepted { session, .. } => {
-                    Came::Accepted(SessionKey::named(&session, ada().owner)?)
-                }
-                Reply::Refused(refusal) => came(refusal.kind().into()),
-                Reply::Moved { .. }
-                | Reply::Sessions(_)
-                | Reply::Work(_)
-                | Reply::Memory(_)
-                | Reply::Notebook(_)
-                | Reply::Unreadable(_)
-                | Reply::Status(_)
-                | Reply::Revision(_)
-                | Reply::Diff(_)
-                | Reply::Plans(_)
-                | Reply::Comments(_)
-                | Reply::Nothing(_)
-                | Reply::Help => anyhow::bail!("{line:?} was not a command"),
-            }
-        }
+        Deed::Says(id, chat, line) => says(node, stage, (*id, chat, line)).await?,
         Deed::Promotes(item, text) => {
             match node.commands.promote(&ada(), &stage.first, *item, text).await? {
                 Ok(_) => Came::Accepted(stage.first.clone()),
@@ -241,6 +212,42 @@ async fn does(node: &Runtime, stage: &Stage, deed: &Deed) -> anyhow::Result<Came
             let item = |from: &Recalled| from.is_of(&stage.first);
             Came::Recalled(own.map(Recalled).filter(item).map(|found| found.0.item.text).collect())
         }
+    })
+}
+
+/// Somebody says a line in a chat; if they ask again, where they said it first.
+async fn says(
+    node: &Runtime,
+    stage: &Stage,
+    (id, chat, line): (CommandId, &Transport, &str),
+) -> anyhow::Result<Came> {
+    let before = stage.received.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let identity = match before {
+        Some(identity) => identity,
+        None => node.commands.resolve(ada().owner, chat).await?,
+    };
+    *stage.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity.clone());
+    let (id, said) = (id, line.to_owned());
+    let transport = Some(chat.clone());
+    let spoken = Spoken { identity, transport, person: ada(), id, line: said };
+    Ok(match node.commands.handle_line(spoken).await? {
+        Reply::Accepted { session, .. } => {
+            Came::Accepted(SessionKey::named(&session, ada().owner)?)
+        }
+        Reply::Refused(refusal) => Came::Refused(refusal.kind().into()),
+        Reply::Moved { .. }
+        | Reply::Sessions(_)
+        | Reply::Work(_)
+        | Reply::Memory(_)
+        | Reply::Notebook(_)
+        | Reply::Unreadable(_)
+        | Reply::Status(_)
+        | Reply::Revision(_)
+        | Reply::Diff(_)
+        | Reply::Plans(_)
+        | Reply::Comments(_)
+        | Reply::Nothing(_)
+        | Reply::Help => anyhow::bail!("{line:?} was not a command"),
     })
 }
 
@@ -314,6 +321,18 @@ async fn play(
     Ok((played, came))
 }
 
+impl Stage {
+    /// Which session somebody's command reached.
+    fn name_of(&self, came: &Came) -> &'static str {
+        match came {
+            Came::Accepted(session) if *session == self.first => "the first",
+            Came::Accepted(session) if *session == self.second => "the second",
+            Came::Accepted(_) => "a new one",
+            Came::Refused(_) | Came::Recalled(_) | Came::Nothing => "",
+        }
+    }
+}
+
 /// What came of it, once everyone who had no answer has asked again and everything rests.
 async fn verdict(
     meeting: Meeting,
@@ -337,12 +356,7 @@ async fn verdict(
     let events = journal.events(&stage.first, Seq(0), usize::MAX).await?;
     let first = node.queries.session(&stage.first).await?;
     let second = node.queries.session(&stage.second).await?;
-    let landed = match &told[1] {
-        Came::Accepted(session) if *session == stage.first => "the first",
-        Came::Accepted(session) if *session == stage.second => "the second",
-        Came::Accepted(_) => "a new one",
-        Came::Refused(_) | Came::Recalled(_) | Came::Nothing => "",
-    };
+    let landed = stage.name_of(&told[1]);
     match meeting {
         Meeting::SwitchPlanOn => {
             let plans = (first.plan().is_some(), second.plan().is_some());
@@ -381,17 +395,16 @@ async fn verdict(
             Ok("only that route is gone; the run goes on".into())
         }
         Meeting::PromoteRecall => {
-            let found = match &told[1] {
-                Came::Recalled(found) => found.clone(),
+            let recalled = |came: &Came| match came {
+                Came::Recalled(found) => Ok(found.clone()),
                 Came::Accepted(_) | Came::Refused(_) | Came::Nothing => {
-                    anyhow::bail!("{:?}", told[1])
+                    Err(anyhow::anyhow!("{came:?}"))
                 }
             };
+            let found = recalled(&told[1])?;
             let whole = found.iter().all(|text| text == REMEMBERED) && found.len() <= 1;
             anyhow::ensure!(whole, "recalled in part: {found:?}");
-            let Came::Recalled(now) = does(&node, stage, &Deed::Recalls).await? else {
-                anyhow::bail!("nothing was recalled")
-            };
+            let now = recalled(&does(&node, stage, &Deed::Recalls).await?)?;
             anyhow::ensure!(now == [REMEMBERED], "afterwards: {now:?}");
             Ok(if found.is_empty() { "before" } else { "after" }.into())
         }

@@ -67,13 +67,13 @@ impl Engine {
             turn.calls().iter().map(|call| &call.requested).find(|asked| asked.id == call)
         };
         let calls = due.iter().map(|attempt| {
-            let name = requested(attempt.call).map_or("", |asked| &asked.tool);
+            let (name, arguments) =
+                requested(attempt.call).map_or(("", ""), |asked| (&asked.tool, &asked.arguments));
+            let aim = self.tools.aim(session.root.as_ref(), name, arguments);
             let tool = self.tools.tool(name).map(|tool| tool.facts);
-            let arguments = requested(attempt.call).map_or("", |asked| &asked.arguments);
-            StartingCall { attempt: *attempt, tool, aim: self.tools.aim(name, arguments) }
+            StartingCall { attempt: *attempt, tool, aim }
         });
-        let bracket = self.bracket(life, self.settings.tool_deadline_ms);
-        let begun = Instant::now();
+        let (bracket, begun) = (self.bracket(life, self.settings.tool_deadline_ms), Instant::now());
         let ask_until = self.in_ms(self.settings.permission_ms);
         let start = SystemCommand::StartCalls { calls: calls.collect(), bracket, ask_until };
         let attempts =

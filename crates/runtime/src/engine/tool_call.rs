@@ -7,7 +7,7 @@ use planwright_domain::{
     digest::Digest,
     effect::{Aim, Effect, Repeat},
     id::Seq,
-    identity::SessionKey,
+    identity::{Root, SessionKey},
     notebook::{
         NotebookRefusal, Page,
         tool::{NotebookCall, NotebookTool},
@@ -116,17 +116,17 @@ impl ToolRunner {
     }
 
     /// What a call is aimed at.
-    pub(crate) fn aim(&self, name: &str, arguments: &str) -> Aim {
+    pub(crate) fn aim(&self, root: Option<&Root>, name: &str, arguments: &str) -> Aim {
         if name == READ_RESULT {
             return Aim::default();
         }
         match NotebookTool::named(name).map(|tool| tool.parse_call(arguments)) {
             Some(Ok(NotebookCall::Export(page))) => {
                 let write = json!({"path": exported(page), "content": ""}).to_string();
-                self.toolbox.aim("write_file", &write)
+                self.toolbox.aim(root, "write_file", &write)
             }
             Some(_) => Aim::default(),
-            None => self.toolbox.aim(name, arguments),
+            None => self.toolbox.aim(root, name, arguments),
         }
     }
 

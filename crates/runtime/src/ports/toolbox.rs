@@ -70,9 +70,10 @@ pub trait Toolbox: Send + Sync {
     /// All of them, as they stand now.
     fn tools(&self) -> Arc<Vec<Tool>>;
 
-    /// What a call with these arguments is aimed at, as far as the tool can say.
-    fn aim(&self, tool: &str, arguments: &str) -> Aim {
-        let _ = (tool, arguments);
+    /// What a call with these arguments is aimed at, as far as the tool can say: paths by where they really are under the
+    /// session's root, after links.
+    fn aim(&self, root: Option<&Root>, tool: &str, arguments: &str) -> Aim {
+        let _ = (root, tool, arguments);
         Aim::default()
     }
 

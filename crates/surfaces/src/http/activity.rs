@@ -1,16 +1,13 @@
 //! Read-only endpoints: timeline, schedule slots, recent decisions, spend, change hints.
 
-use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use axum::{
     Json,
     extract::{Path, Query, State},
-    response::{
-        IntoResponse as _, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{Response, sse::Event},
 };
-use futures_util::{StreamExt as _, stream};
+use futures_util::stream;
 use planwright_domain::{
     id::{PlanId, RunId},
     time::Time,
@@ -26,11 +23,12 @@ use uuid::Uuid;
 
 use crate::http::{
     app::App,
-    auth::{Caller, grant_ends},
+    auth::Caller,
     params::InPath,
     problem::bad_query,
     problem::{Problem, Problems},
     sessions::access::seen,
+    streams::sse::sse,
     time::time,
 };
 
@@ -233,20 +231,22 @@ pub(crate) async fn get_spend(
 /// Which sessions move, for those who keep lists: an event `moved` with `sessionId` for each that the caller may see,
 /// and `missed` where everything should be read again.
 #[utoipa::path(get, path = "/api/hints", params(("ticket" = Option<String>, Query, description = "A ticket of /api/tickets: a page cannot send its key here")), responses((status = 200, content_type = "text/event-stream", body = Object), Problems))]
-pub(crate) async fn stream_hints(State(app): State<Arc<App>>, caller: Caller) -> Response {
+pub(crate) async fn stream_hints(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+) -> Result<Response, Problem> {
     let subscription = app.queries.hints();
     let begun = vec![Event::default().event("missed").data("{}")];
-    let ended = grant_ends(app.clone(), caller.secret);
-    let state = (app, caller, subscription, begun);
+    let state = (app.clone(), caller.clone(), subscription, begun);
     let events = stream::unfold(state, |(app, caller, mut subscription, mut ready)| async move {
         loop {
             if let Some(event) = ready.pop() {
-                return Some((Ok::<_, Infallible>(event), (app, caller, subscription, ready)));
+                return Some((event, (app, caller, subscription, ready)));
             }
             ready = gathered(&app, &caller, &mut *subscription).await?;
         }
     });
-    Sse::new(events.take_until(ended)).keep_alive(KeepAlive::default()).into_response()
+    sse(&app, &caller, events)
 }
 
 /// The moves of a moment, as events; only of what the caller may see.

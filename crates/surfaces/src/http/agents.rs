@@ -3,19 +3,16 @@
 //! A place is a session, and has one token at a time. Whoever takes a place gets a new one, and the old one ends: so
 //! two windows never work on one plan, whatever either believes.
 
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Json,
     body::Body as HttpBody,
     extract::{Request, State},
     http::StatusCode,
-    response::{
-        IntoResponse as _, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{Response, sse::Event},
 };
-use futures_util::{StreamExt as _, stream};
+use futures_util::stream;
 use planwright_domain::{
     actor::Standing,
     identity::{ChannelType, ConversationKey, Root, SessionKey},
@@ -43,9 +40,10 @@ pub(crate) mod presence;
 use crate::http::{
     agents::presence::Presence,
     app::{App, BODY_BYTES_MAX},
-    auth::{AgentCaller, Caller, grant_ends, issue},
+    auth::{AgentCaller, Caller, issue},
     body::{Body, check_depth},
-    problem::{Problem, Problems},
+    problem::{Problem, Problems, too_large},
+    streams::sse::sse,
 };
 use crate::mcp::Planner;
 
@@ -244,10 +242,8 @@ pub(crate) async fn serve(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let bytes = axum::body::to_bytes(body, BODY_BYTES_MAX).await.map_err(|_| {
-        let words = format!("the body is larger than {BODY_BYTES_MAX} bytes, or broke off");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
-    })?;
+    let bytes = axum::body::to_bytes(body, BODY_BYTES_MAX).await;
+    let bytes = bytes.map_err(|_| too_large(BODY_BYTES_MAX))?;
     check_depth(&bytes)?;
     let request = Request::from_parts(parts, HttpBody::from(bytes));
     let planner = Planner::new(
@@ -277,13 +273,12 @@ pub(crate) async fn live(
     let presence = app.agents.comes(caller.grant);
     let subscription = app.queries.subscribe(&seat.identity);
     let tools = app.commands.agent_tools(&seat).await?;
-    let ended = grant_ends(app.clone(), caller.secret);
-    let watch = Watch { app, seat, presence, subscription, tools, greeted: false };
+    let watch = Watch { app: app.clone(), seat, presence, subscription, tools, greeted: false };
     let events = stream::unfold(watch, |mut watch| async move {
         let event = watch.next().await?;
-        Some((Ok::<_, Infallible>(event), watch))
+        Some((event, watch))
     });
-    Ok(Sse::new(events.take_until(ended)).keep_alive(KeepAlive::default()).into_response())
+    sse(&app, &caller, events)
 }
 
 struct Watch {

@@ -1,14 +1,18 @@
 //! What every handler can reach, and what an operator may set of the API.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use planwright_domain::digest::Digest;
 use planwright_runtime::{
     commands::Commands,
     ports::{access::Access, connection::Connection},
     queries::Queries,
 };
 
-use crate::http::{agents::presence::Agents, auth::limits::Limits, streams::frames::Frames};
+use crate::http::{
+    agents::presence::Agents, auth::idempotency::Keys, auth::limits::Limits,
+    connections::Connections, streams::frames::Frames,
+};
 
 /// The largest body of a request.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -22,8 +26,18 @@ pub struct HttpSettings {
     pub origins: Vec<String>,
     /// How many requests a caller may make in a second.
     pub requests_per_second: u32,
-    /// How many logins may be tried in a minute, by everyone together.
+    /// How many logins may be tried in a minute from one address.
     pub logins_per_minute: u32,
+    /// How many connections may be open.
+    pub connections_max: usize,
+    /// How many connections one address may have open.
+    pub connections_per_peer_max: usize,
+    /// How many streams one person may have open.
+    pub streams_per_person_max: usize,
+    /// Whether requests come through a proxy that says who sent them, in `X-Forwarded-For`.
+    pub is_behind_proxy: bool,
+    /// The proxies that are believed, besides those on this machine.
+    pub proxies: Vec<IpAddr>,
     /// Whether cookies are only sent over TLS.
     pub secure_cookies: bool,
     /// Where people find the dashboard.
@@ -37,6 +51,11 @@ pub struct HttpSettings {
 }
 
 impl HttpSettings {
+    /// Whether this peer is a proxy that says who sent a request.
+    pub(crate) fn is_proxy(&self, peer: IpAddr) -> bool {
+        self.is_behind_proxy && (peer.is_loopback() || self.proxies.contains(&peer))
+    }
+
     /// The settings for a server at this port of loopback.
     #[must_use]
     pub fn loopback(port: u16) -> Self {
@@ -52,6 +71,11 @@ impl HttpSettings {
             origins,
             requests_per_second: 1_000,
             logins_per_minute: 10,
+            connections_max: 4_096,
+            connections_per_peer_max: 1_024,
+            streams_per_person_max: 256,
+            is_behind_proxy: false,
+            proxies: Vec::new(),
             secure_cookies: false,
             url: format!("http://localhost:{port}"),
             other_hosts,
@@ -72,10 +96,16 @@ pub struct App {
     pub settings: HttpSettings,
     /// How often each caller has asked.
     pub(crate) limits: Limits,
+    /// What each `Idempotency-Key` was used for.
+    pub(crate) keys: Keys,
+    /// Who is connected.
+    pub(crate) connections: Arc<Connections>,
     /// Which foreign agents are there.
     pub(crate) agents: Arc<Agents>,
     /// The latest events, written out once for everyone who listens.
     pub(crate) frames: Frames,
+    /// The token of the data directory and the address that clients find there, by which the server proves who it is.
+    pub(crate) proves: Option<(Digest, String)>,
     /// Which model is asked, where that can be changed.
     pub(crate) connection: Option<Arc<dyn Connection>>,
     /// The figures, if they are recorded.
@@ -91,7 +121,15 @@ impl App {
         access: Arc<dyn Access>,
         settings: HttpSettings,
     ) -> Self {
-        let limits = Limits::new(settings.requests_per_second, settings.logins_per_minute);
+        let limits = Limits::new(
+            settings.requests_per_second,
+            settings.logins_per_minute,
+            settings.streams_per_person_max,
+        );
+        let (all, each) = (settings.connections_max, settings.connections_per_peer_max);
+        // Through a proxy everyone has the same address.
+        let each = if settings.is_behind_proxy { all } else { each };
+        let connections = Connections::new(all, each);
         let agents = Arc::new(Agents::new(settings.agent_grace));
         Self {
             commands,
@@ -99,8 +137,11 @@ impl App {
             access,
             settings,
             limits,
+            keys: Keys::default(),
+            connections,
             agents,
             frames: Frames::default(),
+            proves: None,
             connection: None,
             figures: None,
         }
@@ -110,6 +151,12 @@ impl App {
     #[must_use]
     pub fn with_connection(self, connection: Arc<dyn Connection>) -> Self {
         Self { connection: Some(connection), ..self }
+    }
+
+    /// The same, for clients that find this address in a data directory with this token.
+    #[must_use]
+    pub fn with_proof(self, token: Digest, url: String) -> Self {
+        Self { proves: Some((token, url)), ..self }
     }
 
     /// The same, with figures to show at `/metrics`.

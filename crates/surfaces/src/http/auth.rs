@@ -1,8 +1,9 @@
 //! Authentication: a bearer token or a cookie, looked up by the digest of its secret.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
+    body::{Body, to_bytes},
     extract::{FromRequestParts, Request, State},
     http::{HeaderMap, StatusCode, Uri, header, request::Parts},
     middleware::Next,
@@ -18,11 +19,16 @@ use planwright_runtime::ports::access::{AgentGrant, Grant};
 use uuid::Uuid;
 
 pub mod guard;
+pub(crate) mod idempotency;
 pub(crate) mod limits;
 pub mod page;
 pub mod tokens;
 
-use crate::http::{app::App, problem::Problem};
+use crate::http::{
+    app::{App, BODY_BYTES_MAX},
+    connections::{ConnectionHold, PeerConnection, hold_while_sent},
+    problem::{Problem, too_large},
+};
 
 /// The cookie that a browser gets at login.
 pub(crate) const COOKIE: &str = "planwright";
@@ -36,6 +42,8 @@ const COOKIES_MAX: usize = 8;
 const GRANT_CHECK: Duration = Duration::from_millis(400);
 /// The longest name of a chat.
 const CHAT_BYTES_MAX: usize = 120;
+/// The header that names a request, so that it has its effect once however often it is sent.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The longest `Idempotency-Key`.
 const KEY_BYTES_MAX: usize = 200;
 
@@ -109,7 +117,7 @@ impl Caller {
     /// The id of a command: the same `Idempotency-Key` from the same caller at the same path names the
     /// same command.
     pub fn command_id(&self, app: &App, headers: &HeaderMap) -> Result<CommandId, Problem> {
-        let Some(key) = headers.get("idempotency-key") else {
+        let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
             return Ok(app.commands.new_id().into());
         };
         let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX);
@@ -189,7 +197,7 @@ pub(crate) async fn authenticate_agent(
 
 async fn known(
     app: &App,
-    mut request: Request,
+    request: Request,
     next: Next,
     admit: impl Fn(&Caller) -> Result<(), Problem>,
 ) -> Response {
@@ -198,13 +206,35 @@ async fn known(
     let caller = caller.and_then(|caller| admit(&caller).map(|()| caller));
     match caller {
         Ok(caller) => {
-            if app.limits.callers.check_key(&caller.grant).is_err() {
-                let words = "you ask too often; wait a second";
-                return Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_often", words)
-                    .into_response();
+            if let Err(problem) = app.limits.asks(caller.grant) {
+                return problem.into_response();
             }
+            let key = request.headers().get(IDEMPOTENCY_KEY);
+            let key = key.map(|key| String::from_utf8_lossy(key.as_bytes()).into_owned());
+            let key = key.map(|key| command_id(caller.grant, &asks, &key));
+            // The connection is held once the whole request is there: who sends slowly keeps nothing.
+            let (parts, body) = request.into_parts();
+            let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {
+                return too_large(BODY_BYTES_MAX).into_response();
+            };
+            if let Some(key) = key
+                && let Err(problem) = app.keys.check(key, &body)
+            {
+                return problem.into_response();
+            }
+            let mut request = Request::from_parts(parts, Body::from(body));
+            let hold = request.extensions().get::<PeerConnection>().map(PeerConnection::hold);
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            let response = next.run(request).await;
+            if let (Some(key), 400 | 413 | 415 | 422 | 428 | 429) =
+                (key, response.status().as_u16())
+            {
+                app.keys.forget(key);
+            }
+            match hold {
+                Some(hold) => hold_while_sent(response, hold),
+                None => response,
+            }
         }
         Err(problem) => {
             tracing::warn!(kind = problem.kind, asks, event = "caller_refused");
@@ -219,14 +249,7 @@ async fn identify(
     uri: &Uri,
     asks: String,
 ) -> Result<Caller, Problem> {
-    let bearer = headers
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.strip_prefix("Bearer "));
-    let (secrets, channel) = match bearer {
-        Some(secret) => (vec![secret], ChannelType::Api),
-        None => (cookies(headers), ChannelType::Web),
-    };
+    let (secrets, channel) = secrets(headers);
     let mut found = None;
     for secret in secrets {
         let secret = Digest::of(secret.trim().as_bytes());
@@ -257,6 +280,18 @@ async fn identify(
     Ok(Caller { person, channel, grant: grant.id, secret, asks, is_terminal, name, agent })
 }
 
+/// The secrets that came with a request, and how: a bearer token, or cookies.
+fn secrets(headers: &HeaderMap) -> (Vec<&str>, ChannelType) {
+    let bearer = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    match bearer {
+        Some(secret) => (vec![secret], ChannelType::Api),
+        None => (cookies(headers), ChannelType::Web),
+    }
+}
+
 /// Where the bearer of a grant stands: the kind of surface that it was given to, and what they call the place.
 fn surface(grant: &Grant, named: Option<&str>) -> Surface {
     let kind = grant.surface.name();
@@ -276,6 +311,46 @@ pub(crate) async fn grant_ends(app: Arc<App>, secret: Digest) {
         if grant.is_none_or(|grant| grant.has_ended(app.queries.now())) {
             return;
         }
+    }
+}
+
+/// Where somebody tries to log in from, and what they bring.
+pub(crate) struct Tries {
+    from: IpAddr,
+    /// A grant whose secret they have, though it may have ended.
+    known: Option<Uuid>,
+    connection: Option<PeerConnection>,
+}
+
+impl FromRequestParts<Arc<App>> for Tries {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        let peer = PeerConnection::peer_of(&parts.extensions);
+        let forwarded = parts.headers.get_all("x-forwarded-for").iter().next_back();
+        let forwarded = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next());
+        let from = match forwarded.and_then(|last| last.trim().parse::<IpAddr>().ok()) {
+            Some(address) if app.settings.is_proxy(peer) => address.to_canonical(),
+            Some(_) | None => peer,
+        };
+        let (secrets, _) = secrets(&parts.headers);
+        let mut known = None;
+        for secret in secrets {
+            let grant = app.access.find(Digest::of(secret.trim().as_bytes())).await?;
+            // Logins that a token made are that token's: it makes as many as it likes.
+            let grant = grant.filter(|grant| grant.agent.is_none());
+            known = known.or(grant.map(|grant| grant.token.unwrap_or(grant.id)));
+        }
+        let connection = parts.extensions.get::<PeerConnection>().cloned();
+        Ok(Self { from, known, connection })
+    }
+}
+
+impl Tries {
+    /// Whether they may try now. If so, they are not cut off before they have an answer.
+    pub(crate) fn may_try(&self, app: &App) -> Result<Option<ConnectionHold>, Problem> {
+        app.limits.login(self.from, self.known)?;
+        Ok(self.connection.as_ref().map(PeerConnection::hold))
     }
 }
 

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Json,
-    extract::{Request, State},
+    extract::{Query, Request, State},
     http::{StatusCode, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use serde::Serialize;
+use planwright_domain::digest::Digest;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::http::{
     app::App,
-    problem::{Problem, Problems},
+    problem::{Problem, Problems, bad_query},
 };
 
 /// That it is there.
@@ -46,6 +47,47 @@ pub(crate) async fn health() -> Json<Well> {
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Well>, Problem> {
     app.queries.check_journal().await?;
     Ok(Well::with(app.queries.trouble()))
+}
+
+/// What a server proves.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Proof {
+    /// What only a server with this token, at this address, answers to this challenge: 64 hexadecimal digits.
+    pub proof: String,
+}
+
+/// A challenge.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Challenge {
+    /// Something new, of 32 to 128 bytes.
+    pub challenge: String,
+}
+
+/// What a server at this address whose data directory holds this token answers to a challenge. Whoever took its port after
+/// its end cannot; nor whoever passes the challenge on, as their address is another.
+#[must_use]
+pub fn proof_of(token: Digest, url: &str, challenge: &str) -> Digest {
+    Digest::of(format!("planwright proof 1\n{challenge}\n{url}\n{token}").as_bytes())
+}
+
+/// Proves that the server has the data directory that a client has: a client asks before it sends a token.
+#[utoipa::path(get, path = "/api/proof", security(()), params(Challenge), responses((status = 200, body = Proof), Problems))]
+pub(crate) async fn prove(
+    State(app): State<Arc<App>>,
+    query: Result<Query<Challenge>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<Proof>, Problem> {
+    let Query(Challenge { challenge }) = query.map_err(bad_query)?;
+    if !(32..=128).contains(&challenge.len()) {
+        let words = "a challenge has 32 to 128 bytes";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_challenge", words));
+    }
+    let (token, url) = app.proves.as_ref().ok_or_else(|| {
+        let words = "this server has no data directory to prove";
+        Problem::new(StatusCode::NOT_FOUND, "nothing_to_prove", words)
+    })?;
+    Ok(Json(Proof { proof: proof_of(*token, url, &challenge).to_string() }))
 }
 
 /// The figures, as Prometheus reads them.

@@ -4,18 +4,15 @@
 //! the link at the end of the last answer; where there is neither, a new one begins. Nobody decides here: a plan is text
 //! with a link to where it is reviewed.
 
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Json,
     extract::State,
     http::{HeaderMap, StatusCode},
-    response::{
-        IntoResponse as _, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{IntoResponse as _, Response, sse::Event},
 };
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 use planwright_domain::{
     identity::{ChannelType, ConversationKey, SessionIdentity},
     turn::Usage,
@@ -23,12 +20,7 @@ use planwright_domain::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::http::{
-    app::App,
-    auth::{Caller, grant_ends},
-    body::Body,
-    problem::Problem,
-};
+use crate::http::{app::App, auth::Caller, body::Body, problem::Problem, streams::sse::sse};
 
 mod talk;
 
@@ -131,7 +123,7 @@ pub(crate) async fn complete(
         .flat_map(stream::iter)
         .map(data)
         .chain(stream::once(async { Event::default().data("[DONE]") }));
-    Ok(sse(app, &caller, events))
+    sse(&app, &caller, events)
 }
 
 /// `POST /v1/responses`
@@ -204,17 +196,7 @@ pub(crate) async fn respond(
         let kind = value["type"].as_str().unwrap_or_default().to_owned();
         Event::default().event(kind).data(value.to_string())
     });
-    Ok(sse(app, &caller, events))
-}
-
-/// The stream of an answer, which ends with its caller's grant.
-fn sse(
-    app: Arc<App>,
-    caller: &Caller,
-    events: impl Stream<Item = Event> + Send + 'static,
-) -> Response {
-    let events = events.map(Ok::<_, Infallible>).take_until(grant_ends(app, caller.secret));
-    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+    sse(&app, &caller, events)
 }
 
 fn counted(usage: Usage, [read, wrote]: [&str; 2]) -> Value {

@@ -24,6 +24,9 @@ pub struct Problem {
     /// The digest that is current, where a decision was stale.
     #[serde(rename = "currentDigest", skip_serializing_if = "Option::is_none")]
     pub current_digest: Option<String>,
+    /// After how many seconds to ask again.
+    #[serde(skip)]
+    pub retry_after: Option<u64>,
 }
 
 /// The answers that every path may give besides its own.
@@ -46,8 +49,21 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             current_digest: None,
+            retry_after: None,
         }
     }
+
+    /// The same, for a caller who may ask again after so many seconds.
+    #[must_use]
+    pub fn after(self, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+}
+
+/// A body that is larger than it may be, or that did not come whole.
+pub(crate) fn too_large(bytes_max: usize) -> Problem {
+    let words = format!("the body is larger than {bytes_max} bytes, or broke off");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
 }
 
 impl IntoResponse for Problem {
@@ -63,7 +79,8 @@ impl IntoResponse for Problem {
                     .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             StatusCode::TOO_MANY_REQUESTS => {
-                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                let seconds = HeaderValue::from(self.retry_after.unwrap_or(1));
+                response.headers_mut().insert(header::RETRY_AFTER, seconds);
             }
             _ => {}
         }

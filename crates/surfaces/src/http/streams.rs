@@ -4,41 +4,48 @@
 //! its client takes it. A client that is slow falls behind, misses previews, and catches up by
 //! reading; it delays nobody.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use axum::{
+    Extension,
+    body::Bytes,
     extract::{
         Path, Query, State,
         ws::{Message, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection},
     },
     http::{HeaderMap, StatusCode},
-    response::{
-        IntoResponse as _, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{Response, sse::Event},
 };
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::{Stream, stream};
 use planwright_domain::{id::Seq, identity::SessionKey};
 use planwright_runtime::ports::signal::{Signal, Subscription};
 use serde::Deserialize;
+use tokio::time::Instant;
 use utoipa::IntoParams;
 
 pub mod envelope;
 pub(crate) mod frames;
+pub(crate) mod sse;
 
 use crate::http::{
     app::App,
     auth::{Caller, grant_ends},
+    connections::PeerConnection,
     params::InPath,
     problem::bad_query,
     problem::{Problem, Problems},
     sessions::access::seen,
     streams::envelope::Envelope,
     streams::frames::{Frame, PAGE, Read},
+    streams::sse::sse,
 };
 
 /// The largest frame that a client may send.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
+/// How much is read at once of what a client sends: next to nothing.
+const READ_BUFFER_BYTES: usize = 4 * 1024;
+/// How often a client is asked whether it is there. One that does not answer until the next time is forgotten.
+const PING_EVERY: Duration = Duration::from_secs(45);
 /// How long a client may take for one frame before it is cut off.
 const SLOW_MAX: Duration = Duration::from_secs(20);
 
@@ -79,8 +86,7 @@ pub(crate) async fn stream_events(
     let Query(from) = query.map_err(bad_query)?;
     let last = last_event(&headers)?;
     let cursor = Cursor::new(&app, &caller, identity, last.or(from.after)).await?;
-    let events = envelopes(cursor).take_until(grant_ends(app, caller.secret));
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+    sse(&app, &caller, envelopes(cursor))
 }
 
 /// The place of the event that a client saw last, as the stream or an envelope named it.
@@ -99,6 +105,7 @@ pub(crate) async fn open_socket(
     State(app): State<Arc<App>>,
     caller: Caller,
     query: Result<Query<Socket>, axum::extract::rejection::QueryRejection>,
+    accepted: Option<Extension<PeerConnection>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let Query(socket) = query.map_err(bad_query)?;
@@ -110,12 +117,20 @@ pub(crate) async fn open_socket(
             "this path is a WebSocket; use /stream for server-sent events",
         )
     })?;
+    let place = app.limits.stream(&caller.person.id)?;
     let cursor = Cursor::new(&app, &caller, identity, socket.after).await?;
     let ended = grant_ends(app, caller.secret);
+    // The connection's own task ends with the upgrade: it is kept, and counted, for as long as the socket is open.
+    let hold = accepted.map(|Extension(accepted)| accepted.hold());
     Ok(upgrade
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(0)
         .max_message_size(FRAME_BYTES_MAX)
         .max_frame_size(FRAME_BYTES_MAX)
-        .on_upgrade(move |socket| serve(socket, cursor, ended)))
+        .on_upgrade(async move |socket| {
+            let _held = (hold, place);
+            serve(socket, cursor, ended).await;
+        }))
 }
 
 /// A place in a session's stream that moves on.
@@ -190,7 +205,7 @@ impl Cursor {
     }
 }
 
-fn envelopes(cursor: Cursor) -> impl Stream<Item = Result<Event, Infallible>> {
+fn envelopes(cursor: Cursor) -> impl Stream<Item = Event> {
     stream::unfold(cursor, |mut cursor| async move {
         let frame = cursor.next().await?;
         let event = Event::default().event(frame.kind).data(frame.text.as_str());
@@ -198,16 +213,28 @@ fn envelopes(cursor: Cursor) -> impl Stream<Item = Result<Event, Infallible>> {
             Some(seq) => event.id(seq.to_string()),
             None => event,
         };
-        Some((Ok(event), cursor))
+        Some((event, cursor))
     })
 }
 
 async fn serve(mut socket: WebSocket, mut cursor: Cursor, ended: impl Future<Output = ()>) {
     metrics::gauge!("streams.open").increment(1.0);
     tokio::pin!(ended);
+    let mut pings = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+    let mut was_heard = true;
     loop {
         tokio::select! {
             () = &mut ended => break,
+            // A client that went away without a word is forgotten.
+            _ = pings.tick() => {
+                if !std::mem::take(&mut was_heard) {
+                    break;
+                }
+                let sent = tokio::time::timeout(SLOW_MAX, socket.send(Message::Ping(Bytes::new())));
+                if !matches!(sent.await, Ok(Ok(()))) {
+                    break;
+                }
+            }
             frame = cursor.next() => {
                 let Some(frame) = frame else { break };
                 let sent = tokio::time::timeout(SLOW_MAX, socket.send(Message::Text(frame.text)));
@@ -218,7 +245,9 @@ async fn serve(mut socket: WebSocket, mut cursor: Cursor, ended: impl Future<Out
             }
             heard = socket.recv() => match heard {
                 Some(Ok(Message::Close(_)) | Err(_)) | None => break,
-                Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {
+                    was_heard = true;
+                }
             },
         }
     }

@@ -57,11 +57,13 @@ impl Verdict {
     /// Whether every promise was kept.
     #[must_use]
     pub fn is_well(&self) -> bool {
-        self.lost.is_empty()
-            && self.undone.is_empty()
-            && self.repeated.is_empty()
-            && self.unexplained.is_empty()
-            && self.undecidable.is_empty()
+        self.complaints().next().is_none()
+    }
+
+    /// Every promise that was not kept, in words.
+    pub fn complaints(&self) -> impl Iterator<Item = &String> {
+        let Self { lost, undone, repeated, unexplained, undecidable, .. } = self;
+        [lost, undone, repeated, unexplained, undecidable].into_iter().flatten()
     }
 }
 

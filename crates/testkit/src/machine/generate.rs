@@ -13,7 +13,7 @@ use planwright_domain::{
     },
     digest::Digest,
     effect::{Aim, Bracket, Declared, Effect, Repeat, ToolFacts, Touched},
-    id::Incarnation,
+    id::{CallId, Incarnation, TurnId},
     next::{Next, next},
     plan::{
         PlanStatus, Progress, Reads, Review, Strategy, block::BlockSet, review::Comment,
@@ -122,6 +122,7 @@ impl Generator {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each thing that a person may do")]
     fn person(&mut self, rng: &mut Rng, session: &Session) -> (&'static str, SessionCommand) {
         let ada = person("ada", if rng.u8(..) < 180 { "cli" } else { "web" }, Standing::Decides);
         let guest = person("guest", "cli", Standing::Speaks);
@@ -231,53 +232,8 @@ impl Generator {
                 self.attempts_made.push(attempt);
                 system(SystemCommand::StartModelCall { attempt, bracket: bracket(rng) })
             }
-            Next::AwaitModel { attempt, .. } => system(match rng.u8(0..100) {
-                0..=84 if sums_up(session) || rng.u8(0..40) == 0 => {
-                    let summed = rng.bool().then(|| Summed {
-                        upto: session.version,
-                        messages: 2,
-                        summary: "what was said".into(),
-                        usage: Usage { cost_micros: 1_000, ..Usage::tokens(1, 1) },
-                        by: "m".into(),
-                    });
-                    SystemCommand::RecordCompaction { attempt, summed }
-                }
-                0..=84 => SystemCommand::RecordAnswer {
-                    attempt,
-                    answer: self.answer(rng, session),
-                    others: 0,
-                },
-                85..=88 => SystemCommand::OrphanModelCall { attempt },
-                89..=91 => {
-                    let why = "too late".into();
-                    SystemCommand::AbandonModelCall { attempt, why }
-                }
-                _ => SystemCommand::RecordModelFailure {
-                    attempt,
-                    failure: failure(rng),
-                    others: rng.u32(0..3),
-                    sent: None,
-                },
-            }),
-            Next::UsePlanTool { turn, call } => {
-                let given = Given {
-                    fresh: fresh(rng).into(),
-                    profiles: ["coder".to_owned()].into(),
-                    memory: None,
-                    markdown: None,
-                };
-                let command = ModelCommand::UsePlanTool { call, given };
-                let requested = session
-                    .turn
-                    .as_ref()
-                    .and_then(|turn| turn.calls().iter().find(|one| one.requested.id == call));
-                let name = match requested.map(|call| call.requested.tool.as_str()) {
-                    Some("plan_set_content" | "plan_finalize" | "plan_submit") => "content",
-                    Some("plan_report") => "report",
-                    Some(_) | None => "step",
-                };
-                (name, SessionCommand::Model(turn, command))
-            }
+            Next::AwaitModel { attempt, .. } => system(self.model_outcome(rng, session, attempt)),
+            Next::UsePlanTool { turn, call } => plan_tool(rng, session, turn, call),
             Next::RunCalls(due) => {
                 let calls = due.iter().map(|due| self.starting(rng, session, *due)).collect();
                 self.started.extend(&due);
@@ -315,6 +271,40 @@ impl Generator {
                     220.. => SystemCommand::OrphanCall { attempt },
                 })
             }
+        }
+    }
+
+    /// What became of the model call that is under way.
+    fn model_outcome(
+        &self,
+        rng: &mut Rng,
+        session: &Session,
+        attempt: ModelAttempt,
+    ) -> SystemCommand {
+        match rng.u8(0..100) {
+            0..=84 if sums_up(session) || rng.u8(0..40) == 0 => {
+                let summed = rng.bool().then(|| Summed {
+                    upto: session.version,
+                    messages: 2,
+                    summary: "what was said".into(),
+                    usage: Usage { cost_micros: 1_000, ..Usage::tokens(1, 1) },
+                    by: "m".into(),
+                });
+                SystemCommand::RecordCompaction { attempt, summed }
+            }
+            0..=84 => SystemCommand::RecordAnswer {
+                attempt,
+                answer: self.answer(rng, session),
+                others: 0,
+            },
+            85..=88 => SystemCommand::OrphanModelCall { attempt },
+            89..=91 => SystemCommand::AbandonModelCall { attempt, why: "too late".into() },
+            _ => SystemCommand::RecordModelFailure {
+                attempt,
+                failure: failure(rng),
+                others: rng.u32(0..3),
+                sent: None,
+            },
         }
     }
 
@@ -366,75 +356,7 @@ impl Generator {
         let text = if rng.u8(..) < 200 { "words" } else { "" };
         let executes = session.turn.as_ref().is_some_and(|turn| turn.executes().is_some());
         let count = if rng.u8(0..10) < 3 { 0 } else { rng.usize(1..=3) };
-        let calls = (0..count).map(|_| {
-            let facts =
-                |effect, repeat| CallKind::Tool(ToolFacts { effect, repeat, schema: self.schema });
-            let (tool, arguments, kind) = match rng.u8(0..100) {
-                0..=19 => ("read_file", "{}".to_owned(), facts(Effect::Read, Repeat::Harmless)),
-                20..=34 if executes || rng.u8(0..5) == 0 => {
-                    ("write_file", "{}".to_owned(), facts(Effect::Write, Repeat::AskFirst))
-                }
-                35..=37 if executes || rng.u8(0..5) == 0 => {
-                    ("send_mail", "{}".to_owned(), facts(Effect::External, Repeat::AskFirst))
-                }
-                38..=44 => ("plan_get", "{}".to_owned(), CallKind::Plan),
-                45..=47 => ("plan_approve", "{\"approved\":true}".to_owned(), CallKind::Plan),
-                48..=50 => {
-                    ("fly", "{}".to_owned(), CallKind::Unusable { problem: "no such tool".into() })
-                }
-                51..=70 if executes => {
-                    let status = ["done", "failed", "failed", "blocked"][rng.usize(0..4)];
-                    (
-                        "plan_report",
-                        format!("{{\"status\":\"{status}\",\"summary\":\"s\"}}"),
-                        CallKind::Plan,
-                    )
-                }
-                51..=54 => (
-                    "plan_report",
-                    "{\"status\":\"done\",\"summary\":\"s\"}".into(),
-                    CallKind::Plan,
-                ),
-                55..=57 => ("plan_set_content", "{\"plan_markdown\":\" \"}".into(), CallKind::Plan),
-                58..=63 if self.strategy == Strategy::Collect => {
-                    ("write_file", "{}".to_owned(), facts(Effect::Write, Repeat::AskFirst))
-                }
-                _ if self.strategy == Strategy::Collect => {
-                    let replies = replies(rng, session);
-                    ("plan_finalize", format!("{{\"summary\":\"s\"{replies}}}"), CallKind::Plan)
-                }
-                58..=60 if self.strategy == Strategy::Build => {
-                    ("plan_remove_step", format!("{{\"step\":{}}}", rng.u32(1..4)), CallKind::Plan)
-                }
-                61..=64 if self.strategy == Strategy::Build => (
-                    "plan_update_step",
-                    format!("{{\"step\":{},\"title\":\"t{}\"}}", rng.u32(1..4), rng.u8(0..3)),
-                    CallKind::Plan,
-                ),
-                65..=69 if self.strategy == Strategy::Build => {
-                    let replies = replies(rng, session);
-                    let replies = replies.trim_start_matches(',');
-                    ("plan_submit", format!("{{{replies}}}"), CallKind::Plan)
-                }
-                _ if self.strategy == Strategy::Build => building(rng),
-                _ => (
-                    "plan_set_content",
-                    format!(
-                        "{{\"plan_markdown\":\"# Plan {}\\n\\nThe goal.\\n\\n1. Dig.\\n2. Plant.\"{}}}",
-                        rng.u32(..),
-                        replies(rng, session)
-                    ),
-                    CallKind::Plan,
-                ),
-            };
-            RequestedCall {
-                id: fresh(rng).into(),
-                wire_id: "w".into(),
-                tool: tool.into(),
-                arguments,
-                kind,
-            }
-        });
+        let calls = (0..count).map(|_| self.requested(rng, session, executes));
         let mut calls: Vec<_> = calls.collect();
         let writes = session.plan().is_some_and(|plan| plan.strategy == Strategy::Build);
         if writes && !executes && rng.u8(0..10) < 4 {
@@ -447,6 +369,100 @@ impl Generator {
             ..Answer::default()
         }
     }
+    /// One call that the model requests: of a tool, or of a plan tool, well or badly.
+    fn requested(&self, rng: &mut Rng, session: &Session, executes: bool) -> RequestedCall {
+        let facts =
+            |effect, repeat| CallKind::Tool(ToolFacts { effect, repeat, schema: self.schema });
+        let (tool, arguments, kind) = match rng.u8(0..100) {
+            0..=19 => ("read_file", "{}".to_owned(), facts(Effect::Read, Repeat::Harmless)),
+            20..=34 if executes || rng.u8(0..5) == 0 => {
+                ("write_file", "{}".to_owned(), facts(Effect::Write, Repeat::AskFirst))
+            }
+            35..=37 if executes || rng.u8(0..5) == 0 => {
+                ("send_mail", "{}".to_owned(), facts(Effect::External, Repeat::AskFirst))
+            }
+            38..=44 => ("plan_get", "{}".to_owned(), CallKind::Plan),
+            45..=47 => ("plan_approve", "{\"approved\":true}".to_owned(), CallKind::Plan),
+            48..=50 => {
+                ("fly", "{}".to_owned(), CallKind::Unusable { problem: "no such tool".into() })
+            }
+            51..=70 if executes => {
+                let status = ["done", "failed", "failed", "blocked"][rng.usize(0..4)];
+                (
+                    "plan_report",
+                    format!("{{\"status\":\"{status}\",\"summary\":\"s\"}}"),
+                    CallKind::Plan,
+                )
+            }
+            51..=54 => {
+                ("plan_report", "{\"status\":\"done\",\"summary\":\"s\"}".into(), CallKind::Plan)
+            }
+            55..=57 => ("plan_set_content", "{\"plan_markdown\":\" \"}".into(), CallKind::Plan),
+            58..=63 if self.strategy == Strategy::Collect => {
+                ("write_file", "{}".to_owned(), facts(Effect::Write, Repeat::AskFirst))
+            }
+            _ if self.strategy == Strategy::Collect => {
+                let replies = replies(rng, session);
+                ("plan_finalize", format!("{{\"summary\":\"s\"{replies}}}"), CallKind::Plan)
+            }
+            58..=60 if self.strategy == Strategy::Build => {
+                ("plan_remove_step", format!("{{\"step\":{}}}", rng.u32(1..4)), CallKind::Plan)
+            }
+            61..=64 if self.strategy == Strategy::Build => (
+                "plan_update_step",
+                format!("{{\"step\":{},\"title\":\"t{}\"}}", rng.u32(1..4), rng.u8(0..3)),
+                CallKind::Plan,
+            ),
+            65..=69 if self.strategy == Strategy::Build => {
+                let replies = replies(rng, session);
+                let replies = replies.trim_start_matches(',');
+                ("plan_submit", format!("{{{replies}}}"), CallKind::Plan)
+            }
+            _ if self.strategy == Strategy::Build => building(rng),
+            _ => (
+                "plan_set_content",
+                format!(
+                    "{{\"plan_markdown\":\"# Plan {}\\n\\nThe goal.\\n\\n1. Dig.\\n2. Plant.\"{}}}",
+                    rng.u32(..),
+                    replies(rng, session)
+                ),
+                CallKind::Plan,
+            ),
+        };
+        RequestedCall {
+            id: fresh(rng).into(),
+            wire_id: "w".into(),
+            tool: tool.into(),
+            arguments,
+            kind,
+        }
+    }
+}
+
+/// The plan tool that the model called is used.
+fn plan_tool(
+    rng: &mut Rng,
+    session: &Session,
+    turn: TurnId,
+    call: CallId,
+) -> (&'static str, SessionCommand) {
+    let given = Given {
+        fresh: fresh(rng).into(),
+        profiles: ["coder".to_owned()].into(),
+        memory: None,
+        markdown: None,
+    };
+    let command = ModelCommand::UsePlanTool { call, given };
+    let requested = session
+        .turn
+        .as_ref()
+        .and_then(|turn| turn.calls().iter().find(|one| one.requested.id == call));
+    let name = match requested.map(|call| call.requested.tool.as_str()) {
+        Some("plan_set_content" | "plan_finalize" | "plan_submit") => "content",
+        Some("plan_report") => "report",
+        Some(_) | None => "step",
+    };
+    (name, SessionCommand::Model(turn, command))
 }
 
 fn sums_up(session: &Session) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planwright_domain::{
-    actor::{PersonId, Standing},
+    actor::{Person, PersonId, Standing},
     command::{Approving, Decision, Permit, PersonCommand, SessionCommand, SystemCommand},
     digest::Digest,
     effect::Effect,
@@ -60,55 +60,9 @@ impl Watcher {
         command: &SessionCommand,
         news: &[SessionEvent],
     ) -> Result<(), String> {
-        let decides = |event: &SessionEvent| match event {
-            SessionEvent::Plan(event) => matches!(
-                event,
-                PlanEvent::PlanApproved { .. }
-                    | PlanEvent::ExecutionStarted { .. }
-                    | PlanEvent::ChangesRequested { .. }
-            ),
-            SessionEvent::Turn(event) => matches!(
-                event,
-                TurnEvent::DoubtSettled { .. }
-                    | TurnEvent::PermissionDecided { by: Some(_), .. }
-                    | TurnEvent::PermissionDecided {
-                        permit: Permit::Once | Permit::UntilPlanEnds,
-                        ..
-                    }
-            ),
-            SessionEvent::Auto(_)
-            | SessionEvent::Memory(_)
-            | SessionEvent::Notebook(_)
-            | SessionEvent::Life(_)
-            | SessionEvent::MessageQueued { .. }
-            | SessionEvent::CauseWithdrawn { .. }
-            | SessionEvent::ViewReset { .. }
-            | SessionEvent::CompactionAsked { .. }
-            | SessionEvent::AgentCalled { .. }
-            | SessionEvent::Logged { .. } => false,
-        };
         match command {
             SessionCommand::Person(person, PersonCommand::Decide(decision)) => {
-                if person.standing != Standing::Decides {
-                    return Err("model-never-approves: someone who may only speak decided".into());
-                }
-                if let Decision::Approve(Approving { digest, .. }) = decision {
-                    let plan = session.plan().ok_or("approved-as-read: no plan was approved")?;
-                    let head = plan
-                        .current
-                        .as_ref()
-                        .ok_or("approved-as-read: no revision was approved")?;
-                    if head.digest != *digest || plan.shown_to(person) != Some(*digest) {
-                        return Err(
-                            "approved-as-read: a stale or unseen revision was approved".into()
-                        );
-                    }
-                    if plan.status.approval().is_some() || head.review == Review::Withdrawn {
-                        return Err(
-                            "one-decision: decided twice, or on a withdrawn revision".into()
-                        );
-                    }
-                }
+                may_decide(session, person, decision)?;
             }
             SessionCommand::Person(..)
             | SessionCommand::Model(..)
@@ -287,25 +241,36 @@ impl Watcher {
 
     fn count(&mut self, event: &SessionEvent) -> Result<(), String> {
         match event {
-            SessionEvent::Plan(PlanEvent::PlanStarted { plan, .. }) => {
+            SessionEvent::Plan(event) => self.count_plan(event),
+            SessionEvent::Turn(event) => self.count_turn(event),
+            SessionEvent::Auto(_)
+            | SessionEvent::Memory(_)
+            | SessionEvent::Notebook(_)
+            | SessionEvent::Life(_)
+            | SessionEvent::MessageQueued { .. }
+            | SessionEvent::CauseWithdrawn { .. }
+            | SessionEvent::ViewReset { .. }
+            | SessionEvent::CompactionAsked { .. }
+            | SessionEvent::AgentCalled { .. }
+            | SessionEvent::Logged { .. } => Ok(()),
+        }
+    }
+
+    fn count_plan(&mut self, event: &PlanEvent) -> Result<(), String> {
+        match event {
+            PlanEvent::PlanStarted { plan, .. } => {
                 self.plan = Some(*plan);
                 if self.plans.insert(*plan, None).is_some() {
                     return Err("single-active-plan: a plan started twice".into());
                 }
             }
-            SessionEvent::Turn(TurnEvent::PermissionDecided { call, digest, permit, .. }) => {
-                self.permitted.insert(*call, permit.clone());
-                if !self.decided.insert((*call, *digest)) {
-                    return Err("one-decision: a call was decided on twice".into());
-                }
-            }
-            SessionEvent::Plan(PlanEvent::StepEnded { step, end, .. }) if end.is_settled() => {
+            PlanEvent::StepEnded { step, end, .. } if end.is_settled() => {
                 let plan = self.plan.ok_or("a step came out without a plan")?;
                 if !self.settled.insert((plan, *step)) {
                     return Err("one-decision: a step came out twice".into());
                 }
             }
-            SessionEvent::Plan(PlanEvent::PlanEnded { plan, ended, .. }) => {
+            PlanEvent::PlanEnded { plan, ended, .. } => {
                 if self.plans.insert(*plan, Some(*ended)) != Some(None) {
                     return Err("one-decision: a plan ended twice".into());
                 }
@@ -313,12 +278,26 @@ impl Watcher {
                     return Err("nothing that never ran is called complete".into());
                 }
             }
-            SessionEvent::Plan(PlanEvent::PlanApproved { approval, .. }) => {
-                if self.approved.insert(approval.plan, approval.revision_digest).is_some() {
+            PlanEvent::PlanApproved { approval, .. } => {
+                let before = self.approved.insert(approval.plan, approval.revision_digest);
+                if before.is_some() {
                     return Err("one-decision: a plan was approved twice".into());
                 }
             }
-            SessionEvent::Turn(TurnEvent::ModelAnswered { turn, answer, arrival, .. }) => {
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn count_turn(&mut self, event: &TurnEvent) -> Result<(), String> {
+        match event {
+            TurnEvent::PermissionDecided { call, digest, permit, .. } => {
+                self.permitted.insert(*call, permit.clone());
+                if !self.decided.insert((*call, *digest)) {
+                    return Err("one-decision: a call was decided on twice".into());
+                }
+            }
+            TurnEvent::ModelAnswered { turn, answer, arrival, .. } => {
                 if *arrival == Arrival::InTime {
                     let calls = self.calls.entry(*turn).or_default();
                     calls.extend(answer.calls.iter().map(|call| call.id));
@@ -330,10 +309,10 @@ impl Watcher {
                     }
                 }
             }
-            SessionEvent::Turn(TurnEvent::CallAbandoned { call, attempt, .. }) => {
+            TurnEvent::CallAbandoned { call, attempt, .. } => {
                 self.abandoned.insert((*call, *attempt));
             }
-            SessionEvent::Turn(TurnEvent::CallStarted { call, attempt, .. }) => {
+            TurnEvent::CallStarted { call, attempt, .. } => {
                 if !self.started.insert((*call, *attempt)) {
                     return Err("effects-bracketed: the same try started twice".into());
                 }
@@ -346,7 +325,7 @@ impl Watcher {
                     return Err("effects-bracketed: an effect was repeated unasked".into());
                 }
             }
-            SessionEvent::Turn(TurnEvent::CallAnswered { call, reply: told }) => {
+            TurnEvent::CallAnswered { call, reply: told } => {
                 let given = match told {
                     ToolReply::LeftRunning => Given::LeftRunning,
                     ToolReply::Text { .. }
@@ -357,30 +336,19 @@ impl Watcher {
                 };
                 self.give(*call, given)?;
             }
-            SessionEvent::Turn(TurnEvent::CallFinished { call, .. }) => {
+            TurnEvent::CallFinished { call, .. } => {
                 self.give(*call, Given::Result)?;
             }
-            SessionEvent::Turn(TurnEvent::CallInDoubt { call, .. }) => {
+            TurnEvent::CallInDoubt { call, .. } => {
                 self.give(*call, Given::Doubt)?;
             }
-            SessionEvent::Turn(TurnEvent::TurnFinished { turn, .. }) => {
+            TurnEvent::TurnFinished { turn, .. } => {
                 let calls = self.calls.remove(turn).unwrap_or_default();
                 if calls.iter().any(|call| !self.answers.contains_key(call)) {
                     return Err("every-call-answered: a turn ended with a call unanswered".into());
                 }
             }
-            SessionEvent::Plan(_)
-            | SessionEvent::Turn(_)
-            | SessionEvent::Auto(_)
-            | SessionEvent::Memory(_)
-            | SessionEvent::Notebook(_)
-            | SessionEvent::Life(_)
-            | SessionEvent::MessageQueued { .. }
-            | SessionEvent::CauseWithdrawn { .. }
-            | SessionEvent::ViewReset { .. }
-            | SessionEvent::CompactionAsked { .. }
-            | SessionEvent::AgentCalled { .. }
-            | SessionEvent::Logged { .. } => {}
+            _ => {}
         }
         Ok(())
     }
@@ -431,6 +399,51 @@ impl Watcher {
             Ok(())
         }
     }
+}
+
+/// Whether an event records that somebody decided.
+fn decides(event: &SessionEvent) -> bool {
+    match event {
+        SessionEvent::Plan(event) => matches!(
+            event,
+            PlanEvent::PlanApproved { .. }
+                | PlanEvent::ExecutionStarted { .. }
+                | PlanEvent::ChangesRequested { .. }
+        ),
+        SessionEvent::Turn(event) => matches!(
+            event,
+            TurnEvent::DoubtSettled { .. }
+                | TurnEvent::PermissionDecided { by: Some(_), .. }
+                | TurnEvent::PermissionDecided { permit: Permit::Once | Permit::UntilPlanEnds, .. }
+        ),
+        SessionEvent::Auto(_)
+        | SessionEvent::Memory(_)
+        | SessionEvent::Notebook(_)
+        | SessionEvent::Life(_)
+        | SessionEvent::MessageQueued { .. }
+        | SessionEvent::CauseWithdrawn { .. }
+        | SessionEvent::ViewReset { .. }
+        | SessionEvent::CompactionAsked { .. }
+        | SessionEvent::AgentCalled { .. }
+        | SessionEvent::Logged { .. } => false,
+    }
+}
+
+/// What must hold of a person's decision that was taken.
+fn may_decide(session: &Session, person: &Person, decision: &Decision) -> Result<(), String> {
+    if person.standing != Standing::Decides {
+        return Err("model-never-approves: someone who may only speak decided".into());
+    }
+    let Decision::Approve(Approving { digest, .. }) = decision else { return Ok(()) };
+    let plan = session.plan().ok_or("approved-as-read: no plan was approved")?;
+    let head = plan.current.as_ref().ok_or("approved-as-read: no revision was approved")?;
+    if head.digest != *digest || plan.shown_to(person) != Some(*digest) {
+        return Err("approved-as-read: a stale or unseen revision was approved".into());
+    }
+    if plan.status.approval().is_some() || head.review == Review::Withdrawn {
+        return Err("one-decision: decided twice, or on a withdrawn revision".into());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -41,8 +41,20 @@ pub(super) fn check(had: &Had) -> Result<(), String> {
             return Err(format!("tools: {} does not fit", tool["name"]));
         }
     }
-    let messages = list(&body["messages"]);
-    let (mut last, mut open, mut given) = ("assistant", BTreeSet::new(), BTreeSet::new());
+    check_messages(list(&body["messages"]))
+}
+
+/// The calls of a conversation, as far as it has been read.
+#[derive(Default)]
+struct Calls {
+    /// Those that have no result yet.
+    open: BTreeSet<String>,
+    /// All of them.
+    given: BTreeSet<String>,
+}
+
+fn check_messages(messages: &[Value]) -> Result<(), String> {
+    let (mut last, mut calls) = ("assistant", Calls::default());
     for (at, message) in messages.iter().enumerate() {
         let place = format!("messages.{at}");
         only(message, &["role", "content"], &place)?;
@@ -56,7 +68,7 @@ pub(super) fn check(had: &Had) -> Result<(), String> {
         if content.is_empty() {
             return Err(format!("{place}: all messages must have non-empty content"));
         }
-        let mut said_more = false;
+        let mut has_text = false;
         for block in content {
             match (role, block["type"].as_str().unwrap_or_default()) {
                 (_, "text") => {
@@ -64,42 +76,13 @@ pub(super) fn check(had: &Had) -> Result<(), String> {
                     if block["text"].as_str().is_none_or(|text| text.trim().is_empty()) {
                         return Err(format!("{place}: text content blocks must be non-empty"));
                     }
-                    said_more = true;
+                    has_text = true;
                 }
-                ("user", "tool_result") => {
-                    only(
-                        block,
-                        &["type", "tool_use_id", "content", "is_error", "cache_control"],
-                        &place,
-                    )?;
-                    let id = text(&block["tool_use_id"], &place)?.to_owned();
-                    if said_more {
-                        return Err(format!("{place}: tool_result blocks must come first"));
-                    }
-                    if !open.remove(&id) {
-                        return Err(format!(
-                            "{place}: unexpected tool_use_id found in tool_result blocks: {id}"
-                        ));
-                    }
+                ("user", "tool_result") if has_text => {
+                    return Err(format!("{place}: tool_result blocks must come first"));
                 }
-                ("assistant", "tool_use") => {
-                    only(block, &["type", "id", "name", "input"], &place)?;
-                    let id = text(&block["id"], &place)?.to_owned();
-                    if !is_name(&id, 256) {
-                        return Err(format!(
-                            "{place}: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
-                        ));
-                    }
-                    if !block["input"].is_object() {
-                        return Err(format!(
-                            "{place}: tool_use.input: Input should be a valid dictionary"
-                        ));
-                    }
-                    if !given.insert(id.clone()) {
-                        return Err(format!("{place}: `tool_use` ids must be unique: {id}"));
-                    }
-                    open.insert(id);
-                }
+                ("user", "tool_result") => calls.result(block, &place)?,
+                ("assistant", "tool_use") => calls.request(block, &place)?,
                 ("assistant", "thinking") => {
                     only(block, &["type", "thinking", "signature"], &place)?;
                     if !text(&block["signature"], &place)?.starts_with(SIGNED) {
@@ -110,7 +93,7 @@ pub(super) fn check(had: &Had) -> Result<(), String> {
             }
         }
         if role == "user"
-            && let Some(id) = open.first()
+            && let Some(id) = calls.open.first()
         {
             return Err(format!(
                 "{place}: `tool_use` ids were found without `tool_result` blocks: {id}"
@@ -122,6 +105,35 @@ pub(super) fn check(had: &Had) -> Result<(), String> {
         return Err("messages: the last one must be the user's".into());
     }
     Ok(())
+}
+
+impl Calls {
+    fn result(&mut self, block: &Value, place: &str) -> Result<(), String> {
+        only(block, &["type", "tool_use_id", "content", "is_error", "cache_control"], place)?;
+        let id = text(&block["tool_use_id"], place)?;
+        if self.open.remove(id) {
+            return Ok(());
+        }
+        Err(format!("{place}: unexpected tool_use_id found in tool_result blocks: {id}"))
+    }
+
+    fn request(&mut self, block: &Value, place: &str) -> Result<(), String> {
+        only(block, &["type", "id", "name", "input"], place)?;
+        let id = text(&block["id"], place)?.to_owned();
+        if !is_name(&id, 256) {
+            return Err(format!(
+                "{place}: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
+            ));
+        }
+        if !block["input"].is_object() {
+            return Err(format!("{place}: tool_use.input: Input should be a valid dictionary"));
+        }
+        if !self.given.insert(id.clone()) {
+            return Err(format!("{place}: `tool_use` ids must be unique: {id}"));
+        }
+        self.open.insert(id);
+        Ok(())
+    }
 }
 
 pub(super) fn pieces(reply: &Reply, number: usize) -> Vec<String> {

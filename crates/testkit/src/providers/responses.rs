@@ -39,7 +39,10 @@ pub(super) fn check(had: &Had) -> Result<(), String> {
             return Err("tools: Missing required parameter: 'tools[0].name'".into());
         }
     }
-    let input = list(&body["input"]);
+    check_input(list(&body["input"]))
+}
+
+fn check_input(input: &[Value]) -> Result<(), String> {
     if input.is_empty() {
         return Err("input: Field required".into());
     }

@@ -1,12 +1,13 @@
 //! A NATS server of our own.
 
-use super::{Daemon, answers, free_port, program, temporary};
+use super::{Certificates, Daemon, answers, free_port, program, temporary};
 
 /// A NATS server of our own.
 #[derive(Debug)]
 pub struct Nats {
     daemon: Option<Daemon>,
     home: tempfile::TempDir,
+    configuration: Option<String>,
     /// The port it listens at.
     pub port: u16,
 }
@@ -15,7 +16,23 @@ impl Nats {
     /// Starts one.
     #[must_use]
     pub fn start() -> Self {
-        let mut server = Self { daemon: None, home: temporary("nats"), port: free_port() };
+        let (home, port) = (temporary("nats"), free_port());
+        let mut server = Self { daemon: None, home, configuration: None, port };
+        server.up();
+        server
+    }
+
+    /// One that speaks TLS alone, and knows whoever has this nkey.
+    #[must_use]
+    pub fn start_secured(certificates: &Certificates, nkey: &str) -> Self {
+        let (home, port) = (temporary("nats"), free_port());
+        let key = home.path().join("server.key");
+        certificates.give_key(&key);
+        let configuration = format!(
+            "tls {{ cert_file: {:?}, key_file: {key:?}, timeout: 5 }}\nauthorization {{ users: [ {{ nkey: {nkey} }} ] }}\n",
+            certificates.certificate()
+        );
+        let mut server = Self { daemon: None, home, configuration: Some(configuration), port };
         server.up();
         server
     }
@@ -25,8 +42,13 @@ impl Nats {
         let port = self.port.to_string();
         let log = self.home.path().join("log");
         let program = program("nats-server", &["/usr/sbin"]);
-        let mut daemon =
-            Daemon::start(&program, &["-a", "127.0.0.1", "-p", &port], &log, None, &[]);
+        let mut arguments = vec!["-a", "127.0.0.1", "-p", &port];
+        let file = self.home.path().join("nats.conf").display().to_string();
+        if let Some(configuration) = &self.configuration {
+            std::fs::write(&file, configuration).expect("a file");
+            arguments.extend(["-c", &file]);
+        }
+        let mut daemon = Daemon::start(&program, &arguments, &log, None, &[]);
         daemon.wait_until("NATS", || answers(self.port));
         self.daemon = Some(daemon);
     }
@@ -39,6 +61,7 @@ impl Nats {
     /// Where it is, for a client.
     #[must_use]
     pub fn address(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        let scheme = if self.configuration.is_some() { "tls" } else { "nats" };
+        format!("{scheme}://127.0.0.1:{}", self.port)
     }
 }

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{Daemon, answers, free_port, program, root, temporary};
+use super::{Certificates, Daemon, answers, free_port, program, root, temporary};
 
 const PLACES: [&str; 3] =
     ["/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/17/bin"];
@@ -15,6 +15,8 @@ const PLACES: [&str; 3] =
 pub struct Postgres {
     daemon: Option<Daemon>,
     home: tempfile::TempDir,
+    /// The certificate that it shows; none, if it speaks plain text.
+    certificate: Option<PathBuf>,
     /// The port it listens at.
     pub port: u16,
 }
@@ -23,14 +25,30 @@ impl Postgres {
     /// Starts one.
     #[must_use]
     pub fn start() -> Self {
+        Self::with(None)
+    }
+
+    /// One that speaks TLS alone.
+    #[must_use]
+    pub fn start_secured(certificates: &Certificates) -> Self {
+        Self::with(Some(certificates))
+    }
+
+    fn with(certificates: Option<&Certificates>) -> Self {
         let home = temporary("postgres");
         let data = home.path().join("data");
         run(Command::new("cp").arg("-r").arg(template()).arg(&data));
+        if let Some(certificates) = certificates {
+            certificates.give_key(&data.join("server.key"));
+            let only = "hostssl all all 127.0.0.1/32 trust\n";
+            std::fs::write(data.join("pg_hba.conf"), only).expect("a file");
+        }
         if let Some((user, group)) = unprivileged() {
             run(Command::new("chown").arg("-R").arg(format!("{user}:{group}")).arg(home.path()));
         }
         run(Command::new("chmod").arg("700").arg(&data));
-        let mut server = Self { daemon: None, home, port: free_port() };
+        let certificate = certificates.map(Certificates::certificate);
+        let mut server = Self { daemon: None, home, certificate, port: free_port() };
         server.up();
         server
     }
@@ -39,20 +57,19 @@ impl Postgres {
     pub fn up(&mut self) {
         let (data, port) = (self.home.path().join("data"), self.port.to_string());
         let data = data.display().to_string();
-        let arguments = [
-            "-D",
-            &data,
-            "-p",
-            &port,
-            "-c",
-            "listen_addresses=127.0.0.1",
-            "-c",
-            "unix_socket_directories=",
-            "-c",
-            "max_connections=120",
-            "-c",
-            "shared_buffers=64MB",
+        let mut settings = vec![
+            "listen_addresses=127.0.0.1".to_owned(),
+            "unix_socket_directories=".into(),
+            "max_connections=120".into(),
+            "shared_buffers=64MB".into(),
         ];
+        if let Some(certificate) = &self.certificate {
+            let (certificate, key) = (certificate.display(), format!("{data}/server.key"));
+            settings.extend(["ssl=on".into(), format!("ssl_cert_file={certificate}")]);
+            settings.push(format!("ssl_key_file={key}"));
+        }
+        let mut arguments = vec!["-D", &data, "-p", &port];
+        arguments.extend(settings.iter().flat_map(|setting| ["-c", setting]));
         let log = self.home.path().join("log");
         let mut daemon =
             Daemon::start(&program("postgres", &PLACES), &arguments, &log, unprivileged(), &[]);

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::http::{
     app::App,
-    auth::{self, COOKIE, Caller, decides, issue},
+    auth::{self, COOKIE, Caller, Tries, decides, issue},
     body::Body,
     problem::{Problem, Problems},
     time::time,
@@ -158,25 +158,28 @@ pub(crate) async fn who_am_i(
 #[utoipa::path(post, path = "/api/passphrase", security(()), request_body = NewPassphrase, responses((status = 204), Problems))]
 pub(crate) async fn choose_passphrase(
     State(app): State<Arc<App>>,
+    tries: Tries,
     Body(new): Body<NewPassphrase>,
 ) -> Result<StatusCode, Problem> {
-    app.limits.login()?;
-    granted(&app, &new.token).await?;
+    granted(&app, &tries, &new.token).await?;
     app.access.choose(&new.passphrase).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// The grant of a token that has not ended. The token of an agent's place is none, nor is the secret of a browser's cookie:
-/// every port of the host is sent that one.
-async fn granted(app: &App, token: &str) -> Result<Grant, Problem> {
+/// every port of the host is sent that one. Only wrong ones count as tries: nobody finds a right one by trying.
+async fn granted(app: &App, tries: &Tries, token: &str) -> Result<Grant, Problem> {
     let grant = app.access.find(Digest::of(token.trim().as_bytes())).await?;
     let now = app.queries.now();
     let lasts =
         |grant: &Grant| grant.agent.is_none() && grant.page_key.is_none() && !grant.has_ended(now);
-    grant.filter(lasts).ok_or_else(|| {
-        let words = "this token is not one that was given out, or it has ended; look into the file named token in the data directory";
-        Problem::new(StatusCode::UNAUTHORIZED, "wrong_token", words)
-    })
+    if let Some(grant) = grant.filter(lasts) {
+        app.limits.asks(grant.id)?;
+        return Ok(grant);
+    }
+    tries.may_try(app)?;
+    let words = "this token is not one that was given out, or it has ended; look into the file named token in the data directory";
+    Err(Problem::new(StatusCode::UNAUTHORIZED, "wrong_token", words))
 }
 
 /// A browser logs in and gets a cookie, and a key for its page: with the passphrase it may decide, with a token it may what
@@ -184,6 +187,7 @@ async fn granted(app: &App, token: &str) -> Result<Grant, Problem> {
 #[utoipa::path(post, path = "/api/login", security(()), request_body = Login, responses((status = 200, body = LoggedIn), Problems))]
 pub(crate) async fn login(
     State(app): State<Arc<App>>,
+    tries: Tries,
     Body(login): Body<Login>,
 ) -> Result<Response, Problem> {
     let person = login.person.as_deref().unwrap_or(OWNER);
@@ -197,11 +201,11 @@ pub(crate) async fn login(
     let grant = match (&login.passphrase, &login.token) {
         (Some(passphrase), None) => {
             let (standing, micros) = (Standing::Decides, Some(LOGIN_MICROS));
-            unlocked(&app, passphrase, "browser", person, standing, micros).await?
+            let wanted = Wanted { name: "browser", person, standing, micros };
+            unlocked(&app, &tries, passphrase, wanted).await?
         }
         (None, Some(token)) => {
-            app.limits.login()?;
-            let grant = granted(&app, token).await?;
+            let grant = granted(&app, &tries, token).await?;
             let now = app.queries.now();
             let day = now.plus_micros(LOGIN_MICROS);
             let expires = Some(grant.expires.map_or(day, |end| end.min(day)));
@@ -231,6 +235,7 @@ pub(crate) async fn login(
 #[utoipa::path(post, path = "/api/tokens", security(()), request_body = TokenWish, responses((status = 201, body = TokenGiven), Problems))]
 pub(crate) async fn give_token(
     State(app): State<Arc<App>>,
+    tries: Tries,
     Body(wish): Body<TokenWish>,
 ) -> Result<(StatusCode, Json<TokenGiven>), Problem> {
     let person = wish.person.as_deref().unwrap_or(OWNER);
@@ -241,7 +246,8 @@ pub(crate) async fn give_token(
         (Standing::Decides, Some(DECIDING_MICROS))
     };
     let surface = if wish.speaks_only { ChannelType::Api } else { ChannelType::Cli };
-    let grant = unlocked(&app, &wish.passphrase, &wish.name, person, standing, micros).await?;
+    let wanted = Wanted { name: &wish.name, person, standing, micros };
+    let grant = unlocked(&app, &tries, &wish.passphrase, wanted).await?;
     let (token, grant) = issue(&app, Grant { surface, ..grant }).await?;
     Ok((
         StatusCode::CREATED,
@@ -333,16 +339,22 @@ pub(crate) async fn logout(
     Ok(response)
 }
 
+/// The grant that the passphrase is to give: its name, whose it is, what it may, and for how long.
+struct Wanted<'a> {
+    name: &'a str,
+    person: &'a str,
+    standing: Standing,
+    micros: Option<i64>,
+}
+
 /// A grant for whoever knows the passphrase.
 async fn unlocked(
     app: &App,
+    tries: &Tries,
     passphrase: &str,
-    name: &str,
-    person: &str,
-    standing: Standing,
-    micros: Option<i64>,
+    Wanted { name, person, standing, micros }: Wanted<'_>,
 ) -> Result<Grant, Problem> {
-    app.limits.login()?;
+    let _hold = tries.may_try(app)?;
     if !app.access.is_passphrase(passphrase).await? {
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
