@@ -1,8 +1,7 @@
 //! Connections: how many there are, from whom, and how long each may take to say what it wants.
 //!
-//! A connection whose caller is known is kept for as long as their request or stream lasts. Every other one, whether it says
-//! nothing, half a request, or waits between two, is there at the server's pleasure: when there are many, the one that
-//! has waited longest is closed, so whoever comes next is answered at once.
+//! A connection is held while the request or the stream of a known caller lasts. Every other one may be closed: when there are
+//! many of them, those that have asked for nothing first, and of these the one that has waited longest.
 
 use std::{
     collections::{BTreeMap, HashMap},

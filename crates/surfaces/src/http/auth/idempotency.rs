@@ -42,7 +42,9 @@ impl Keys {
     /// Forgets a key whose request was not taken: it may be mended and sent again.
     pub(crate) fn forget(&self, key: Uuid) {
         let known = &mut *self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.bodies.remove(&key);
+        if known.bodies.remove(&key).is_some() {
+            known.order.retain(|other| *other != key);
+        }
     }
 
     fn is_used_otherwise(&self, key: Uuid, body: Digest) -> bool {
@@ -79,5 +81,12 @@ mod tests {
         assert!(!keys.is_used_otherwise(Uuid::from_u128(1), of("b")), "long ago");
         keys.forget(Uuid::from_u128(1));
         assert!(!keys.is_used_otherwise(Uuid::from_u128(1), of("c")), "it was not taken");
+        let known = keys.known.lock().unwrap();
+        let of_it = known.order.iter().filter(|key| **key == Uuid::from_u128(1)).count();
+        assert_eq!(
+            (of_it, known.order.len()),
+            (1, KEYS_MAX),
+            "it is forgotten once, and in its turn"
+        );
     }
 }
