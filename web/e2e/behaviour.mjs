@@ -386,6 +386,7 @@ export function behaviour({ house, model, browser }) {
     const id = fresh();
     await house.say(id, "this one is mine");
     await house.rests(id);
+    await house.person("bea");
     const asks = await fetch(`${house.base}/api/tokens`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name: "bea", person: "bea", speaks_only: true, passphrase: house.passphrase ?? PASSPHRASE }) });
     const { token } = await asks.json();
     const asBea = async (method, path, body) => {

@@ -46,7 +46,7 @@ export async function startModel(scripts) {
 
 /** One installation. */
 export class House {
-  static async open({ model, config = "", passphrase = PASSPHRASE, env = {} } = {}) {
+  static async open({ model, config = "", passphrase = PASSPHRASE, env = {}, terminal = false } = {}) {
     const house = new House();
     house.home = mkdtempSync(join(tmpdir(), "planwright-e2e-"));
     house.data = join(house.home, "data");
@@ -58,6 +58,7 @@ export class House {
     writeFileSync(join(house.data, "config.toml"), `[server]\nbind = "127.0.0.1:0"\nlogins_per_minute = 1000\n${config}\n${asks}`, { mode: 0o600 });
     house.chosen = passphrase;
     house.env = env;
+    house.terminal = terminal;
     house.port = 0;
     await house.up();
     return house;
@@ -68,11 +69,20 @@ export class House {
       const path = join(this.data, "config.toml");
       writeFileSync(path, readFileSync(path, "utf8").replace(/127\.0\.0\.1:\d+"/, `127.0.0.1:${this.port}"`), { mode: 0o600 });
     }
+    if (this.terminal) return this.upAtTerminal();
     const args = ["up", "--data", this.data, "--workspace", this.workspace, "--json", ...(this.chosen ? ["--passphrase-stdin"] : [])];
     const { child, found } = await start(program, args, /"url":"(http:\/\/localhost:(\d+))"/, { input: this.chosen ? `${this.chosen}\n` : "", env: { ...process.env, PLANWRIGHT_LOG: "warn", OPENAI_API_KEY: "", OPENROUTER_API_KEY: "", OLLAMA_HOST: "127.0.0.1:9", ...this.env } });
     this.child = child;
     this.base = found[1];
     this.port = Number(found[2]);
+    this.token = readFileSync(join(this.data, "token"), "utf8").trim();
+  }
+
+  /** The same at a terminal, where it shows a link for the first passphrase. */
+  async upAtTerminal() {
+    const words = [program, "up", "--data", this.data, "--workspace", this.workspace].map((word) => `'${word}'`).join(" ");
+    const { child, found } = await start("script", ["--quiet", "--flush", "--return", "--command", `exec ${words}`, "/dev/null"], /((http:\/\/localhost:(\d+))\/login#invitation=\w+)/, { env: { ...process.env, PLANWRIGHT_LOG: "error", TERM: "dumb" } });
+    [this.child, this.link, this.base, this.port] = [child, found[1], found[2], Number(found[3])];
     this.token = readFileSync(join(this.data, "token"), "utf8").trim();
   }
 
@@ -94,6 +104,15 @@ export class House {
       this.deciding = (await answer.json()).token;
     }
     return this.deciding;
+  }
+
+  /** Somebody else, who was invited, chose the same passphrase, and may decide. */
+  async person(name) {
+    const invited = await this.ask("POST", "/api/people", { name, roles: ["decide"] });
+    const invitation = invited.body.link.split("#invitation=")[1];
+    const body = JSON.stringify({ invitation, passphrase: this.passphrase ?? PASSPHRASE });
+    const chosen = await fetch(`${this.base}/api/passphrase`, { method: "POST", headers: { "content-type": "application/json" }, body });
+    if (chosen.status !== 200) throw new Error(`${name} cannot choose: ${chosen.status} ${await chosen.text()}`);
   }
 
   async ask(method, path, body, headers = {}) {

@@ -161,27 +161,82 @@ export function surfaces({ house, model, browser }) {
     });
   }
 
-  suite.test("the first passphrase is chosen by who can read the token, once", async () => {
-    const other = await House.open({ model, passphrase: "" });
+  suite.test("the first passphrase is chosen with the link that a terminal shows, once, and another person by theirs", async () => {
+    const other = await House.open({ model, passphrase: "", terminal: true });
     try {
       const page = await openPage(browser, other.base);
       // As somebody comes who knows nothing but the address.
       await page.goto(other.base);
-      await page.getByRole("button", { name: "First time here" }).click();
+      await page.getByText("Open the link that planwright up printed").waitFor();
+      await page.goto(other.link);
+      assert.ok(!page.url().includes("invitation="), "the secret does not stay in the address");
       await page.getByLabel("Passphrase").fill(PASSPHRASE);
-      await page.getByLabel(/^Token/).fill("not the token that is in the file");
+      await page.getByLabel("Once more").fill("something else");
       await page.getByRole("button", { name: "Choose it and log in" }).click();
-      await page.getByRole("alert").waitFor();
-      await page.getByLabel(/^Token/).fill(other.token);
+      await page.getByRole("alert").getByText("The two differ.").waitFor();
+      await page.getByLabel("Once more").fill(PASSPHRASE);
       await page.getByRole("button", { name: "Choose it and log in" }).click();
       await page.waitForURL((url) => !url.pathname.startsWith("/login"));
-      assert.equal(JSON.parse((await askAsPage(page, "/api/me")).text).decides, true);
+      const me = JSON.parse((await askAsPage(page, "/api/me")).text);
+      assert.deepEqual([me.person, me.decides, me.passphraseChosen], ["owner", true, true]);
       const again = await page.evaluate(async (token) => (await fetch("/api/passphrase", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ passphrase: "another passphrase", token }) })).status, other.token);
       assert.equal(again, 409);
+      // Another person is invited in the settings, and comes by their link.
+      await page.goto(`${other.base}/settings`);
+      const people = page.getByTestId("people");
+      await people.getByLabel("Name").fill("Bea Ü");
+      await people.getByRole("button", { name: "Invite" }).click();
+      const link = await page.getByTestId("invitation").locator("code").innerText();
+      if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/people.png`, fullPage: true });
+      const hers = await openPage(browser, other.base);
+      await hers.goto(link);
+      await hers.getByLabel("Passphrase").fill("her own passphrase");
+      await hers.getByLabel("Once more").fill("her own passphrase");
+      await hers.getByRole("button", { name: "Choose it and log in" }).click();
+      await hers.waitForURL((url) => !url.pathname.startsWith("/login"));
+      const she = JSON.parse((await askAsPage(hers, "/api/me")).text);
+      assert.deepEqual([she.person, she.decides, she.roles], ["Bea Ü", true, ["speak", "decide"]]);
+      // What the owner takes from her reaches her page at once.
+      await page.reload();
+      await page.locator("[data-person='Bea Ü']").getByLabel("decides").uncheck();
+      await page.getByText("Changed").waitFor();
+      assert.equal(JSON.parse((await askAsPage(hers, "/api/me")).text).decides, false);
+      page.once("dialog", (dialog) => void dialog.accept());
+      await page.locator("[data-person='Bea Ü']").getByRole("button", { name: "Remove" }).click();
+      await page.getByText("Removed").waitFor();
+      assert.equal((await askAsPage(hers, "/api/me")).status, 401);
+      await hers.context().close();
       await page.context().close();
     } finally {
       await other.close();
     }
+  });
+
+  suite.test("a decision that needs the passphrase again asks for it, and then goes on by itself", async () => {
+    const talk = "api:e2e-ask-again";
+    await house.ready(talk, "# Sweep\n\n1. Sweep the floor.\n");
+    const page = await openPage(browser, house.base);
+    await logIn(page, house);
+    await page.goto(sessionUrl(house, talk));
+    // The server's own refusal needs a quarter of an hour; the one that the page hears is the same.
+    let refused = 0;
+    await page.route("**/plan/approve", async (route) => {
+      refused += 1;
+      if (refused > 1) return route.continue();
+      const problem = { type: "urn:planwright:ask_again", title: "Forbidden", status: 403, detail: "give your passphrase again" };
+      return route.fulfill({ status: 403, contentType: "application/problem+json", body: JSON.stringify(problem) });
+    });
+    await page.locator("[data-testid=approve]:not([disabled]):not([aria-disabled=true])").click();
+    const asked = page.getByTestId("passphrase-again");
+    await asked.getByLabel("Passphrase").fill("not the one");
+    await asked.getByRole("button", { name: "Go on" }).click();
+    await asked.getByRole("alert").waitFor();
+    if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/passphrase-again.png` });
+    await asked.getByLabel("Passphrase").fill(PASSPHRASE);
+    await asked.getByRole("button", { name: "Go on" }).click();
+    await until(async () => (await house.status(talk)).plan?.status, (status) => status !== "Ready");
+    assert.equal(refused, 2, "asked, and asked again");
+    await page.context().close();
   });
 
   suite.test("a call in doubt is shown with its choices, and what a person says settles it", async () => {

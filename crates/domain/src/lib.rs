@@ -18,6 +18,7 @@
 //! assert_eq!(session.plan().unwrap().status.label(), "Drafting");
 //! ```
 
+pub mod installation;
 pub mod language;
 pub mod model;
 pub mod next;

@@ -16,8 +16,8 @@ use crate::{
         actor::Person,
         autonomy::event::AutoEvent,
         command::{
-            AutoCommand, Decision, Issued, LifeCommand, ModelCommand, Permit, PersonCommand,
-            SessionCommand, SystemCommand, Verdict,
+            AutoCommand, Decision, HoldReason, Issued, LifeCommand, ModelCommand, Permit,
+            PersonCommand, SessionCommand, SystemCommand, Verdict,
         },
         digest::Digest,
         given::Given,
@@ -30,7 +30,7 @@ use crate::{
             refusal::PlanRefusal,
             step::StepEnd,
         },
-        policy::Policy,
+        policy::{Policy, Risk},
         refusal::Refusal,
         session::{
             is_foreign,
@@ -239,7 +239,7 @@ fn decide_system(
             }
             turns::start_calls(session, at, calls, *bracket, *ask_until)
         }
-        SystemCommand::HoldImported { by } => Ok(hold_imported(session, by)),
+        SystemCommand::Hold { by, why } => Ok(hold(session, by, *why)),
         SystemCommand::RingDecision => plan::decide::ring(&session.work, at)
             .map(|rung| vec![SessionEvent::Plan(rung)])
             .ok_or_else(|| moved_on("no revision has waited so long")),
@@ -333,7 +333,7 @@ fn decide_person(
             Ok(ending_plan(session, person, paused, OpenTurn::StopIfItExecutes))
         }
         PersonCommand::EditPlan { base, markdown, fresh } => {
-            plan::decide::may_decide(person, &issued.policy)?;
+            plan::decide::may_decide(person, issued.at, &issued.policy, Risk::Usual)?;
             edit(session, person, *base, markdown, *fresh)
         }
         PersonCommand::RecordShown { digest } => {
@@ -385,26 +385,37 @@ fn may_work_here(session: &Session, policy: &Policy) -> Result<(), Refusal> {
     }
 }
 
-/// What came with an archive waits for a person: its turn and its runs end, its schedules are off, and what was approved
-/// elsewhere is paused. Messages stay in the queue: the model may answer them, under the rules that hold here.
-fn hold_imported(session: &Session, by: &Person) -> Vec<SessionEvent> {
+/// What was approved waits for a person: the turn and the runs end, and the plan is paused. Messages stay in the queue: the
+/// model may answer them, under the rules that hold here. The schedules of an archive are off.
+fn hold(session: &Session, by: &Person, why: HoldReason) -> Vec<SessionEvent> {
     let paused = session.plan().and_then(|plan| {
-        let approval = plan.status.approval()?;
-        let reason = PauseReason::Imported { approver: approval.by.id.0.clone() };
+        let approver = plan.status.approval()?.by.id.0.clone();
+        let reason = match why {
+            HoldReason::Imported => PauseReason::Imported { approver },
+            HoldReason::PassphraseReset => PauseReason::PassphraseReset { approver },
+        };
         Some(PlanEvent::ExecutionPaused { reason })
     });
     let mut events = ending_plan(session, by, paused.into_iter().collect(), OpenTurn::Stop);
     events.extend(autonomy::decide::end_all(session, by));
     let ticks = session.queue.iter().filter(|queued| matches!(queued.cause, Cause::Tick { .. }));
-    events.extend(ticks.map(|queued| SessionEvent::CauseWithdrawn {
-        queued: queued.seq,
-        why: "its run came with an archive".into(),
-    }));
-    let why = "it came with an archive; add it again to have it here".to_owned();
-    events.extend(session.auto.schedules.keys().map(|schedule| {
-        let schedule = *schedule;
-        SessionEvent::Auto(AutoEvent::ScheduleEnded { schedule, why: why.clone() })
-    }));
+    let of_its_run = match why {
+        HoldReason::Imported => "its run came with an archive",
+        HoldReason::PassphraseReset => "its run ended when a passphrase was reset",
+    };
+    events.extend(
+        ticks.map(|queued| SessionEvent::CauseWithdrawn {
+            queued: queued.seq,
+            why: of_its_run.into(),
+        }),
+    );
+    if why == HoldReason::Imported {
+        let why = "it came with an archive; add it again to have it here".to_owned();
+        events.extend(session.auto.schedules.keys().map(|schedule| {
+            let schedule = *schedule;
+            SessionEvent::Auto(AutoEvent::ScheduleEnded { schedule, why: why.clone() })
+        }));
+    }
     events
 }
 
@@ -436,11 +447,14 @@ fn decide_decision(
     match decision {
         Decision::SettleDoubt { call, verdict } => settle(session, issued, person, *call, *verdict),
         Decision::Permit { digest, permit } => {
-            plan::decide::may_decide(person, &issued.policy)?;
+            let allows = matches!(permit, Permit::Once | Permit::UntilPlanEnds);
+            let asks = session.ask.as_ref().filter(|ask| allows && ask.digest == *digest);
+            let risk = asks.map_or(Risk::Usual, |ask| Policy::risk_of_tool(&ask.tool));
+            plan::decide::may_decide(person, issued.at, &issued.policy, risk)?;
             turn::permission::decide(session, issued.at, person, *digest, permit)
         }
         Decision::SkipStep { step } if is_unsettled(session, *step) => {
-            plan::decide::may_decide(person, &issued.policy)?;
+            plan::decide::may_decide(person, issued.at, &issued.policy, Risk::Usual)?;
             Err(PlanRefusal::StepUnderWay { step: *step }.into())
         }
         Decision::Approve(_)
@@ -576,7 +590,7 @@ fn settle(
     call: CallId,
     verdict: Verdict,
 ) -> Result<Vec<SessionEvent>, Refusal> {
-    plan::decide::may_decide(person, &issued.policy)?;
+    plan::decide::may_decide(person, issued.at, &issued.policy, Risk::Usual)?;
     let doubt =
         session.doubts.get(&call).ok_or_else(|| Refusal::NoSuchDoubt { call: call.to_string() })?;
     if verdict == Verdict::DidNotHappen && issued.at < doubt.deadline {

@@ -55,6 +55,15 @@ pub enum Place<'a> {
         /// When it was recorded, in microseconds.
         at: i64,
     },
+    /// An event of the installation.
+    InstallationEvent {
+        /// Its number in the stream.
+        seq: u64,
+        /// Its stored kind.
+        kind: &'a str,
+        /// When it was recorded, in microseconds.
+        at: i64,
+    },
     /// A folded session.
     Snapshot {
         /// The session's identity.
@@ -147,6 +156,12 @@ impl Place<'_> {
                 feed_bytes(crc, session.as_bytes());
                 feed_bytes(crc, command);
             }
+            Self::InstallationEvent { seq, kind, at } => {
+                crc.update(&[8]);
+                crc.update(&seq.to_le_bytes());
+                feed_bytes(crc, kind.as_bytes());
+                crc.update(&at.to_le_bytes());
+            }
         }
     }
 }
@@ -159,6 +174,9 @@ impl std::fmt::Display for Place<'_> {
             }
             Self::OwnerEvent { owner, seq, kind, .. } => {
                 write!(f, "event {seq} ({kind}) of the owner {owner}")
+            }
+            Self::InstallationEvent { seq, kind, .. } => {
+                write!(f, "event {seq} ({kind}) of the installation")
             }
             Self::Snapshot { session, version, .. } => {
                 write!(f, "the snapshot of {session} at event {version}")
@@ -341,6 +359,7 @@ mod tests {
             Place::Memory { owner: "o", session: "", part: "", item: b"k" },
             Place::Memory { owner: "", session: "o", part: "", item: b"k" },
             Place::Answer { session: "cli:talk-01", command: b"k" },
+            Place::InstallationEvent { seq: 7, kind: "k", at: 9 },
         ];
         for (at, place) in other.iter().enumerate() {
             assert!(is_corrupt(&open(place, &sealed(&PLACE, "words"))), "{place}");
@@ -370,6 +389,7 @@ mod tests {
             Place::OwnerEvent { owner: "ada", seq: 7, kind: "pointer_moved", at: 9 },
             Place::Snapshot { session: "cli:talk-01", version: 7, fold: 9 },
             Place::OwnerState { owner: "ada", version: 7, fold: 9 },
+            Place::InstallationEvent { seq: 7, kind: "person_added", at: 9 },
             Place::Output { session: "cli:talk-01", digest: b"d" },
             Place::Memory { owner: "", session: "cli:talk-01", part: "", item: b"i" },
         ];
@@ -380,6 +400,7 @@ mod tests {
             "0003007cc8d1afc19d96e022776f72647322",
             "0003004ce2c295220efac922776f72647322",
             "000300cb52cfcec8321c4722776f72647322",
+            "000300195525cc112bd2c822776f72647322",
             "000300aa4c70ecbddb5b6022776f72647322",
             "0003006946a2c8c907a30e22776f72647322",
         ];

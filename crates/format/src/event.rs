@@ -1,4 +1,4 @@
-//! The stored kinds of events of sessions and owners: a name, a version and a level for each, and how older forms are read.
+//! The stored kinds of events of sessions, owners and the installation: a name, a version and a level for each, and how older forms are read.
 //!
 //! To change what an event holds after a release, leave its row as it is, give it the two functions that turn the new form
 //! into the old one and back, and add a row with the next version at the next level. A program that knows the new level
@@ -6,14 +6,16 @@
 
 use std::{collections::HashMap, sync::OnceLock};
 
-use planwright_domain::{owner::OwnerEvent, session::SessionEvent};
+use planwright_domain::{
+    installation::InstallationEvent, owner::OwnerEvent, session::SessionEvent,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
     FormatError,
     body::{Packer, Place, open},
-    value::{StoredOwnerEvent, StoredSessionEvent},
+    value::{StoredInstallationEvent, StoredOwnerEvent, StoredSessionEvent},
 };
 
 /// Turns one form of an event into another.
@@ -50,6 +52,17 @@ const OWNER_KINDS: &[Kind] = &[
     Kind::first("pointer_dropped"),
     Kind::first("memory_promoted"),
     Kind::first("memory_forgotten"),
+];
+
+/// The kinds of the installation's events of this version. Edited until 0.1.0, and from then on only added to.
+const INSTALLATION_KINDS: &[Kind] = &[
+    Kind::first("person_added"),
+    Kind::first("person_invited"),
+    Kind::first("passphrase_chosen"),
+    Kind::first("passphrase_changed"),
+    Kind::first("passphrase_reset"),
+    Kind::first("roles_changed"),
+    Kind::first("person_removed"),
 ];
 
 /// The kinds of sessions' events of this version. Edited until 0.1.0, and from then on only added to.
@@ -169,6 +182,7 @@ fn put(forms: &mut Vec<Kind>, kind: Kind) {
 
 static TABLE: OnceLock<Table> = OnceLock::new();
 static OWNER_TABLE: OnceLock<Table> = OnceLock::new();
+static INSTALLATION_TABLE: OnceLock<Table> = OnceLock::new();
 
 fn table() -> &'static Table {
     TABLE.get_or_init(|| Table::new(KINDS.iter().copied()))
@@ -176,6 +190,10 @@ fn table() -> &'static Table {
 
 fn owner_table() -> &'static Table {
     OWNER_TABLE.get_or_init(|| Table::new(OWNER_KINDS.iter().copied()))
+}
+
+fn installation_table() -> &'static Table {
+    INSTALLATION_TABLE.get_or_init(|| Table::new(INSTALLATION_KINDS.iter().copied()))
 }
 
 /// Adds kinds to those that sessions have in this version: how a program that is newer than this one would begin. Only before
@@ -187,7 +205,7 @@ pub fn register(newer: &[Kind]) -> bool {
 /// The highest level that this program knows.
 #[must_use]
 pub fn known_level() -> u32 {
-    table().level.max(owner_table().level)
+    table().level.max(owner_table().level).max(installation_table().level)
 }
 
 /// The kinds of sessions' events that this program knows.
@@ -212,7 +230,7 @@ pub fn stored_names(events: &[&str]) -> Vec<&'static str> {
 /// Where an event stands in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventPlace<'a> {
-    /// The session's identity with its owner, or the owner.
+    /// The session's identity with its owner, or the owner; nothing for the installation's.
     pub stream: &'a str,
     /// Its number in the stream.
     pub seq: u64,
@@ -264,6 +282,22 @@ impl StreamEvent for OwnerEvent {
 
     fn table() -> &'static Table {
         owner_table()
+    }
+}
+
+impl StreamEvent for InstallationEvent {
+    type Stored = StoredInstallationEvent;
+
+    fn kind(&self) -> &'static str {
+        self.kind()
+    }
+
+    fn place<'a>(place: EventPlace<'a>, kind: &'a str) -> Place<'a> {
+        Place::InstallationEvent { seq: place.seq, kind, at: place.at }
+    }
+
+    fn table() -> &'static Table {
+        installation_table()
     }
 }
 
@@ -361,7 +395,11 @@ mod tests {
     #[test]
     fn every_name_is_stored_once_at_level_1() {
         assert_eq!(known_level(), 1);
-        for (table, kinds) in [(table(), KINDS), (owner_table(), OWNER_KINDS)] {
+        for (table, kinds) in [
+            (table(), KINDS),
+            (owner_table(), OWNER_KINDS),
+            (installation_table(), INSTALLATION_KINDS),
+        ] {
             let forms = table.by_name.values();
             assert_eq!(forms.clone().count(), kinds.len());
             assert!(forms.flatten().all(|kind| kind.version == 1 && kind.name == kind.event));

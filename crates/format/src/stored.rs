@@ -20,6 +20,7 @@ macro_rules! stored {
 }
 
 pub(crate) mod autonomy;
+pub(crate) mod installation;
 pub(crate) mod memory;
 pub(crate) mod notebook;
 pub(crate) mod owner;

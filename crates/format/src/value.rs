@@ -1,6 +1,9 @@
 //! Stored values that stand by themselves: in a body, in a line of an archive, in a column of an answer.
 
-use planwright_domain::{memory::Item, owner::OwnerEvent, refusal::Refusal, session::SessionEvent};
+use planwright_domain::{
+    installation::InstallationEvent, memory::Item, owner::OwnerEvent, refusal::Refusal,
+    session::SessionEvent,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{mapping::Form, stored};
@@ -31,6 +34,8 @@ stored_values! {
     StoredSessionEvent = session, SessionEvent;
     /// An event of an owner, as it is stored.
     StoredOwnerEvent = owner, OwnerEvent;
+    /// An event of the installation, as it is stored.
+    StoredInstallationEvent = installation, InstallationEvent;
     /// An item of memory, as it is stored.
     StoredItem = memory, Item;
     /// A refusal, as it is stored.

@@ -1,5 +1,5 @@
-//! Who may do what, in private files of the data directory: the passphrase, the terminals that gave
-//! it lately, and the digests of the tokens that were given out.
+//! Who may do what, in private files of the data directory: what passphrases are hashed to, the terminals that gave
+//! one lately, and the digests of the tokens that were given out.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use planwright_domain::{digest::Digest, time::Time};
+use planwright_domain::{digest::Digest, id::Seq, time::Time};
 use planwright_runtime::ports::access::{Access, AccessError, Grant, Room, TICKETS_MAX, Ticket};
 use uuid::Uuid;
 
@@ -25,15 +25,15 @@ pub struct FileAccess {
     directory: PathBuf,
     grants: RwLock<HashMap<Digest, Grant>>,
     tickets: Mutex<HashMap<Digest, Ticket>>,
-    /// The hash of the passphrase, as it was when this process began or as it was chosen since. Nobody makes this process
-    /// forget that one was chosen, or take another, by moving files.
-    passphrase: RwLock<Option<String>>,
+    /// What passphrases are hashed to, by the digest of that, as it was when this process began or as it was kept since.
+    /// The journal says which one is whose: nobody makes this process take another by moving files.
+    passphrases: RwLock<BTreeMap<Digest, String>>,
 }
 
 impl FileAccess {
     /// The access that is kept in this directory. A file that others can read is refused.
     pub fn open(directory: &Path) -> Result<Self, AccessError> {
-        for name in ["passphrase", "unlocked", "tokens"] {
+        for name in [PASSPHRASES, "unlocked", "tokens"] {
             let path = directory.join(name);
             if let Ok(there) = fs::metadata(&path)
                 && there.permissions().mode() & 0o077 != 0
@@ -57,60 +57,67 @@ impl FileAccess {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => HashMap::new(),
             Err(error) => return Err(AccessError::Refused(error.to_string())),
         };
-        let passphrase = match fs::read_to_string(directory.join("passphrase")) {
-            Ok(hash) => Some(hash),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        let passphrases = match fs::read_to_string(directory.join(PASSPHRASES)) {
+            Ok(text) => read_passphrases(&text).map_err(|why| {
+                let path = directory.join(PASSPHRASES);
+                AccessError::Refused(format!("{} is damaged: {why}", path.display()))
+            })?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => return Err(AccessError::Refused(error.to_string())),
         };
         Ok(Self {
             directory: directory.to_owned(),
             grants: RwLock::new(grants),
             tickets: Mutex::default(),
-            passphrase: RwLock::new(passphrase),
+            passphrases: RwLock::new(passphrases),
         })
     }
 
-    /// Whether a passphrase was chosen.
+    /// Whether what a passphrase is hashed to is kept here.
     #[must_use]
-    pub fn has_passphrase(&self) -> bool {
-        self.hash().is_some()
+    pub fn has_hash(&self, digest: Digest) -> bool {
+        self.kept_hash(digest).is_some()
     }
 
-    fn hash(&self) -> Option<String> {
-        self.passphrase.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn kept_hash(&self, digest: Digest) -> Option<String> {
+        let passphrases = self.passphrases.read().unwrap_or_else(PoisonError::into_inner);
+        passphrases.get(&digest).cloned()
     }
 
-    /// Chooses the passphrase.
-    pub fn choose_passphrase(&self, given: &str) -> Result<(), AccessError> {
-        let hash = passphrase::hash(given)?;
-        write_private(&self.directory.join("passphrase"), hash.as_bytes())?;
-        *self.passphrase.write().unwrap_or_else(PoisonError::into_inner) = Some(hash);
+    fn change_passphrases(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<Digest, String>),
+    ) -> Result<(), AccessError> {
+        let mut passphrases = self.passphrases.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = passphrases.clone();
+        change(&mut changed);
+        let hashes: Vec<_> = changed.values().collect();
+        let text = serde_json::to_string(&hashes)
+            .map_err(|error| AccessError::Refused(error.to_string()))?;
+        write_private(&self.directory.join(PASSPHRASES), text.as_bytes())?;
+        *passphrases = changed;
         Ok(())
     }
 
-    /// Whether this is the passphrase that was chosen. Takes a while, on purpose.
-    pub fn matches(&self, given: &str) -> Result<bool, AccessError> {
-        passphrase::fits(given, &self.hash().ok_or_else(none_chosen)?)
-    }
-
-    /// Remembers that the passphrase was given at this surface.
-    pub fn remember(&self, surface: &str, now: Time) -> Result<(), AccessError> {
+    /// Remembers that the passphrase was given at this surface, when the installation had come so far.
+    pub fn remember(&self, surface: &str, now: Time, installation: Seq) -> Result<(), AccessError> {
         let mut remembered = self.remembered();
-        remembered.retain(|_, until| *until > now.0);
-        remembered.insert(surface.to_owned(), now.0 + REMEMBERED_MICROS);
+        remembered.retain(|_, (until, _)| *until > now.0);
+        remembered.insert(surface.to_owned(), (now.0 + REMEMBERED_MICROS, installation));
         let text = serde_json::to_string(&remembered)
             .map_err(|error| AccessError::Refused(error.to_string()))?;
         write_private(&self.directory.join("unlocked"), text.as_bytes())
     }
 
-    /// Whether the passphrase was given at this surface not long ago.
+    /// When the passphrase was given at this surface, if that is not long ago, and it is the same one since.
     #[must_use]
-    pub fn is_remembered(&self, surface: &str, now: Time) -> bool {
-        let until = self.remembered().get(surface).copied();
-        until.is_some_and(|until| (now.0..=now.0 + REMEMBERED_MICROS).contains(&until))
+    pub fn given_at(&self, surface: &str, now: Time, since: Seq) -> Option<Time> {
+        let (until, installation) = self.remembered().get(surface).copied()?;
+        let is_recent = (now.0..=now.0 + REMEMBERED_MICROS).contains(&until);
+        (is_recent && installation >= since).then_some(Time(until - REMEMBERED_MICROS))
     }
 
-    fn remembered(&self) -> BTreeMap<String, i64> {
+    fn remembered(&self) -> BTreeMap<String, (i64, Seq)> {
         let text = fs::read_to_string(self.directory.join("unlocked")).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
@@ -184,26 +191,30 @@ impl Access for FileAccess {
         Ok(ticket.filter(|ticket| ticket.expires > now).map(|ticket| ticket.grant))
     }
 
-    async fn is_chosen(&self) -> Result<bool, AccessError> {
-        Ok(self.has_passphrase())
+    async fn keep_passphrase(&self, given: &str) -> Result<Digest, AccessError> {
+        let hash = passphrase::hash(given).await?;
+        let digest = Digest::of(hash.as_bytes());
+        self.change_passphrases(|passphrases| drop(passphrases.insert(digest, hash)))?;
+        Ok(digest)
     }
 
-    async fn choose(&self, wished: &str) -> Result<(), AccessError> {
-        if self.has_passphrase() {
-            return Err(AccessError::Refused(passphrase::CHOSEN.into()));
-        }
-        self.choose_passphrase(wished)
+    async fn fits(&self, hash: Option<Digest>, given: &str) -> Result<bool, AccessError> {
+        let Some(digest) = hash else { return passphrase::fits_nothing(given).await };
+        let hash = self.kept_hash(digest);
+        passphrase::fits(given, hash.ok_or_else(passphrase::missing)?).await
     }
 
-    async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError> {
-        let (hash, given) = (self.hash().ok_or_else(none_chosen)?, given.to_owned());
-        let fits = tokio::task::spawn_blocking(move || passphrase::fits(&given, &hash));
-        fits.await.map_err(|error| AccessError::Refused(error.to_string()))?
+    async fn forget_passphrase(&self, hash: Digest) -> Result<(), AccessError> {
+        self.change_passphrases(|passphrases| drop(passphrases.remove(&hash)))
     }
 }
 
-fn none_chosen() -> AccessError {
-    AccessError::Refused("no passphrase was chosen yet; run: planwright chat".into())
+/// The file with what passphrases are hashed to.
+const PASSPHRASES: &str = "passphrases";
+
+fn read_passphrases(text: &str) -> Result<BTreeMap<Digest, String>, serde_json::Error> {
+    let hashes: Vec<String> = serde_json::from_str(text)?;
+    Ok(hashes.into_iter().map(|hash| (Digest::of(hash.as_bytes()), hash)).collect())
 }
 
 /// Writes a file that only its owner can read, whole or not at all.
@@ -218,18 +229,33 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_chooses_a_passphrase_again_by_moving_its_file() {
+    async fn a_passphrase_is_replaced_by_no_file() {
         let home = tempfile::tempdir().expect("a directory");
-        let (file, aside) = (home.path().join("passphrase"), home.path().join("aside"));
+        let file = home.path().join(PASSPHRASES);
         let access = FileAccess::open(home.path()).expect("access");
-        access.choose("the owner's own").await.expect("the first one");
-        fs::copy(&file, &aside).expect("copied");
+        let own = access.keep_passphrase("the owner's own").await.expect("kept");
+        let other = FileAccess::open(home.path()).expect("access");
+        let others = other.keep_passphrase("the intruder's").await.expect("kept");
+        assert!(!access.fits(Some(own), "the intruder's").await.expect("known"));
+        assert!(access.fits(Some(own), "the owner's own").await.expect("known"));
         fs::remove_file(&file).expect("removed");
-        assert!(access.is_chosen().await.expect("known"));
-        assert!(access.choose("the intruder's").await.is_err());
-        let other = passphrase::hash("the intruder's").expect("a hash");
-        fs::write(&file, other).expect("written");
-        assert!(!access.is_passphrase("the intruder's").await.expect("known"));
-        assert!(access.is_passphrase("the owner's own").await.expect("known"));
+        assert!(access.fits(Some(own), "the owner's own").await.expect("known"));
+        let after = FileAccess::open(home.path()).expect("access");
+        let error = after.fits(Some(own), "the owner's own").await.expect_err("missing");
+        assert!(error.to_string().contains("planwright passphrase --reset"), "{error}");
+        assert!(after.fits(Some(others), "the intruder's").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_was_replaced_is_forgotten() {
+        let home = tempfile::tempdir().expect("a directory");
+        let access = FileAccess::open(home.path()).expect("access");
+        let first = access.keep_passphrase("the first of them").await.expect("kept");
+        let second = access.keep_passphrase("the second of them").await.expect("kept");
+        access.forget_passphrase(first).await.expect("forgotten");
+        let again = FileAccess::open(home.path()).expect("access");
+        assert!(again.fits(Some(first), "the first of them").await.is_err());
+        assert!(again.fits(Some(second), "the second of them").await.expect("known"));
+        assert!(!again.fits(None, "the second of them").await.expect("known"));
     }
 }

@@ -1,5 +1,5 @@
-//! Who may do what, where every node can look it up: the passphrase's hash, and the digests of the
-//! tokens that were given out.
+//! Who may do what, where every node can look it up: what passphrases are hashed to, and the digests of
+//! the tokens that were given out.
 
 use std::{
     collections::HashMap,
@@ -13,15 +13,10 @@ use planwright_domain::{digest::Digest, time::Time};
 use planwright_runtime::ports::access::{Access, AccessError, Grant, Room, TICKETS_MAX, Ticket};
 use uuid::Uuid;
 
-use crate::{
-    passphrase,
-    postgres::{agree, agreed, connection},
-};
+use crate::{passphrase, postgres::connection};
 
 /// How long a node trusts what it looked up: a token that is revoked elsewhere lasts so long here.
 const TRUSTED: Duration = Duration::from_millis(500);
-/// What all nodes agree on under this name is the passphrase's hash.
-const PASSPHRASE: &str = "passphrase";
 
 /// Access kept in the database.
 pub struct PostgresAccess {
@@ -34,17 +29,6 @@ impl PostgresAccess {
     #[must_use]
     pub fn new(pool: Pool) -> Self {
         Self { pool, seen: RwLock::default() }
-    }
-
-    /// Whether a passphrase was chosen.
-    pub async fn has_passphrase(&self) -> Result<bool, AccessError> {
-        Ok(agreed(&self.pool, PASSPHRASE).await.map_err(unreachable)?.is_some())
-    }
-
-    /// Chooses the passphrase of the whole cluster.
-    pub async fn choose_passphrase(&self, given: &str) -> Result<(), AccessError> {
-        let hash = passphrase::hash(given)?;
-        agree(&self.pool, PASSPHRASE, &hash).await.map_err(unreachable)
     }
 
     fn forget(&self, is_meant: impl Fn(&Grant) -> bool) {
@@ -140,25 +124,33 @@ impl Access for PostgresAccess {
         Ok(row.filter(|row| row.get::<_, i64>(1) > now.0).map(|row| row.get(0)))
     }
 
-    async fn is_chosen(&self) -> Result<bool, AccessError> {
-        self.has_passphrase().await
+    async fn keep_passphrase(&self, given: &str) -> Result<Digest, AccessError> {
+        let hash = passphrase::hash(given).await?;
+        let digest = Digest::of(hash.as_bytes());
+        let client = connection(&self.pool).await.map_err(unreachable)?;
+        let sql = "INSERT INTO passphrases (digest, hash) VALUES ($1, $2)";
+        client.execute(sql, &[&digest.to_string(), &hash]).await.map_err(unreachable)?;
+        Ok(digest)
     }
 
-    async fn choose(&self, _: &str) -> Result<(), AccessError> {
-        let words = "the operator chooses the passphrase: planwright cluster passphrase";
-        Err(AccessError::Refused(words.into()))
+    async fn fits(&self, hash: Option<Digest>, given: &str) -> Result<bool, AccessError> {
+        let Some(digest) = hash else { return passphrase::fits_nothing(given).await };
+        let client = connection(&self.pool).await.map_err(unreachable)?;
+        let sql = "SELECT hash FROM passphrases WHERE digest = $1";
+        let row = client.query_opt(sql, &[&digest.to_string()]).await.map_err(unreachable)?;
+        drop(client);
+        let hash: String = row.ok_or_else(passphrase::missing)?.get(0);
+        if Digest::of(hash.as_bytes()) != digest {
+            return Err(passphrase::missing());
+        }
+        passphrase::fits(given, hash).await
     }
 
-    async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError> {
-        let hash = agreed(&self.pool, PASSPHRASE).await.map_err(unreachable)?;
-        let hash = hash.ok_or_else(|| {
-            AccessError::Refused(
-                "no passphrase was chosen yet; run: planwright cluster passphrase".into(),
-            )
-        })?;
-        let given = given.to_owned();
-        let fits = tokio::task::spawn_blocking(move || passphrase::fits(&given, &hash));
-        fits.await.map_err(|error| AccessError::Refused(error.to_string()))?
+    async fn forget_passphrase(&self, hash: Digest) -> Result<(), AccessError> {
+        let client = connection(&self.pool).await.map_err(unreachable)?;
+        let sql = "DELETE FROM passphrases WHERE digest = $1";
+        client.execute(sql, &[&hash.to_string()]).await.map_err(unreachable)?;
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use planwright_format::event::read_event;
 use planwright_runtime::ports::journal::{JournalError, Recorded};
 use uuid::Uuid;
 
+pub(crate) mod known_installation;
 pub(crate) mod remembering;
 pub(crate) mod sealed;
 pub(crate) mod warm;

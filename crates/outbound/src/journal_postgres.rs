@@ -12,6 +12,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -21,6 +22,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, MemoryId, OwnerId, Seq},
     identity::{ChannelType, SessionKey},
+    installation::{AccountRefusal, Installation},
     memory::{Chain, Item, rank::Candidates},
     owner::Owner,
     refusal::Refusal,
@@ -32,14 +34,15 @@ use planwright_runtime::{
     failpoint,
     ports::{
         journal::{
-            Answer, Append, Archive, BackedOff, Decide, DecideOwner, DueRow, Journal, JournalError,
-            OwnerRecorded, Recorded, SessionPage, SessionQuery, SessionRow, Since, Stream,
-            Undecided,
+            Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow,
+            Journal, JournalError, OwnerRecorded, Recorded, SessionPage, SessionQuery, SessionRow,
+            Since, Stream, Undecided,
         },
         memory::Memory,
     },
 };
 
+mod installation;
 mod memory;
 mod owner;
 mod read;
@@ -49,6 +52,7 @@ mod write;
 use crate::{
     journal::{
         engine, fold,
+        known_installation::KnownInstallation,
         remembering::{ItemPlace, Whose, of_session},
         sealed::{AnswerRow, seal_output},
         warm::Warm,
@@ -60,6 +64,8 @@ use write::Stored;
 
 /// How often an append decides without the row's lock.
 const UNLOCKED_MAX: u32 = 3;
+/// How long a node trusts what it knows of the installation.
+const INSTALLATION_TRUSTED: Duration = Duration::from_millis(500);
 /// How many idle packers are kept.
 const PACKERS_MAX: usize = 16;
 /// Appends to one session wait for each other here, so that they do not collide there.
@@ -77,6 +83,7 @@ pub struct PostgresJournal {
     level: AtomicU32,
     stripes: Vec<tokio::sync::Mutex<()>>,
     hasher: RandomState,
+    installation: KnownInstallation,
 }
 
 impl PostgresJournal {
@@ -96,6 +103,7 @@ impl PostgresJournal {
             level: AtomicU32::new(1),
             stripes: std::iter::repeat_with(tokio::sync::Mutex::default).take(STRIPES).collect(),
             hasher: RandomState::new(),
+            installation: KnownInstallation::default(),
         })
     }
 
@@ -463,6 +471,25 @@ impl Journal for PostgresJournal {
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError> {
         self.ask(async |client| self.decide_owner(client, owner, at, &decide).await).await
+    }
+
+    async fn installation(&self) -> Result<Arc<Installation>, JournalError> {
+        if let Some(known) = self.installation.trusted(Some(INSTALLATION_TRUSTED)) {
+            return Ok(known);
+        }
+        let latest = self.installation.latest();
+        let read = self.ask(async |client| installation::read(client, &latest).await).await?;
+        Ok(self.installation.keep(read))
+    }
+
+    async fn append_installation(
+        &self,
+        at: Time,
+        decide: DecideInstallation,
+    ) -> Result<Result<Arc<Installation>, AccountRefusal>, JournalError> {
+        let stored =
+            self.ask(async |client| self.decide_installation(client, at, &decide).await).await?;
+        Ok(stored.map(|installation| self.installation.keep(installation)))
     }
 
     async fn waiting(

@@ -19,6 +19,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, MemoryId, OwnerId, Seq},
     identity::{ChannelType, SessionKey},
+    installation::{AccountRefusal, Installation, InstallationEvent},
     memory::{Chain, Item, rank::Candidates},
     owner::Owner,
     refusal::Refusal,
@@ -30,8 +31,9 @@ use planwright_runtime::{
     failpoint::Mutant,
     ports::{
         journal::{
-            Answer, Append, Archive, BackedOff, Decide, DecideOwner, DueRow, Journal, JournalError,
-            OwnerRecorded, Recorded, SessionPage, SessionQuery, SessionRow, Since, Stream,
+            Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow,
+            Journal, JournalError, OwnerRecorded, Recorded, SessionPage, SessionQuery, SessionRow,
+            Since, Stream,
         },
         memory::Memory,
     },
@@ -39,6 +41,7 @@ use planwright_runtime::{
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::{mpsc, oneshot};
 
+mod installation;
 mod memory;
 mod owner;
 mod read;
@@ -46,7 +49,7 @@ mod write;
 
 use write::{Job, Writer};
 
-use crate::journal::{engine, warm::Warm};
+use crate::journal::{engine, known_installation::KnownInstallation, warm::Warm};
 
 /// How many appends may wait for the writer.
 const WRITES_MAX: usize = 1_024;
@@ -60,6 +63,7 @@ pub struct SqliteJournal {
     readers: Arc<Readers>,
     writing: Writing,
     warm: Arc<Mutex<Warm>>,
+    installation: Arc<KnownInstallation>,
 }
 
 /// Who writes.
@@ -82,7 +86,12 @@ impl SqliteJournal {
             .name("journal".into())
             .spawn(move || writer.run(receiver))
             .map_err(engine)?;
-        Ok(Self { writing: Writing::Thread(jobs), readers: Readers::of(path), warm })
+        Ok(Self {
+            writing: Writing::Thread(jobs),
+            readers: Readers::of(path),
+            warm,
+            installation: Arc::default(),
+        })
     }
 
     /// The same without any thread: what is asked is done before the caller goes on, in the order in which it is asked.
@@ -90,7 +99,7 @@ impl SqliteJournal {
     pub fn open_inline(path: &Path) -> Result<Self, JournalError> {
         let (writer, warm) = open_writer(path)?;
         let writing = Writing::Inline(Mutex::new(writer));
-        Ok(Self { writing, readers: Readers::of(path), warm })
+        Ok(Self { writing, readers: Readers::of(path), warm, installation: Arc::default() })
     }
 
     /// Opens a journal that another process may be writing, to read it: every write is refused as closed.
@@ -99,7 +108,13 @@ impl SqliteJournal {
         if readers.with(schema)? == Schema::None {
             return Err(JournalError::Engine("there is nothing in it".into()));
         }
-        Ok(Self { writing: Writing::Nobody, readers, warm: Arc::default() })
+        let (warm, installation) = (Arc::default(), Arc::default());
+        Ok(Self { writing: Writing::Nobody, readers, warm, installation })
+    }
+
+    /// Everything that happened to what belongs to the installation.
+    pub async fn installation_events(&self) -> Result<Vec<InstallationEvent>, JournalError> {
+        self.read(installation::events).await
     }
 
     async fn submit<T>(
@@ -294,6 +309,26 @@ impl Journal for SqliteJournal {
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError> {
         self.submit(|reply| Job::AppendOwner { owner, at, decide, reply }).await
+    }
+
+    async fn installation(&self) -> Result<Arc<Installation>, JournalError> {
+        if let Some(known) = self.installation.trusted(None) {
+            return Ok(known);
+        }
+        let known = self.installation.clone();
+        self.read(move |connection| {
+            Ok(known.keep(installation::read(connection, &Installation::default())?))
+        })
+        .await
+    }
+
+    async fn append_installation(
+        &self,
+        at: Time,
+        decide: DecideInstallation,
+    ) -> Result<Result<Arc<Installation>, AccountRefusal>, JournalError> {
+        let stored = self.submit(|reply| Job::AppendInstallation { at, decide, reply }).await?;
+        Ok(stored.map(|installation| self.installation.keep(installation)))
     }
 
     async fn waiting(

@@ -46,10 +46,11 @@ async fn what_one_node_grants_every_node_knows_and_what_has_ended_is_cleared_awa
 async fn the_passphrase_is_one_for_all_nodes() {
     let server = Postgres::start();
     let (here, there) = (node(&server).await, node(&server).await);
-    assert!(!here.has_passphrase().await.unwrap());
-    assert!(here.is_passphrase("anything").await.is_err(), "none was chosen yet");
-    assert!(here.choose_passphrase("short").await.is_err());
-    here.choose_passphrase("correct horse battery").await.unwrap();
-    assert!(there.is_passphrase("correct horse battery").await.unwrap());
-    assert!(!there.is_passphrase("wrong horse battery").await.unwrap());
+    assert!(here.keep_passphrase("short").await.is_err());
+    let hash = here.keep_passphrase("correct horse battery").await.unwrap();
+    assert!(there.fits(Some(hash), "correct horse battery").await.unwrap());
+    assert!(!there.fits(Some(hash), "wrong horse battery").await.unwrap());
+    assert!(!there.fits(None, "correct horse battery").await.unwrap());
+    there.forget_passphrase(hash).await.unwrap();
+    assert!(here.fits(Some(hash), "correct horse battery").await.is_err(), "it is gone");
 }

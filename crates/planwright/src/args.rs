@@ -110,6 +110,19 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<SessionCommand>,
     },
+    /// Who uses the installation, and what each may do.
+    People {
+        /// What to do; without it, the list.
+        #[command(subcommand)]
+        command: Option<PeopleCommand>,
+    },
+    /// Choose your passphrase, or change it.
+    Passphrase {
+        /// Give somebody (without a name, the owner) another one without knowing theirs: all logins end, what was approved waits
+        /// for a new decision, and everyone is told for seven days. Needs the server stopped.
+        #[arg(long, value_name = "PERSON", num_args = 0..=1, default_missing_value = planwright_domain::actor::OWNER)]
+        reset: Option<String>,
+    },
     /// Start the server; every other command then becomes its client.
     Up,
     /// Start a node of a cluster.
@@ -221,10 +234,13 @@ impl Command {
             | Self::Schedule { .. }
             | Self::Memory { .. }
             | Self::Session { .. }
+            | Self::People { .. }
+            | Self::Passphrase { reset: None }
             | Self::Status
             | Self::Open
             | Self::Mcp { .. } => true,
             Self::Up
+            | Self::Passphrase { reset: Some(_) }
             | Self::Node { .. }
             | Self::Cluster { .. }
             | Self::Models { .. }
@@ -336,8 +352,13 @@ pub enum McpCommand {
 pub enum ClusterCommand {
     /// The nodes that run, and what does not work.
     Status,
-    /// Choose the passphrase that deciding needs, from standard input.
-    Passphrase,
+    /// Choose the owner's passphrase.
+    Passphrase {
+        /// Give the owner another one without knowing theirs: all logins end, what was approved waits for a new decision, and
+        /// everyone is told for seven days.
+        #[arg(long)]
+        reset: bool,
+    },
     /// Tell the engine where the nodes are reached: one of them, or a balancer in front.
     Register {
         /// The address, as the engine reaches it.
@@ -519,6 +540,50 @@ pub enum ToolsCommand {
         /// The tool, by its name here.
         tool: String,
     },
+}
+
+/// What to do with the people who use the installation.
+#[derive(Debug, Subcommand)]
+pub enum PeopleCommand {
+    /// Who they are, and what each may do.
+    List,
+    /// Add somebody: prints a link with which they choose a passphrase, once.
+    Add {
+        /// Their name, which others read beside what they decide.
+        name: String,
+        /// What they may do besides reading and talking: decide, admin. More than once for more.
+        #[arg(long = "role", value_name = "ROLE")]
+        roles: Vec<Role>,
+    },
+    /// Say what somebody may do, all of it.
+    Role {
+        /// Who.
+        name: String,
+        /// What: speak, decide, admin.
+        #[arg(required = true)]
+        roles: Vec<Role>,
+    },
+    /// Give somebody a new link, with which they choose another passphrase.
+    Passphrase {
+        /// Who.
+        name: String,
+    },
+    /// Let somebody use it no more: their logins and tokens end, their sessions stay.
+    Remove {
+        /// Who.
+        name: String,
+    },
+}
+
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Read, talk and stop.
+    Speak,
+    /// Decide on plans and calls.
+    Decide,
+    /// Say who uses the installation.
+    Admin,
 }
 
 /// What to do with the decision log.

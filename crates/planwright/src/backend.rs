@@ -1,6 +1,6 @@
 //! What a terminal talks to: an installation in this process, or a server that owns it.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use async_trait::async_trait;
 use planwright_domain::{
@@ -15,6 +15,7 @@ use planwright_runtime::{
     queries::model_request_log::{RequestRow, RequestView},
     queries::view::StatusView,
 };
+use planwright_surfaces::http::auth::people::{InvitationGiven, PersonRow, RoleName};
 
 /// Whether only what is asked for here is worked on, or everything that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,31 @@ pub struct ListedSession {
     pub archived: bool,
     /// Whether something is under way in it.
     pub running: bool,
+}
+
+/// What is asked about the people who use the installation.
+#[derive(Debug, Clone)]
+pub enum PeopleAct {
+    /// Who they are.
+    List,
+    /// Add somebody.
+    Add(String, BTreeSet<RoleName>),
+    /// Say what somebody may do.
+    SetRoles(String, BTreeSet<RoleName>),
+    /// Give somebody a new link.
+    Invite(String),
+    /// Let somebody use it no more.
+    Remove(String),
+}
+
+/// What is answered.
+pub enum PeopleAnswer {
+    /// Who they are.
+    People(Vec<PersonRow>),
+    /// The link that somebody is to be given.
+    Link(InvitationGiven),
+    /// It was done.
+    Done,
 }
 
 /// What a terminal talks to.
@@ -85,6 +111,18 @@ pub trait Backend: Send {
 
     /// Lets the person decide, if the passphrase is right.
     async fn unlock(&mut self, passphrase: &str) -> anyhow::Result<()>;
+
+    /// Whose account is used here, for what is asked next.
+    fn person(&self) -> &str;
+
+    /// What everyone should know.
+    fn notice(&self) -> Option<String>;
+
+    /// Changes the person's passphrase.
+    async fn change_passphrase(&mut self, old: &str, new: &str) -> anyhow::Result<()>;
+
+    /// Looks at or changes who uses the installation.
+    async fn people(&mut self, act: PeopleAct) -> anyhow::Result<PeopleAnswer>;
 
     /// Begins to act on what is due, where that is this process's task.
     fn work(&mut self, reach: Reach);

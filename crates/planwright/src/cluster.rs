@@ -1,14 +1,21 @@
 //! `planwright cluster`: what an operator does for all nodes at once.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, bail};
+use planwright_domain::actor::{OWNER, PersonId};
 use planwright_format::event::known_level;
 use planwright_outbound::{
     access_postgres::PostgresAccess, clock_system::SystemClock, cluster_postgres::PostgresNodes,
-    journal_postgres::PostgresJournal, lane_restate::RestateAdmin,
+    ids_random::RandomIds, journal_postgres::PostgresJournal, lane_restate::RestateAdmin,
 };
-use planwright_runtime::ports::{Clock as _, journal::Journal as _};
+use planwright_runtime::{
+    commands::accounts::Accounts,
+    ports::{Clock as _, journal::Journal as _},
+};
 use serde_json::json;
 
 use crate::{
@@ -16,7 +23,8 @@ use crate::{
     config::cluster::{ClusterConfig, without_secret},
     exit::Exit,
     node::database,
-    talk::{Lines, new_passphrase},
+    people::{RESET, new_one},
+    talk::Lines,
     terminal::Terminal,
 };
 
@@ -30,7 +38,7 @@ pub async fn run(
     cluster.check()?;
     match command {
         ClusterCommand::Status => status(cluster, terminal).await,
-        ClusterCommand::Passphrase => passphrase(args, cluster, terminal).await,
+        ClusterCommand::Passphrase { reset } => passphrase(args, cluster, *reset, terminal).await,
         ClusterCommand::Register { url } => {
             let made = admin(cluster)?.register(url).await?;
             terminal.row(
@@ -104,21 +112,32 @@ async fn status(cluster: &ClusterConfig, terminal: &mut Terminal) -> anyhow::Res
 async fn passphrase(
     args: &Args,
     cluster: &ClusterConfig,
+    is_reset: bool,
     terminal: &mut Terminal,
 ) -> anyhow::Result<Exit> {
-    let journal = PostgresJournal::open(database(cluster)?).await?;
-    let access = PostgresAccess::new(journal.pool());
+    let journal = Arc::new(PostgresJournal::open(database(cluster)?).await?);
+    let access = Arc::new(PostgresAccess::new(journal.pool()));
+    let accounts = Accounts::new(journal, access, Arc::new(SystemClock), Arc::new(RandomIds));
+    if !is_reset && accounts.is_chosen().await? {
+        bail!(
+            "a passphrase was chosen already; planwright passphrase changes it at a node, and planwright cluster passphrase --reset replaces it"
+        );
+    }
     let mut lines = Lines::default();
-    let given = if args.passphrase_stdin || !lines.is_terminal() {
-        lines.next().await.context("there was no line with a passphrase")?
+    let asked = "choose the owner's passphrase";
+    let given = new_one(&mut lines, args.passphrase_stdin, asked).await?;
+    if is_reset {
+        accounts.reset(&PersonId(OWNER.into()), &given, LOGINS_END).await?;
+        terminal.line(RESET);
     } else {
-        let prompt = "choose the passphrase of the cluster (8 characters or more): ";
-        new_passphrase(&mut lines, prompt).await?.context("no passphrase was chosen")?
-    };
-    access.choose_passphrase(given.trim_end_matches(['\n', '\r'])).await?;
-    terminal.line("chosen; every node asks for it from now on");
+        accounts.choose_first(&given).await?;
+        terminal.line("chosen; every node asks for it from now on");
+    }
     Ok(Exit::Fine)
 }
+
+/// How long after a reset a node may still take a login for good: as long as it trusts what it read, and a request lasts.
+const LOGINS_END: Duration = Duration::from_secs(5);
 
 async fn drain(
     cluster: &ClusterConfig,

@@ -128,6 +128,20 @@ impl ServerConfig {
         Self { bind: bind.unwrap_or(self.bind), ..self.clone() }
     }
 
+    /// The same, at the port that was found where any was wanted.
+    #[must_use]
+    pub fn at_port(&self, address: SocketAddr) -> Self {
+        let bind = SocketAddr::new(self.bind.ip(), address.port());
+        Self { bind, ..self.clone() }
+    }
+
+    /// Where people find the dashboard.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let here = || format!("http://localhost:{}", self.bind.port());
+        self.origins.first().cloned().unwrap_or_else(here)
+    }
+
     /// Nothing is encrypted here: beyond loopback a proxy must be in front, and the names of the host known.
     pub fn check(&self) -> anyhow::Result<()> {
         if self.bind.ip().is_loopback() {
@@ -150,7 +164,7 @@ impl ServerConfig {
 }
 
 /// Who may decide, and when.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApprovalConfig {
     /// The people who may decide; everyone with the passphrase, if none are named.
@@ -161,18 +175,46 @@ pub struct ApprovalConfig {
     pub remind_hours: Option<u32>,
     /// How long a revision waits for a decision, in hours; for ever, if not set.
     pub expires_hours: Option<u32>,
+    /// How long ago a person may have given their passphrase, in hours, to decide on what approving a plan leases without a
+    /// word: files under the session's root. A login lasts 12 hours.
+    pub passphrase_hours: u32,
+    /// The same in minutes for everything else: commands, hosts, more money than `auto.spend`, what becomes known everywhere,
+    /// and who uses the installation.
+    pub passphrase_minutes: u32,
+}
+
+impl Default for ApprovalConfig {
+    fn default() -> Self {
+        Self {
+            people: BTreeSet::new(),
+            surfaces: BTreeSet::new(),
+            remind_hours: None,
+            expires_hours: None,
+            passphrase_hours: 12,
+            passphrase_minutes: 15,
+        }
+    }
 }
 
 impl ApprovalConfig {
+    /// How long ago a person may have given their passphrase for what has more risk, in microseconds.
+    #[must_use]
+    pub fn risky_age_micros(&self) -> i64 {
+        i64::from(self.passphrase_minutes.max(1)).saturating_mul(60_000_000)
+    }
+
     /// The policy of the domain.
     #[must_use]
-    pub fn policy(&self, roots: Vec<Root>) -> Policy {
+    pub fn policy(&self, auto: &AutoConfig, roots: Vec<Root>) -> Policy {
         let micros = |hours: u32| i64::from(hours.max(1)).saturating_mul(3_600_000_000);
         Policy {
             people: self.people.clone(),
             surfaces: self.surfaces.clone(),
             remind_micros: self.remind_hours.map(micros),
             expires_micros: self.expires_hours.map(micros),
+            age_micros_max: Some(micros(self.passphrase_hours)),
+            risky_age_micros_max: Some(self.risky_age_micros()),
+            usual_spend_micros_max: auto.budget().cost_micros,
             roots,
         }
     }

@@ -3,14 +3,14 @@
 use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use planwright_domain::{
-    actor::{PersonId, Standing},
+    actor::{OWNER, PersonId, Standing},
     digest::Digest,
 };
 use planwright_outbound::ids_random::RandomIds;
 use planwright_outbound::{model_demo::DemoModel, model_switch::SwitchModel};
 use planwright_runtime::commands::new_secret;
 use planwright_runtime::ports::{
-    access::{Access as _, Grant, OWNER},
+    access::{Access as _, Grant},
     model::{Model, default_profiles},
 };
 use serde_json::json;
@@ -84,6 +84,7 @@ pub async fn run(terminal: &mut Terminal, play: bool) -> anyhow::Result<Exit> {
     let mut installation = staged(home.path(), pace).await?;
     // In an installation of your own, deciding needs the passphrase that you chose at the first run.
     installation.person.standing = Standing::Decides;
+    installation.person.authenticated = Some(installation.runtime.queries.now());
     installation.work(Reach::Everything);
     let mut lines = Lines::default();
     let mut watch = Watch::new(&installation).await?;
@@ -113,6 +114,7 @@ pub async fn serve(terminal: &mut Terminal, port: u16) -> anyhow::Result<Exit> {
     let (secret, owner) = (new_secret(&RandomIds), PersonId(OWNER.into()));
     let grant = Grant {
         expires: Some(now.plus_micros(DEMO_MICROS)),
+        authenticated: Some(now),
         ..Grant::new(Uuid::now_v7(), "demo", owner, Standing::Decides, now)
     };
     installation.access.keep(grant, Digest::of(secret.as_bytes())).await?;
@@ -147,7 +149,10 @@ async fn staged(home: &Path, pace: Duration) -> anyhow::Result<Installation> {
     let switch = Arc::new(SwitchModel::new(demo));
     let model: Arc<dyn Model> = switch.clone();
     let agents = (model.clone(), default_profiles(&model));
-    let config = Config::default();
+    let mut config = Config::default();
+    // There is no passphrase that could be given again.
+    config.approval.passphrase_minutes = 24 * 60;
+    config.approval.passphrase_hours = 24;
     let mut installation = Installation::wire(&data, &workspace, agents, &config, None).await?;
     let window = model.window_tokens();
     let connection = LiveConnection::new(switch, &data, &workspace, window, connected);

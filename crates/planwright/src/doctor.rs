@@ -19,6 +19,7 @@ use crate::{
     connection,
     data_path::data_path,
     exit::Exit,
+    installation::owners_passphrase,
     models::model_settings,
     terminal::Terminal,
     up,
@@ -27,7 +28,8 @@ use crate::{
 /// Looks at everything, and fails if anything is not as it should be.
 pub async fn run(args: &Args, terminal: &mut Terminal) -> anyhow::Result<Exit> {
     let path = data_path(args)?;
-    let mut findings = vec![("data directory", data(&path)), ("passphrase", passphrase(&path))];
+    let mut findings =
+        vec![("data directory", data(&path)), ("passphrase", passphrase(&path).await)];
     findings.push(("configuration", configuration(args, &path)));
     findings.push(("tokens", tokens(&path)));
     findings.push(("workspace", workspace(args, &path)));
@@ -71,12 +73,13 @@ fn data(path: &Path) -> Finding {
     }
 }
 
-fn passphrase(path: &Path) -> Finding {
+async fn passphrase(path: &Path) -> Finding {
     let access = FileAccess::open(path).map_err(|error| error.to_string())?;
-    if access.has_passphrase() {
-        Ok("chosen".into())
-    } else {
-        Err("not chosen yet, so nothing can be approved; run: planwright chat".into())
+    let hash = owners_passphrase(path).await.map_err(|error| format!("{error:#}"))?;
+    match hash {
+        Some(hash) if access.has_hash(hash) => Ok("chosen".into()),
+        Some(_) => Err("chosen, but what it is hashed to is gone: the file passphrases is not the one that belongs to the journal; restore it, or run: planwright passphrase --reset".into()),
+        None => Err("not chosen yet, so nothing can be approved; run: planwright passphrase".into()),
     }
 }
 

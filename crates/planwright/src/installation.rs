@@ -5,7 +5,7 @@ use std::{io::BufRead as _, path::Path, sync::Arc, time::Duration};
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
 use planwright_domain::{
-    actor::{Person, PersonId, Standing, Surface},
+    actor::{OWNER, Person, PersonId, Standing, Surface},
     command::{LifeCommand, PersonCommand},
     digest::Digest,
     id::{CommandId, Seq},
@@ -26,12 +26,14 @@ use planwright_outbound::{
     model_switch::SwitchModel,
 };
 use planwright_runtime::{
-    commands::reply::{Reply, Spoken},
+    commands::{
+        accounts::Accounts,
+        reply::{Reply, Spoken},
+    },
     ports::Ports,
     ports::{
-        access::OWNER,
         connection::{Connected, Connection},
-        journal::{Answer, Recorded, SessionRow},
+        journal::{Answer, Journal as _, Recorded, SessionRow},
         model::{AgentProfile, Model, Profiles, default_profiles},
         signal::Subscription,
         toolbox::Toolbox,
@@ -40,13 +42,16 @@ use planwright_runtime::{
     queries::view::StatusView,
     runtime::Runtime,
 };
-use planwright_surfaces::http::auth::terminal_chat;
+use planwright_surfaces::http::auth::{
+    people::{invitation, named_roles, notice, person_rows},
+    terminal_chat,
+};
 use tokio::{sync::watch, task::JoinHandle};
 use uuid::Uuid;
 
 use crate::{
     args::Args,
-    backend::{Backend, ListedSession, Reach},
+    backend::{Backend, ListedSession, PeopleAct, PeopleAnswer, Reach},
     config::{Config, ProfileConfig},
     connection::{LiveConnection, chosen},
     data_path::data_path,
@@ -69,6 +74,14 @@ pub struct Installation {
     pub person: Person,
     /// Who may do what.
     pub access: Arc<FileAccess>,
+    /// Who uses it.
+    pub accounts: Accounts,
+    has_passphrase: bool,
+    /// From how far on what was given for the person's passphrase is still good.
+    logins_since: Seq,
+    notice: Option<String>,
+    /// Where people find its dashboard.
+    url: String,
     /// Which model is asked, where that can be changed.
     pub connection: Option<Arc<dyn Connection>>,
     worker: Option<LaneWorker>,
@@ -96,9 +109,6 @@ impl Installation {
         let connection =
             LiveConnection::new(model, &data, &args.workspace, window_tokens, connected);
         opened.connection = Some(Arc::new(connection));
-        if let Some(passphrase) = first_line(args)? {
-            opened.unlock_with(&passphrase)?;
-        }
         opened.choose_session(args.session.as_deref()).await?;
         Ok(opened)
     }
@@ -128,20 +138,27 @@ impl Installation {
             toolbox,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
-            policy: Arc::new(config.approval.policy(roots)),
+            policy: Arc::new(config.approval.policy(&config.auto, roots)),
             session_label: config.metrics.session_label,
         };
         let runtime = Runtime::new(&ports, &config.settings());
         let (name, surface) = (PersonId(OWNER.into()), Surface(surface()));
-        let person = runtime.commands.person(&name, surface, Standing::Speaks).await?;
+        let person = runtime.commands.person(&name, surface, Standing::Speaks, None).await?;
         let identity = SessionIdentity::new(ChannelType::Cli, runtime.commands.new_key()?);
         let session = SessionKey::new(person.owner, identity);
         let access = Arc::new(FileAccess::open(directory.path())?);
+        let accounts = runtime.commands.accounts(access.clone());
+        let state = accounts.installation().await?;
         Ok(Self {
+            has_passphrase: state.is_chosen(),
+            logins_since: state.account(&name).map_or(state.version, |owner| owner.logins_since),
+            notice: notice(&state, runtime.queries.now()),
+            url: config.server.url(),
             runtime,
             session,
             person,
             access,
+            accounts,
             connection: None,
             worker: Some(worker),
             working: None,
@@ -165,18 +182,6 @@ impl Installation {
             }
             None => self.choose().await,
         }
-    }
-
-    /// Lets the person decide, if the passphrase is right. The first one given is the one chosen.
-    pub fn unlock_with(&mut self, passphrase: &str) -> anyhow::Result<()> {
-        if !self.access.has_passphrase() {
-            self.access.choose_passphrase(passphrase)?;
-        } else if !self.access.matches(passphrase)? {
-            bail!("the passphrase is not the one that was chosen");
-        }
-        self.access.remember(&self.person.surface.0, self.runtime.queries.now())?;
-        self.person.standing = Standing::Decides;
-        Ok(())
     }
 }
 
@@ -230,18 +235,71 @@ impl Backend for Installation {
     }
 
     fn has_passphrase(&self) -> bool {
-        self.access.has_passphrase()
+        self.has_passphrase
     }
 
     fn is_unlocked(&mut self) -> bool {
-        if self.access.is_remembered(&self.person.surface.0, self.runtime.queries.now()) {
+        let now = self.runtime.queries.now();
+        let surface = &self.person.surface.0;
+        if let Some(given) = self.access.given_at(surface, now, self.logins_since) {
             self.person.standing = Standing::Decides;
+            self.person.authenticated = Some(given);
+        } else if self.person.authenticated.take().is_some() {
+            self.person.standing = Standing::Speaks;
         }
         self.person.standing == Standing::Decides
     }
 
     async fn unlock(&mut self, passphrase: &str) -> anyhow::Result<()> {
-        self.unlock_with(passphrase)
+        if !self.has_passphrase {
+            self.accounts.choose_first(passphrase).await?;
+            self.has_passphrase = true;
+        }
+        let known = self.accounts.authenticate(&self.person.id, passphrase).await?;
+        let now = self.runtime.queries.now();
+        self.access.remember(&self.person.surface.0, now, known.installation.version)?;
+        self.person.standing = known.standing;
+        self.person.authenticated = Some(now);
+        Ok(())
+    }
+
+    fn person(&self) -> &str {
+        &self.person.id.0
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.notice.clone()
+    }
+
+    async fn change_passphrase(&mut self, old: &str, new: &str) -> anyhow::Result<()> {
+        self.accounts.change(&self.person.id, old, new).await?;
+        self.logins_since = self.accounts.installation().await?.version;
+        Ok(())
+    }
+
+    async fn people(&mut self, act: PeopleAct) -> anyhow::Result<PeopleAnswer> {
+        let by = self.runtime.commands.requester(&self.person);
+        let accounts = &self.accounts;
+        let link = match act {
+            PeopleAct::List => {
+                let installation = accounts.installation().await?;
+                let now = self.runtime.queries.now();
+                return Ok(PeopleAnswer::People(person_rows(&installation, &self.person.id, now)));
+            }
+            PeopleAct::SetRoles(name, roles) => {
+                accounts.set_roles(by, PersonId(name), named_roles(roles)).await?;
+                return Ok(PeopleAnswer::Done);
+            }
+            PeopleAct::Remove(name) => {
+                accounts.remove(by, PersonId(name)).await?;
+                return Ok(PeopleAnswer::Done);
+            }
+            PeopleAct::Add(name, roles) => {
+                accounts.add(by, PersonId(name), named_roles(roles)).await?
+            }
+            PeopleAct::Invite(name) => accounts.invite(by, PersonId(name)).await?,
+        };
+        Ok(PeopleAnswer::Link(invitation(&self.url, link)))
     }
 
     fn work(&mut self, reach: Reach) {
@@ -401,4 +459,15 @@ pub fn first_line(args: &Args) -> anyhow::Result<Option<String>> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
+}
+
+/// The passphrase that the owner chose in this data directory, by its hash's digest. Another process may have the directory.
+pub async fn owners_passphrase(data: &Path) -> anyhow::Result<Option<Digest>> {
+    let journal = data.join(JOURNAL);
+    if !journal.exists() {
+        return Ok(None);
+    }
+    let installation = SqliteJournal::open_read_only(&journal)?.installation().await?;
+    let owner = installation.account(&PersonId(OWNER.into()));
+    Ok(owner.and_then(|owner| owner.passphrase))
 }

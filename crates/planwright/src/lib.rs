@@ -27,6 +27,7 @@ pub mod metrics_recorder;
 pub mod models;
 #[cfg(feature = "cluster")]
 pub mod node;
+pub mod people;
 pub mod remote;
 pub mod server;
 pub mod session;
@@ -125,7 +126,10 @@ async fn act(
         }
         Command::Up => {
             let config = Config::load(args.config.as_deref(), &data)?;
-            let installation = Installation::open(args, &config, wrap).await?;
+            let mut installation = Installation::open(args, &config, wrap).await?;
+            if let Some(passphrase) = first_line(args)? {
+                installation.unlock(&passphrase).await?;
+            }
             up::run(installation, &config.server, terminal, &data).await
         }
         #[cfg(feature = "cluster")]
@@ -171,8 +175,21 @@ async fn act(
         | Command::Chat { .. }
         | Command::Plan { .. }
         | Command::Session { .. } => {
-            let mut backend = backend(args, wrap).await?;
+            let mut backend = unlocked_backend(args, wrap, terminal).await?;
             talk(args, &mut *backend, terminal).await
+        }
+        Command::People { command } => {
+            let mut backend = unlocked_backend(args, wrap, terminal).await?;
+            people::run(&mut *backend, command.as_ref(), terminal).await
+        }
+        Command::Passphrase { reset: None } => {
+            let mut backend = backend(args, wrap).await?;
+            people::passphrase(&mut *backend, args.passphrase_stdin, terminal).await
+        }
+        Command::Passphrase { reset: Some(person) } => {
+            let config = Config::load(args.config.as_deref(), &data)?;
+            let installation = Installation::open(args, &config, wrap).await?;
+            people::reset(installation, person, args.passphrase_stdin, terminal).await
         }
     }
 }
@@ -196,11 +213,23 @@ async fn backend(args: &Args, wrap: Option<WrapToolbox>) -> anyhow::Result<Box<d
         }
     };
     let token = server.token(args, &data)?;
-    let mut remote = Remote::connect(&data, server, token, args.session.as_deref()).await?;
-    if let Some(passphrase) = first_line(args)? {
-        remote.unlock(&passphrase).await?;
+    Ok(Box::new(Remote::connect(&data, server, token, args.session.as_deref()).await?))
+}
+
+/// The same, with the passphrase that the arguments bring, and what everyone should know.
+async fn unlocked_backend(
+    args: &Args,
+    wrap: Option<WrapToolbox>,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Box<dyn Backend>> {
+    let mut backend = backend(args, wrap).await?;
+    if let Some(notice) = backend.notice() {
+        terminal.notice(&notice);
     }
-    Ok(Box::new(remote))
+    if let Some(passphrase) = first_line(args)? {
+        backend.unlock(&passphrase).await?;
+    }
+    Ok(backend)
 }
 
 async fn talk(
@@ -244,6 +273,8 @@ async fn talk(
         | Command::Import { .. }
         | Command::Node { .. }
         | Command::Open
+        | Command::Passphrase { .. }
+        | Command::People { .. }
         | Command::Status
         | Command::Models { .. }
         | Command::Mcp { .. }

@@ -34,6 +34,7 @@ use crate::{
     backend::Backend as _,
     config::Config,
     exit::Exit,
+    installation::owners_passphrase,
     remote::Remote,
     server::{Server, start_advice},
     terminal::Terminal,
@@ -64,7 +65,7 @@ pub async fn act(
         if !undo && !has_passphrase(args, data).await? {
             // Whoever can read the data directory chooses the first one, and the agent can.
             anyhow::bail!(
-                "no passphrase was chosen yet, and an agent with a shell could choose it; run planwright chat once and choose it, then install"
+                "no passphrase was chosen yet, and an agent with a shell could choose it; choose it with planwright passphrase, then install"
             );
         }
         return install::run(
@@ -124,7 +125,7 @@ pub async fn act(
 /// Whether the passphrase was chosen: a cluster and a server elsewhere keep it themselves.
 async fn has_passphrase(args: &Args, data: &Path) -> anyhow::Result<bool> {
     if args.server.is_none() && !belongs_to_node(data) {
-        return Ok(data.join("passphrase").exists());
+        return Ok(owners_passphrase(data).await?.is_some());
     }
     let config = Config::load(args.config.as_deref(), data)?;
     let Some(server) = Server::find(args, &config.cluster, data)? else {

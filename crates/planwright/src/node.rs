@@ -67,7 +67,7 @@ pub async fn run(
         toolbox,
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
-        policy: Arc::new(config.approval.policy(roots)),
+        policy: Arc::new(config.approval.policy(&config.auto, roots)),
         session_label: config.metrics.session_label,
     };
     let runtime = Runtime::new(&ports, &config.settings());
@@ -84,7 +84,7 @@ pub async fn run(
     let stopping = watch::Sender::new(false);
     let working = tokio::spawn(worker.run(runtime.engine.clone(), endpoint, stopping.subscribe()));
     api.announce(terminal, &data, true)?;
-    if !access.has_passphrase().await? {
+    if !runtime.commands.accounts(access.clone()).is_chosen().await? {
         terminal.line("no passphrase was chosen yet, so nothing can be approved; run: planwright cluster passphrase");
     }
     // The engine's calls drain while the API still answers.

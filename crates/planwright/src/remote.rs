@@ -6,6 +6,7 @@ use std::{
     io::Write as _,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -41,7 +42,7 @@ use serde_json::{Value, json};
 use sse_stream::SseByteStream;
 
 use crate::{
-    backend::{Backend, ListedSession, Reach},
+    backend::{Backend, ListedSession, PeopleAct, PeopleAnswer, Reach},
     server::{Server, ServerKind},
     session::NamedSession,
     surface::surface,
@@ -58,12 +59,14 @@ pub struct Remote {
     server: Server,
     data: PathBuf,
     token: String,
-    decider: Option<String>,
+    /// The token that decides, while it is good.
+    decider: Mutex<Option<String>>,
     identity: SessionIdentity,
     surface: String,
     /// Whose token it is: who decides here is the same person.
     person: String,
     has_passphrase: bool,
+    notice: Option<String>,
 }
 
 impl Remote {
@@ -81,15 +84,17 @@ impl Remote {
             server,
             data: data.to_owned(),
             token,
-            decider: None,
+            decider: Mutex::default(),
             identity: SessionIdentity::new(ChannelType::Cli, key_of(fresh_id())?),
             surface: surface(),
             person: String::new(),
             has_passphrase: false,
+            notice: None,
         };
         let me: Value = remote.get("/api/me").await?;
         remote.person = me["person"].as_str().unwrap_or_default().to_owned();
         remote.has_passphrase = me["passphraseChosen"].as_bool().unwrap_or(true);
+        remote.notice = me["notice"].as_str().map(str::to_owned);
         match session.map(NamedSession::parse).transpose()? {
             Some(NamedSession::OfThisTerminal(key)) => remote.activate(key).await?,
             Some(NamedSession::Elsewhere(identity)) => {
@@ -102,7 +107,7 @@ impl Remote {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let token = self.decider.as_ref().unwrap_or(&self.token);
+        let token = self.decider().unwrap_or_else(|| self.token.clone());
         self.client
             .request(method, format!("{}{path}", self.server.url))
             .bearer_auth(token)
@@ -125,6 +130,10 @@ impl Remote {
         }
         let problem: Value = serde_json::from_str(&text).unwrap_or_default();
         let words = problem["detail"].as_str().unwrap_or("no reason given").to_owned();
+        if status == StatusCode::UNAUTHORIZED && self.decider().is_some() {
+            // It ended with its account or its passphrase: the next decision asks for one.
+            self.forget_decider()?;
+        }
         if status == StatusCode::UNAUTHORIZED && self.server.kind == ServerKind::Named {
             bail!("{words}; for another server set PLANWRIGHT_TOKEN to one of its tokens")
         } else if status == StatusCode::UNAUTHORIZED {
@@ -143,9 +152,31 @@ impl Remote {
         format!("/api/sessions/{}{rest}", self.identity.to_string().replace('%', "%25"))
     }
 
-    /// This terminal at this server: a token that decides is never shown to another server.
+    /// This person's terminal at this server: a token that decides is never shown to another server, nor used by another person.
     fn remembered_as(&self) -> String {
-        format!("{} {}", self.server.url, self.surface)
+        format!("{} {} {}", self.server.url, self.person, self.surface)
+    }
+
+    fn decider(&self) -> Option<String> {
+        self.decider.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn forget_decider(&self) -> anyhow::Result<()> {
+        *self.decider.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut remembered = self.remembered();
+        match remembered.remove(&self.remembered_as()) {
+            Some(_) => self.remember(&remembered),
+            None => Ok(()),
+        }
+    }
+
+    fn remember(&self, remembered: &BTreeMap<String, (String, i64)>) -> anyhow::Result<()> {
+        // A client of a server elsewhere may have no data directory yet.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.data)?;
+        let mut options = fs::OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(self.data.join("terminals"))?;
+        Ok(file.write_all(serde_json::to_string(remembered)?.as_bytes())?)
     }
 
     fn remembered(&self) -> BTreeMap<String, (String, i64)> {
@@ -213,12 +244,10 @@ impl Backend for Remote {
 
     fn is_unlocked(&mut self) -> bool {
         let now = jiff::Timestamp::now().as_microsecond();
-        if let Some((token, until)) = self.remembered().get(&self.remembered_as())
-            && *until > now
-        {
-            self.decider = Some(token.clone());
-        }
-        self.decider.is_some()
+        let remembered = self.remembered().remove(&self.remembered_as());
+        let decider = remembered.filter(|(_, until)| *until > now).map(|(token, _)| token);
+        *self.decider.lock().unwrap_or_else(PoisonError::into_inner) = decider;
+        self.decider().is_some()
     }
 
     async fn unlock(&mut self, passphrase: &str) -> anyhow::Result<()> {
@@ -241,18 +270,55 @@ impl Backend for Remote {
         let mut remembered = self.remembered();
         remembered.retain(|_, (_, until)| *until > jiff::Timestamp::now().as_microsecond());
         remembered.insert(self.remembered_as(), (given.token.clone(), until.as_microsecond()));
-        // A client of a server elsewhere may have no data directory yet.
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.data)?;
-        let path = self.data.join("terminals");
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)?;
-        file.write_all(serde_json::to_string(&remembered)?.as_bytes())?;
-        self.decider = Some(given.token);
+        self.remember(&remembered)?;
+        *self.decider.lock().unwrap_or_else(PoisonError::into_inner) = Some(given.token);
         Ok(())
+    }
+
+    fn person(&self) -> &str {
+        &self.person
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.notice.clone()
+    }
+
+    async fn change_passphrase(&mut self, old: &str, new: &str) -> anyhow::Result<()> {
+        // With the token, which does not end with the passphrase.
+        self.forget_decider()?;
+        let request = self.request(Method::PUT, "/api/passphrase");
+        self.send(request.json(&json!({"old": old, "passphrase": new}))).await.map(drop)
+    }
+
+    async fn people(&mut self, act: PeopleAct) -> anyhow::Result<PeopleAnswer> {
+        let of = |name: &str| {
+            let mut path =
+                reqwest::Url::parse("http://x/api/people").map_err(anyhow::Error::from)?;
+            path.path_segments_mut().map_err(|()| anyhow::anyhow!("a path"))?.push(name);
+            anyhow::Ok(path.path().to_owned())
+        };
+        Ok(match act {
+            PeopleAct::List => PeopleAnswer::People(self.get("/api/people").await?),
+            PeopleAct::Add(name, roles) => {
+                let request = self.request(Method::POST, "/api/people");
+                let given = self.send(request.json(&json!({"name": name, "roles": roles}))).await?;
+                PeopleAnswer::Link(serde_json::from_value(given)?)
+            }
+            PeopleAct::Invite(name) => {
+                let path = format!("{}/invitation", of(&name)?);
+                let given = self.send(self.request(Method::POST, &path)).await?;
+                PeopleAnswer::Link(serde_json::from_value(given)?)
+            }
+            PeopleAct::SetRoles(name, roles) => {
+                let request = self.request(Method::PATCH, &of(&name)?);
+                self.send(request.json(&json!({"roles": roles}))).await?;
+                PeopleAnswer::Done
+            }
+            PeopleAct::Remove(name) => {
+                self.send(self.request(Method::DELETE, &of(&name)?)).await?;
+                PeopleAnswer::Done
+            }
+        })
     }
 
     fn work(&mut self, _: Reach) {}

@@ -131,6 +131,12 @@ impl Terminal {
         self.row(&text, || json!({"type": "refused", "words": words}));
     }
 
+    /// What everyone should know.
+    pub fn notice(&mut self, words: &str) {
+        let text = format!("{WARN}!{WARN:#} {words}");
+        self.row(&text, || json!({"type": "notice", "words": words}));
+    }
+
     /// What does not work as it should, when that changes.
     pub fn degraded(&mut self, sentences: &[String]) {
         if self.degraded == sentences {

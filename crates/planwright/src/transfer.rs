@@ -9,7 +9,11 @@ use std::{
 };
 
 use anyhow::Context as _;
-use planwright_domain::{actor::PersonId, identity::SessionKey};
+use planwright_domain::{
+    actor::{OWNER, PersonId},
+    identity::SessionKey,
+    installation::Installation,
+};
 use planwright_outbound::{
     clock_system::SystemClock,
     data_directory::{DataDirectory, JOURNAL, belongs_to_node},
@@ -18,7 +22,11 @@ use planwright_outbound::{
 #[cfg(feature = "cluster")]
 use planwright_outbound::{cluster_postgres::PostgresNodes, journal_postgres::PostgresJournal};
 use planwright_runtime::{
-    ports::{Clock as _, access::OWNER, journal::Archive, notebook::Notebooks},
+    ports::{
+        Clock as _,
+        journal::{Archive, Journal as _},
+        notebook::Notebooks,
+    },
     queries::audit::{self, Summary},
     transfer::archive::{self, ArchiveError, Totals, Trust},
 };
@@ -204,11 +212,13 @@ async fn import_into_directory(
     let config = Config::load(args.config.as_deref(), &data)?;
     let directory = DataDirectory::own_for_installation(&data, "planwright import")?;
     let (staged, journal) = (directory.path().join(STAGED), directory.path().join(JOURNAL));
+    let mut people = Vec::new();
     if journal.exists() {
-        let there = SqliteJournal::open_inline(&journal)?.keys(None, 1).await?;
-        if let Some(session) = there.into_iter().next() {
+        let journal = SqliteJournal::open_inline(&journal)?;
+        if let Some(session) = journal.keys(None, 1).await?.into_iter().next() {
             return Err(ArchiveError::Exists(session.identity).into());
         }
+        people = journal.installation_events().await?;
     }
     // What an import that was killed left.
     let _ = fs::remove_dir_all(&staged);
@@ -217,6 +227,9 @@ async fn import_into_directory(
         // No thread of its own: when it is dropped, its file is closed and whole.
         let journal = SqliteJournal::open_inline(&staged.join(JOURNAL))?;
         let notebooks = config.notebook.local(&staged)?;
+        // Who uses this installation, and which passphrase each chose, is no archive's.
+        let keep = move |_: &Installation| Ok(people.clone());
+        journal.append_installation(SystemClock.now(), Box::new(keep)).await??;
         archive::import(&journal, &*notebooks, lines, totals, trust).await?;
         anyhow::Ok(())
     };

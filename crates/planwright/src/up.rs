@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::ErrorKind,
+    io::{ErrorKind, IsTerminal as _},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::Path,
     sync::Arc,
@@ -11,21 +11,24 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use planwright_domain::{
-    actor::{PersonId, Standing},
+    actor::{OWNER, PersonId, Standing},
     digest::Digest,
     identity::ChannelType,
     time::Time,
 };
 use planwright_outbound::ids_random::RandomIds;
-use planwright_runtime::commands::new_secret;
 use planwright_runtime::{
+    commands::{accounts::Accounts, new_secret},
     ports::{
-        access::{Access, Grant, OWNER},
+        access::{Access, Grant},
         connection::Connection,
     },
     runtime::Runtime,
 };
-use planwright_surfaces::http::{self, App, HttpSettings};
+use planwright_surfaces::http::{
+    self, App, HttpSettings,
+    auth::people::{InvitationGiven, invitation},
+};
 #[cfg(target_os = "linux")]
 use rustix::process::DumpableBehavior;
 use rustix::{
@@ -48,7 +51,6 @@ use crate::{
     installation::Installation,
     metrics_recorder,
     server::{Server, ServerFile, start_advice},
-    talk::{Lines, choose_passphrase},
     terminal::Terminal,
 };
 
@@ -65,20 +67,15 @@ pub async fn run(
     close_to_others(config)?;
     let now = installation.runtime.queries.now();
     first_token(&*installation.access, now, data).await?;
-    let mut lines = Lines::default();
-    if !installation.has_passphrase() && lines.is_terminal() {
-        let besides = "; Enter alone: choose it in the dashboard";
-        choose_passphrase(&mut installation, &mut lines, besides).await?;
-    }
     let mut api = Api::bind(config).await?;
     let (runtime, access) = (installation.runtime.clone(), installation.access.clone());
     installation.work(Reach::Everything);
     api.announce(terminal, data, false)?;
-    if !installation.has_passphrase() {
-        terminal.line(
-            "no passphrase was chosen yet, so nothing can be approved; choose it in the dashboard (First time here), or in another terminal with: planwright chat",
-        );
+    if let Some(notice) = installation.notice() {
+        terminal.notice(&notice);
     }
+    say_how_to_choose(&installation.accounts, terminal, &config.at_port(api.address).url(), data)
+        .await?;
     let connection = installation.connection.clone();
     let served = api.serve(runtime, access, connection, config, Deployment::Local).await;
     let _ = fs::remove_file(ServerFile::path(data));
@@ -86,6 +83,29 @@ pub async fn run(
     terminal.line("stopped; everything is kept");
     served?;
     Ok(Exit::Fine)
+}
+
+/// Says how the first passphrase is chosen, while there is none. A link is for who reads this terminal, and for no log.
+async fn say_how_to_choose(
+    accounts: &Accounts,
+    terminal: &mut Terminal,
+    url: &str,
+    data: &Path,
+) -> anyhow::Result<()> {
+    let is_read = std::io::stdout().is_terminal() && !terminal.is_json();
+    let link = if is_read { accounts.first_link().await? } else { None };
+    if let Some(link) = link {
+        let InvitationGiven { link, .. } = invitation(url, link);
+        terminal.line(&format!(
+            "choose your passphrase, which deciding needs; this link works once, for ten minutes:\n  {link}"
+        ));
+    } else if !accounts.is_chosen().await? {
+        terminal.line(&format!(
+            "no passphrase was chosen yet, so nothing can be approved; choose it in a terminal: planwright passphrase --data {}",
+            data.display()
+        ));
+    }
+    Ok(())
 }
 
 /// Whether this process is all there is, or one node of many.
@@ -403,7 +423,7 @@ pub fn settings(config: &ServerConfig, port: u16, deployment: Deployment) -> Htt
         } else {
             Vec::new()
         },
-        url: config.origins.first().cloned().unwrap_or(loopback.url),
+        url: config.at_port(SocketAddr::new(config.bind.ip(), port)).url(),
     }
 }
 

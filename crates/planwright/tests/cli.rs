@@ -566,3 +566,88 @@ async fn an_import_that_was_killed_leaves_nothing_that_is_served() {
     assert_eq!(code, Some(0), "{text}");
     assert!(!home.path("data/importing").exists());
 }
+
+#[tokio::test]
+async fn a_passphrase_is_chosen_changed_and_reset_and_a_reset_is_noticed() {
+    let home = Home::new().await;
+    let with = async |words: &[&str], lines: &str| {
+        let words: Vec<_> = words.iter().copied().chain(["--passphrase-stdin"]).collect();
+        told(&home.run(&words, lines).await)
+    };
+    let (code, text) = with(&["passphrase"], "short\n").await;
+    assert_eq!((code, text.contains("at least 8 characters")), (Some(1), true), "{text}");
+    let (code, text) = with(&["passphrase"], "the first one\n").await;
+    assert_eq!((code, text.contains("chosen; deciding asks for it")), (Some(0), true), "{text}");
+    let (code, text) = with(&["passphrase"], "not that one\nthe second one\n").await;
+    assert_eq!((code, text.contains("is not the one that was chosen")), (Some(1), true), "{text}");
+    let (code, text) = with(&["passphrase"], "the first one\nthe second one\n").await;
+    assert_eq!((code, text.contains("changed; every login of owner")), (Some(0), true), "{text}");
+    assert_eq!(with(&["plan", "status"], "the first one\n").await.0, Some(1));
+    home.says(&["plan", "on"]).await;
+    home.says(&["chat", "write", "two", "files"]).await;
+    with(&["plan", "show"], "the second one\n").await;
+    let (code, text) = with(&["plan", "approve", "--hold"], "the second one\n").await;
+    assert_eq!((code, text.contains("approved and held")), (Some(3), true), "{text}");
+    let (code, text) = with(&["passphrase", "--reset", "nobody"], "the third one\n").await;
+    assert_eq!((code, text.contains("no person \"nobody\"")), (Some(1), true), "{text}");
+    let (code, text) = with(&["passphrase", "--reset"], "the third one\n").await;
+    assert_eq!((code, text.contains("waits for a new decision")), (Some(0), true), "{text}");
+    let (_, text) = home.says(&["plan", "status"]).await;
+    assert!(text.contains("! the passphrase of owner was reset at this machine"), "{text}");
+    assert!(text.contains("a passphrase was reset since"), "{text}");
+    assert!(!home.path("workspace/out").exists(), "nothing was executed");
+    assert_eq!(home.says(&["plan", "resume"]).await.0, Some(5), "the terminal was forgotten");
+    assert_eq!(with(&["plan", "status"], "the second one\n").await.0, Some(1));
+    let (code, text) = with(&["plan", "resume"], "the third one\n").await;
+    assert_eq!((code, text.contains("╭ Plan reported done")), (Some(0), true), "{text}");
+}
+
+#[tokio::test]
+async fn people_are_added_given_roles_and_removed_at_the_command_line() {
+    let home = Home::new().await;
+    let (code, text) = home.says(&["people"]).await;
+    let owner = "owner: speak, decide, admin; chose no passphrase yet";
+    assert_eq!((code, text.trim_end()), (Some(0), owner));
+    let (code, text) = home.says(&["people", "add", "bea"]).await;
+    assert_eq!((code, text.contains("this needs your passphrase")), (Some(1), true), "{text}");
+    let (code, text) = home.decide(&["people", "add", "bea", "--role", "decide"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("http://localhost:7340/login#invitation="), "{text}");
+    let (code, text) = home.decide(&["people", "role", "bea", "admin"]).await;
+    assert_eq!(
+        (code, text.contains("bea may do this from now on: admin")),
+        (Some(0), true),
+        "{text}"
+    );
+    let (_, text) = home.says(&["people", "list"]).await;
+    assert!(text.contains("bea: speak, admin; was invited until"), "{text}");
+    let (code, text) = home.decide(&["people", "role", "owner", "speak"]).await;
+    assert_eq!(
+        (code, text.contains("the owner of the installation can be neither")),
+        (Some(1), true),
+        "{text}"
+    );
+    assert_eq!(home.decide(&["people", "remove", "bea"]).await.0, Some(0));
+    assert!(!home.says(&["people"]).await.1.contains("bea"));
+    let (code, text) = home.decide(&["people", "remove", "bea"]).await;
+    assert_eq!((code, text.contains("there is no person \"bea\"")), (Some(1), true), "{text}");
+}
+
+#[tokio::test]
+async fn an_archive_leaves_people_and_passphrases_as_they_are() {
+    let (elsewhere, home) = (Home::new().await, Home::new().await);
+    elsewhere.decide(&["plan", "on"]).await;
+    let file = elsewhere.path("archive");
+    assert_eq!(elsewhere.says(&["export", file.to_str().unwrap()]).await.0, Some(0));
+    let with = async |words: &[&str], lines: &str| {
+        let words: Vec<_> = words.iter().copied().chain(["--passphrase-stdin"]).collect();
+        told(&home.run(&words, lines).await)
+    };
+    assert_eq!(with(&["people", "add", "bea"], "chosen here\n").await.0, Some(0));
+    let (code, text) = home.says(&["import", file.to_str().unwrap()]).await;
+    assert_eq!(code, Some(0), "{text}");
+    let (_, text) = home.says(&["people"]).await;
+    assert!(text.contains("bea") && !text.contains("owner: speak, decide, admin; chose"), "{text}");
+    assert_eq!(with(&["plan", "status"], "somebody else's\n").await.0, Some(1));
+    assert_eq!(with(&["plan", "status"], "chosen here\n").await.0, Some(0));
+}

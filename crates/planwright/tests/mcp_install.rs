@@ -4,9 +4,10 @@
 
 use std::{
     fs,
+    io::Write as _,
     os::unix::fs::PermissionsExt as _,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 fn planwright(home: &Path, words: &[&str]) -> Output {
@@ -18,11 +19,20 @@ fn planwright(home: &Path, words: &[&str]) -> Output {
         .unwrap()
 }
 
+fn choose_passphrase(home: &Path) {
+    let mut choose = Command::new(env!("CARGO_BIN_EXE_planwright"));
+    choose.args(["passphrase", "--passphrase-stdin", "--data"]).arg(home.join("data"));
+    choose.arg("--workspace").arg(home.join("workspace")).env("HOME", home);
+    let mut child = choose.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"correct horse battery\n").unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
 fn a_home() -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("data")).unwrap();
     fs::set_permissions(home.path().join("data"), fs::Permissions::from_mode(0o700)).unwrap();
-    fs::write(home.path().join("data/passphrase"), "chosen").unwrap();
+    choose_passphrase(home.path());
     home
 }
 
@@ -97,7 +107,9 @@ fn nothing_is_written_unasked_or_before_a_passphrase_was_chosen() {
     assert!(!asked.status.success());
     let words = String::from_utf8_lossy(&asked.stderr).into_owned();
     assert!(words.contains("nobody is there to say yes; say it with --yes"), "{words}");
-    fs::remove_file(home.path().join("data/passphrase")).unwrap();
+    for entry in fs::read_dir(home.path().join("data")).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
     let early = planwright(home.path(), &["mcp", "install", "claude-code", "--yes"]);
     let words = String::from_utf8_lossy(&early.stderr).into_owned();
     assert!(words.contains("no passphrase was chosen yet"), "{words}");

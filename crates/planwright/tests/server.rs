@@ -431,7 +431,7 @@ async fn a_session_whose_turn_runs_is_not_said_to_be_at_rest() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_passphrase_says_that_the_dashboard_can_choose_it() {
+async fn a_server_without_a_passphrase_says_how_it_is_chosen_and_writes_no_link_into_a_log() {
     let home = Home::new().await;
     let mut up = home.command(&["up"]).spawn().unwrap();
     let mut output = BufReader::new(up.stdout.take().unwrap());
@@ -444,7 +444,8 @@ async fn a_server_without_a_passphrase_says_that_the_dashboard_can_choose_it() {
     let lines = lines.await.unwrap();
     let _ = up.kill();
     let _ = up.wait();
-    assert!(lines.contains("choose it in the dashboard"), "{lines}");
+    assert!(lines.contains("choose it in a terminal: planwright passphrase --data"), "{lines}");
+    assert!(!lines.contains("invitation="), "{lines}");
 }
 
 #[tokio::test]
@@ -466,4 +467,32 @@ async fn the_dashboard_is_opened_in_a_browser_or_its_address_is_said() {
     let address = fs::read_to_string(&opened).unwrap();
     assert_eq!(address.trim().trim_end_matches('/'), up.url);
     assert_eq!(open(None), format!("open this in a browser: {}\n", up.url));
+}
+
+#[tokio::test]
+async fn people_and_passphrases_are_changed_while_the_server_runs_and_reset_when_it_does_not() {
+    let home = Home::new().await;
+    let up = home.up().await;
+    let (code, text) = home.run(&["passphrase", "--passphrase-stdin"], "the first one\n").await;
+    assert_eq!((code, text.contains("chosen; deciding")), (Some(0), true), "{text}");
+    let with = async |words: &[&str], lines: &str| {
+        let words: Vec<_> = words.iter().copied().chain(["--passphrase-stdin"]).collect();
+        home.run(&words, lines).await
+    };
+    let (code, text) =
+        with(&["people", "add", "bea / ü", "--role", "decide"], "the first one\n").await;
+    assert_eq!((code, text.contains("/login#invitation=")), (Some(0), true), "{text}");
+    let (code, text) = with(&["people", "remove", "bea / ü"], "the first one\n").await;
+    assert_eq!((code, text.contains("bea / ü was removed")), (Some(0), true), "{text}");
+    let (code, text) = with(&["passphrase"], "the first one\nthe second one\n").await;
+    assert_eq!((code, text.contains("changed; every login of owner")), (Some(0), true), "{text}");
+    assert_eq!(with(&["plan", "status"], "the first one\n").await.0, Some(1));
+    assert_eq!(with(&["plan", "status"], "the second one\n").await.0, Some(0));
+    let (code, text) = with(&["passphrase", "--reset"], "the third one\n").await;
+    assert_eq!((code, text.contains("stop that process")), (Some(1), true), "{text}");
+    drop(up);
+    assert_eq!(with(&["passphrase", "--reset"], "the third one\n").await.0, Some(0));
+    let _up = home.up().await;
+    let (_, text) = home.run(&["plan", "status"], "").await;
+    assert!(text.contains("! the passphrase of owner was reset"), "{text}");
 }

@@ -190,3 +190,41 @@ async fn a_passphrase_that_is_too_short_is_refused_at_once_and_asked_for_again()
     screen.types("\u{4}");
     assert!(screen.child.wait().unwrap().success());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_at_a_terminal_prints_a_link_with_which_the_first_passphrase_is_chosen_once() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    for (path, text, mode) in [
+        (data.clone(), None, 0o700),
+        (data.join("config.toml"), Some("[server]\nbind = \"127.0.0.1:0\"\n"), 0o600),
+    ] {
+        if let Some(text) = text {
+            std::fs::write(&path, text).unwrap();
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_planwright"));
+    command.arg("up").env_clear().env("HOME", home.path()).env("PLANWRIGHT_LOG", "error");
+    command.arg("--data").arg(&data).arg("--workspace").arg(home.path().join("workspace"));
+    let screen = Screen::start(command, 200);
+    let has_link = |screen: &Screen| screen.rows().join("\n").contains("#invitation=");
+    screen.until("a link", has_link).await;
+    let rows = screen.rows();
+    let link = rows.iter().find(|row| row.contains("#invitation=")).unwrap().trim().to_owned();
+    let (url, secret) = link.split_once("/login#invitation=").unwrap();
+    let choice = serde_json::json!({"passphrase": "chosen in a browser", "invitation": secret});
+    let client = reqwest::Client::new();
+    let choose = || client.post(format!("{url}/api/passphrase")).json(&choice).send();
+    assert_eq!(choose().await.unwrap().status(), 200);
+    assert_eq!(choose().await.unwrap().status(), 403, "it works once");
+    let login = serde_json::json!({"passphrase": "chosen in a browser"});
+    let logged_in = client.post(format!("{url}/api/login")).json(&login).send().await.unwrap();
+    assert_eq!(logged_in.status(), 200);
+    for entry in std::fs::read_dir(&data).unwrap() {
+        let kept = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+        let has = kept.windows(secret.len()).any(|part| part == secret.as_bytes());
+        assert!(!has, "the link is kept nowhere");
+    }
+}

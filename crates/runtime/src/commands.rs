@@ -25,6 +25,7 @@ use crate::{
     settings::Settings,
 };
 
+pub mod accounts;
 pub mod agents;
 pub mod dispatch;
 pub mod line;

@@ -42,7 +42,7 @@ mod time;
 pub use app::{App, BODY_BYTES_MAX, HttpSettings};
 use auth::{
     guard::{self, Guard},
-    tokens,
+    people, tokens,
 };
 use sessions::pointers;
 
@@ -94,7 +94,7 @@ fn open_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(health::ready))
         .routes(routes!(health::prove))
         .routes(routes!(tokens::login))
-        .routes(routes!(tokens::choose_passphrase))
+        .routes(routes!(people::choose_passphrase))
         .routes(routes!(tokens::give_token))
 }
 
@@ -107,6 +107,11 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tokens::logout))
         .routes(routes!(tokens::give_ticket))
         .routes(routes!(tokens::who_am_i))
+        .routes(routes!(people::change_passphrase))
+        .routes(routes!(people::authenticate_again))
+        .routes(routes!(people::list_people, people::add_person))
+        .routes(routes!(people::change_person, people::remove_person))
+        .routes(routes!(people::invite_person))
         .routes(routes!(model::get_model, model::choose_model))
         .routes(routes!(model::try_model))
         .routes(routes!(model::found_models))

@@ -27,6 +27,7 @@ fn operations() -> Vec<(Method, String)> {
     let mut all = Vec::new();
     for (path, methods) in described["paths"].as_object().unwrap() {
         let path = path.replace("{id}", "web:talk-0001").replace("{number}", "1");
+        let path = path.replace("{name}", "owner");
         let path = if path == "/api/ws" { "/api/ws?sessionId=web:talk-0001".into() } else { path };
         for method in methods.as_object().unwrap().keys() {
             if let Ok(method) = Method::from_bytes(method.to_uppercase().as_bytes()) {
@@ -42,7 +43,8 @@ const OPEN: [&str; 6] =
     ["/health", "/ready", "/api/proof", "/api/login", "/api/passphrase", "/api/tokens"];
 
 fn is_open(method: &Method, path: &str) -> bool {
-    OPEN.contains(&path) && (path != "/api/tokens" || method == Method::POST)
+    let has_more = ["/api/tokens", "/api/passphrase"].contains(&path);
+    OPEN.contains(&path) && (!has_more || method == Method::POST)
 }
 
 #[tokio::test]

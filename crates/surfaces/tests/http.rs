@@ -726,6 +726,7 @@ async fn a_session_is_named_put_away_and_brought_back() {
 #[tokio::test]
 async fn a_token_logs_in_for_what_it_may_and_the_passphrase_for_deciding() {
     let served = served().await;
+    served.account_of("grace").await;
     let log_in = |sent: Value| served.bare(Method::POST, "/api/login").json(&sent);
     let mut seen = Vec::new();
     for sent in [
@@ -851,7 +852,7 @@ async fn a_day_is_counted_in_every_session_though_hundreds_moved_since() {
     served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
     let before = response_to(served.request(Method::GET, "/api/spend")).await;
     assert_ne!(before.1["micros"], json!(0));
-    let owner = planwright_runtime::ports::access::OWNER;
+    let owner = planwright_domain::actor::OWNER;
     waiting_rows(&served, owner, 300);
     assert_eq!(response_to(served.request(Method::GET, "/api/spend")).await, before);
     let (_, decided) = response_to(served.request(Method::GET, "/api/decisions")).await;
@@ -873,7 +874,7 @@ async fn a_day_is_counted_in_every_session_though_hundreds_moved_since() {
 async fn a_session_that_cannot_be_read_says_why_in_the_list_and_hides_no_other() {
     let served = served().await;
     ready(&served).await;
-    waiting_rows(&served, planwright_runtime::ports::access::OWNER, 1);
+    waiting_rows(&served, planwright_domain::actor::OWNER, 1);
     // Its events are gone.
     served.house.sql("UPDATE streams SET version = 5 WHERE identity LIKE 'web:%'");
     let (status, rows) = response_to(served.request(Method::GET, "/api/sessions")).await;

@@ -1,9 +1,9 @@
 //! A whole Planwright in this process: runtime, journal, lane and tools, with a scripted model.
 
 use crate::people::{ada_key, introduce, person};
+use planwright_domain::actor::OWNER;
 use planwright_outbound::ids_random::RandomIds;
 use planwright_outbound::ids_random::fresh_id;
-use planwright_runtime::ports::access::OWNER;
 use std::{
     fs,
     path::PathBuf,

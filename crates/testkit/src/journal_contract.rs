@@ -8,12 +8,13 @@ use std::sync::Arc;
 use crate::people::{introduce, owner_id, person};
 use async_trait::async_trait;
 use planwright_domain::{
-    actor::{Person, PersonId, Standing},
+    actor::{OWNER, Person, PersonId, Standing},
     attempt::ModelAttempt,
     command::{Given, Issued, LifeCommand, PersonCommand, SessionCommand, SystemCommand},
     digest::Digest,
     id::{MemoryId, OwnerId, Seq},
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
+    installation::{self, Installation, InstallationCommand, Invitation, Requester, Role},
     memory::{Chain, ItemKind, MemoryCommand, Scope, words},
     next::{Next, Waiting, next},
     owner::{self, Moved, Owner, OwnerCommand},
@@ -67,6 +68,7 @@ macro_rules! journal_contract {
             failures_are_counted_in_a_row
             a_revision_can_be_read_again_at_its_place
             what_belongs_to_an_owner_is_kept
+            what_belongs_to_the_installation_is_kept
             sessions_belong_to_their_owner_and_two_owners_may_use_one_key
             an_owners_sessions_come_in_pages_and_are_found_by_title_and_key
             what_is_remembered_is_found_in_its_own_scope_alone
@@ -549,6 +551,37 @@ pub async fn what_belongs_to_an_owner_is_kept(place: &dyn Place) {
     let kept = journal.owner(ada).await.expect("it answers");
     assert_eq!((kept.version, kept.pointers.get(&terminal)), (Seq(2), Some(&key("talk-0002"))));
     assert_eq!(journal.owner(bea).await.expect("it answers").pointers.len(), 0);
+}
+
+/// What belongs to the installation is a stream of its own: kept, refused whole, and seen by everyone who opens it.
+pub async fn what_belongs_to_the_installation_is_kept(place: &dyn Place) {
+    let journal = place.open().await;
+    let asks = |command: InstallationCommand| {
+        Box::new(move |before: &Installation| installation::decide(before, &command))
+    };
+    let hash = |of: &str| Digest::of(of.as_bytes());
+    assert_eq!(*journal.installation().await.expect("it answers"), Installation::default());
+    let first = asks(InstallationCommand::ChooseFirst { hash: hash("first") });
+    let stored = journal.append_installation(Time(1), first).await.expect("stored");
+    let stored = stored.expect("allowed");
+    let second = asks(InstallationCommand::ChooseFirst { hash: hash("second") });
+    let refused = journal.append_installation(Time(2), second).await.expect("it answers");
+    assert_eq!(refused.expect_err("once").kind(), "already_chosen");
+    let nothing = Box::new(|_: &Installation| Ok(Vec::new()));
+    let current = journal.append_installation(Time(3), nothing).await.expect("it answers");
+    assert_eq!(current.expect("allowed"), stored);
+    let person = PersonId("bea".into());
+    let by = Requester { person: PersonId(OWNER.into()), age_micros: Some(0), age_micros_max: 1 };
+    let invitation = Invitation { secret: hash("link"), until: Time(9) };
+    let roles = [Role::Decide].into();
+    let add = asks(InstallationCommand::Add { person, roles, invitation, by });
+    let added = journal.append_installation(Time(4), add).await.expect("stored").expect("allowed");
+    assert_eq!((added.version, added.people.len()), (Seq(3), 2));
+    let seen = journal.installation().await.expect("it answers");
+    assert_eq!(seen, added, "who stored it sees it at once");
+    drop(journal);
+    let again = place.open().await.installation().await.expect("it answers");
+    assert_eq!(again, added);
 }
 
 /// Every session is on one of the pages, each once; a search finds titles and keys, whatever their case.

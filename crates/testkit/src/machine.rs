@@ -72,6 +72,7 @@ impl Sequence {
             remind_micros: seconds(&mut rng),
             expires_micros: seconds(&mut rng),
             roots: if rng.bool() { vec![Root("/work".into())] } else { Vec::new() },
+            ..Policy::default()
         };
         Self { rng, length, at: 0, generator, policy: Arc::new(policy) }
     }

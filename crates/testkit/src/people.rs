@@ -1,15 +1,12 @@
 //! People of tests by their names, and what is theirs.
 
 use planwright_domain::{
-    actor::{Person, PersonId, Standing},
+    actor::{OWNER, Person, PersonId, Standing},
     digest::Digest,
     id::OwnerId,
     identity::{IdentityRefusal, SessionKey},
 };
-use planwright_runtime::ports::{
-    access::OWNER,
-    journal::{Journal, JournalError},
-};
+use planwright_runtime::ports::journal::{Journal, JournalError};
 use uuid::Uuid;
 
 /// The id of whoever has this name in tests.

@@ -3,12 +3,20 @@
 use std::sync::Arc;
 
 use planwright_domain::{
-    actor::{PersonId, Standing},
+    actor::{OWNER, PersonId, Standing},
     digest::Digest,
+    id::Seq,
+    installation::{Requester, Role},
     time::Time,
 };
-use planwright_outbound::access_file::FileAccess;
-use planwright_runtime::ports::access::{Access as _, Grant, OWNER};
+use planwright_outbound::{access_file::FileAccess, clock_system::SystemClock};
+use planwright_runtime::{
+    commands::accounts::{Accounts, Link},
+    ports::{
+        Clock as _,
+        access::{Access as _, Grant},
+    },
+};
 use planwright_surfaces::http::{App, HttpSettings, auth::page::PAGE_KEY, serve};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
@@ -41,6 +49,7 @@ pub struct Served {
     /// A token that may decide.
     pub decider: String,
     access: Arc<FileAccess>,
+    accounts: Accounts,
     client: Client,
     serving: JoinHandle<()>,
     _access: tempfile::TempDir,
@@ -61,11 +70,12 @@ impl Served {
     pub async fn of(house: House, set: impl FnOnce(HttpSettings) -> HttpSettings) -> Self {
         let home = scratch::directory("served").expect("a directory");
         let access = Arc::new(FileAccess::open(home.path()).expect("access"));
-        access.choose_passphrase(PASSPHRASE).expect("a passphrase");
+        let accounts = house.runtime.commands.accounts(access.clone());
+        accounts.choose_first(PASSPHRASE).await.expect("a passphrase");
         let (token, decider) =
             ("speaks-0123456789abcdef0123456789abcdef", "decides-0123456789abcdef0123456789abcdef");
         for (secret, standing) in [(token, Standing::Speaks), (decider, Standing::Decides)] {
-            keep(&access, secret, OWNER, standing).await;
+            keep(&access, secret, OWNER, standing, Seq(0)).await;
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -84,17 +94,39 @@ impl Served {
             token: token.into(),
             decider: decider.into(),
             access,
+            accounts,
             client: Client::new(),
             serving,
             _access: home,
         }
     }
 
-    /// A token of this person.
+    /// A token of this person, whose account is made if there is none.
     pub async fn token_of(&self, person: &str, standing: Standing) -> String {
+        self.introduce(person).await;
+        let installation = self.accounts.installation().await.expect("the installation");
         let secret = format!("{person}-{}", Uuid::now_v7().simple());
-        keep(&self.access, &secret, person, standing).await;
+        keep(&self.access, &secret, person, standing, installation.version).await;
         secret
+    }
+
+    /// An account of this name that may decide and has the passphrase of the house.
+    pub async fn account_of(&self, person: &str) {
+        let link = self.introduce(person).await.expect("a link");
+        self.accounts.accept(&link.secret, PASSPHRASE).await.expect("a passphrase");
+    }
+
+    /// An account of this name that may decide, if there is none; the link that its person is given.
+    async fn introduce(&self, person: &str) -> Option<Link> {
+        let (by, person) = (PersonId(OWNER.into()), PersonId(person.into()));
+        let by = Requester { person: by, age_micros: Some(0), age_micros_max: 1 };
+        self.accounts.add(by, person, [Role::Decide].into()).await.ok()
+    }
+
+    /// The accounts of the house.
+    #[must_use]
+    pub fn accounts(&self) -> &Accounts {
+        &self.accounts
     }
 
     /// Takes a token back.
@@ -150,8 +182,19 @@ impl Drop for Served {
     }
 }
 
-async fn keep(access: &FileAccess, secret: &str, person: &str, standing: Standing) {
-    let grant = Grant::new(Uuid::now_v7(), secret, PersonId(person.into()), standing, Time(1));
+async fn keep(
+    access: &FileAccess,
+    secret: &str,
+    person: &str,
+    standing: Standing,
+    installation: Seq,
+) {
+    let person = PersonId(person.into());
+    let grant = Grant {
+        installation,
+        authenticated: (standing == Standing::Decides).then(|| SystemClock.now()),
+        ..Grant::new(Uuid::now_v7(), secret, person, standing, Time(1))
+    };
     access.keep(grant, Digest::of(secret.as_bytes())).await.expect("a grant");
 }
 

@@ -111,7 +111,7 @@ async fn the_documented_backup_of_one_machine_has_pages_credentials_and_settings
     let notebooks = ObjectStoreNotebooks::in_directory(&data).unwrap();
     write_pages(&notebooks).await;
     let access = FileAccess::open(&data).unwrap();
-    access.choose_passphrase("a long passphrase").unwrap();
+    let hash = access.keep_passphrase("a long passphrase").await.unwrap();
     let (id, ada) = (Uuid::from_u128(1), PersonId("ada".into()));
     let grant = Grant::new(id, "backup", ada, Standing::Speaks, Time(1));
     access.keep(grant, Digest::of(SECRET.as_bytes())).await.unwrap();
@@ -123,12 +123,12 @@ async fn the_documented_backup_of_one_machine_has_pages_credentials_and_settings
     run(back_up, home.path(), &[("PLANWRIGHT_DATA", &data.display().to_string())]);
     let backup = home.path().join("backup");
     assert_eq!(modes(home.path(), "backup"), 0o700);
-    for file in ["config.toml", "model.json", "mcp-pins.json", "token", "tokens", "passphrase"] {
+    for file in ["config.toml", "model.json", "mcp-pins.json", "token", "tokens", "passphrases"] {
         let read = |directory: &Path| fs::read(directory.join(file)).unwrap();
         assert_eq!((read(&backup), modes(&backup, file)), (read(&data), 0o600), "{file}");
     }
     let restored = FileAccess::open(&backup).unwrap();
-    assert!(restored.matches("a long passphrase").unwrap());
+    assert!(restored.fits(Some(hash), "a long passphrase").await.unwrap());
     assert!(restored.find(Digest::of(SECRET.as_bytes())).await.unwrap().is_some());
     let copy = SqliteJournal::open(&backup.join("journal.sqlite")).unwrap();
     let pages = ObjectStoreNotebooks::in_directory(&backup).unwrap();

@@ -1,11 +1,13 @@
 import createClient from "openapi-fetch";
 import { t } from "../t";
+import { sendAsked } from "./again";
 import { isDefinite, NoAnswer, send } from "./intent";
 import { PAGE_KEY, pageKey } from "./pageKey";
 import type { components, paths } from "./types";
 
 export type Schemas = components["schemas"];
 export type Session = Schemas["SessionDto"];
+export type PersonRow = Schemas["PersonRow"];
 export type SessionRow = Schemas["OwnSessionDto"];
 export type Waiting = Schemas["SessionRowDto"];
 export type Plan = Schemas["PlanDto"];
@@ -37,7 +39,7 @@ export class Problem extends Error {
   }
 }
 
-export const api = createClient<paths>({ baseUrl: "/", fetch: send });
+export const api = createClient<paths>({ baseUrl: "/", fetch: (request) => sendAsked(request, send) });
 
 api.use({
   onRequest: ({ request }) => {

@@ -47,6 +47,7 @@ export const sessionPagesQuery = (search: string) =>
 export const foundSessionsQuery = (search: string, limit: number) =>
   queryOptions({ queryKey: ["sessions", "found", search, limit], queryFn: () => sessionPage(search, 0, limit).then(({ rows }) => rows) });
 export const approvalsQuery = queryOptions({ queryKey: ["approvals"], queryFn: () => got(api.GET("/api/approvals")) });
+export const peopleQuery = queryOptions({ queryKey: ["people"], queryFn: () => got(api.GET("/api/people")) });
 export const tokensQuery = queryOptions({ queryKey: ["tokens"], queryFn: () => got(api.GET("/api/tokens")) });
 export const decisionsQuery = queryOptions({
   queryKey: ["decisions"],

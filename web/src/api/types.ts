@@ -41,6 +41,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/authenticate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A login gives its passphrase again, as decisions with more risk ask for. A token does not become a login by it. */
+        post: operations["authenticate_again"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/chats/{chat}/lines": {
         parameters: {
             query?: never;
@@ -226,9 +243,66 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        put?: never;
-        /** Chooses the first passphrase, by whoever can read the token of the data directory. 409: there is one. */
+        /** Changes the caller's passphrase. Every login of theirs ends. */
+        put: operations["change_passphrase"];
+        /**
+         * Chooses a passphrase with an invitation, or the first one by whoever can read the token of the data directory. 409: there
+         *     is one.
+         */
         post: operations["choose_passphrase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who uses the installation; only the caller, for who may not say who does. */
+        get: operations["list_people"];
+        put?: never;
+        /** Adds somebody, who chooses a passphrase with the link. */
+        post: operations["add_person"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Lets somebody use the installation no more: their logins and tokens end, their sessions stay. */
+        delete: operations["remove_person"];
+        options?: never;
+        head?: never;
+        /** Says what somebody may do. */
+        patch: operations["change_person"];
+        trace?: never;
+    };
+    "/api/people/{name}/invitation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Gives somebody a new link. Their passphrase stands until they choose another with it. */
+        post: operations["invite_person"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1000,7 +1074,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The caller's own tokens and logins; everyone's, if the caller may decide. */
+        /** The caller's own tokens and logins; everyone's, if the caller manages people. */
         get: operations["list_tokens"];
         put?: never;
         /** A terminal gives the passphrase and gets a token that may decide for a while. */
@@ -1331,6 +1405,11 @@ export interface components {
             /** @description Its address. */
             url: string;
         };
+        /** @description A passphrase. */
+        GivenPassphrase: {
+            /** @description The caller's. */
+            passphrase: string;
+        };
         /** @description What an approval leases. */
         GrantDto: {
             /**
@@ -1372,6 +1451,13 @@ export interface components {
             /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
             sessionId: string;
         };
+        /** @description A link with which somebody chooses a passphrase, told once. */
+        InvitationGiven: {
+            /** @description Until when. */
+            expires: string;
+            /** @description The link. It works once. */
+            link: string;
+        };
         /** @description An output that was too long to be shown, whole. */
         KeptOutput: {
             /** @description All of it. */
@@ -1391,9 +1477,9 @@ export interface components {
         };
         /** @description A login. */
         Login: {
-            /** @description The passphrase that was chosen at the first run: with it the login may decide. */
+            /** @description The person's passphrase: with it the login may do what their account may. */
             passphrase?: string | null;
-            /** @description Who logs in, where more than one person uses the installation; its owner, if nobody is named. */
+            /** @description The account; the owner's, if none is named. */
             person?: string | null;
             /** @description A token instead: the login may do what its bearer may, and ends when it ends. */
             token?: string | null;
@@ -1407,10 +1493,14 @@ export interface components {
              * @description By which grant they are known.
              */
             grant: string;
-            /** @description Whether a passphrase was chosen; without one nobody can decide. */
+            /** @description What everyone should know: a passphrase was reset. */
+            notice?: string | null;
+            /** @description Whether the owner chose a passphrase; without one nobody can decide. */
             passphraseChosen: boolean;
             /** @description Who. */
             person: string;
+            /** @description What their account may do. */
+            roles: components["schemas"]["RoleName"][];
             /** @description The directories that a new session may work in; the one that it has without a choice first. */
             roots: string[];
             /** @description Where they stand, as it is recorded with what they decide. */
@@ -1486,12 +1576,14 @@ export interface components {
             /** @description The format that its server speaks: `openai`, `responses`, `anthropic`, `gemini` or `ollama`; told by the address, if none is named. */
             wire?: string | null;
         };
-        /** @description A passphrase to choose. */
+        /** @description A passphrase to choose: with an invitation, or the first one with the token of the data directory. */
         NewPassphrase: {
+            /** @description The secret of the link that was given to the person: it works once. */
+            invitation?: string | null;
             /** @description At least 8 characters. */
             passphrase: string;
-            /** @description The token of the data directory: whoever can read it may choose the first passphrase. */
-            token: string;
+            /** @description The token of the data directory: whoever can read it may choose the owner's first passphrase. */
+            token?: string | null;
         };
         /** @description A decision on a call that waits for permission. */
         NewPermit: {
@@ -1499,6 +1591,13 @@ export interface components {
             permit: components["schemas"]["PermitName"];
             /** @description What should change, if the plan is to be revised. */
             text?: string;
+        };
+        /** @description A person to add. */
+        NewPerson: {
+            /** @description Their name, which others read beside what they decide. */
+            name: string;
+            /** @description What they may do. */
+            roles?: components["schemas"]["RoleName"][];
         };
         /** @description Plan work that begins. */
         NewPlan: {
@@ -1509,6 +1608,11 @@ export interface components {
         NewRejection: {
             /** @description Why. */
             why?: string | null;
+        };
+        /** @description What somebody may do from now on. */
+        NewRoles: {
+            /** @description All of it. */
+            roles: components["schemas"]["RoleName"][];
         };
         /** @description What was seen of a revision. */
         NewSeen: {
@@ -1543,6 +1647,13 @@ export interface components {
          * @enum {string}
          */
         OnFailureName: "stop" | "continue";
+        /** @description A passphrase instead of another one. */
+        OtherPassphrase: {
+            /** @description The one that holds. */
+            old: string;
+            /** @description The new one, of at least 8 characters. */
+            passphrase: string;
+        };
         /** @description A session in the list of its owner, with what only the session itself tells. */
         OwnSessionDto: components["schemas"]["SessionRowDto"] & {
             /**
@@ -1564,11 +1675,27 @@ export interface components {
             /** @description Its first line. */
             title: string;
         };
+        /** @description Whose passphrase was chosen. */
+        PassphraseOf: {
+            /** @description Who. */
+            person: string;
+        };
         /**
          * @description What may be said to a call that waits for permission.
          * @enum {string}
          */
         PermitName: "once" | "until_plan_ends" | "deny" | "replan";
+        /** @description A person in a list. */
+        PersonRow: {
+            /** @description Whether they chose a passphrase. */
+            hasPassphrase: boolean;
+            /** @description Until when the link works that they were given. */
+            invitedUntil?: string | null;
+            /** @description Who. */
+            name: string;
+            /** @description What they may do. */
+            roles: components["schemas"]["RoleName"][];
+        };
         /** @description A place. */
         Place: {
             /**
@@ -1739,6 +1866,11 @@ export interface components {
             /** @description Its title. */
             title: string;
         };
+        /**
+         * @description What somebody may do: `decide` on plans and calls, manage people as `admin`; everyone may `speak`.
+         * @enum {string}
+         */
+        RoleName: "speak" | "decide" | "admin";
         /** @description What a session is called, whether it was put away, and where it works. */
         SessionChange: {
             /** @description Whether it is put away. */
@@ -1894,9 +2026,9 @@ export interface components {
         TokenWish: {
             /** @description What its owner calls it. */
             name: string;
-            /** @description The passphrase: with it the token may decide, for a quarter of an hour. */
+            /** @description The account's passphrase: with it the token may do what the account may, for a quarter of an hour. */
             passphrase: string;
-            /** @description Who the bearer is; the owner of the installation, if nobody is named. Sessions belong to who opens them. */
+            /** @description The account; the owner's, if none is named. Sessions belong to who opens them. */
             person?: string | null;
             /** @description Whether the bearer may only speak; the token then lasts until it is taken back. */
             speaks_only?: boolean;
@@ -2947,6 +3079,10 @@ export interface components {
             approver: string;
             /** @constant */
             kind: "imported";
+        } | {
+            approver: string;
+            /** @constant */
+            kind: "passphrase_reset";
         };
         "event.Permit": {
             /** @constant */
@@ -2964,6 +3100,8 @@ export interface components {
         };
         /** @description Who did something, and where. */
         "event.Person": {
+            /** Format: date-time */
+            authenticated?: string | null;
             name: components["schemas"]["event.PersonId"];
             owner: components["schemas"]["event.OwnerId"];
             standing: components["schemas"]["event.Standing"];
@@ -3826,6 +3964,74 @@ export interface operations {
             };
         };
     };
+    authenticate_again: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GivenPassphrase"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     say_in_chat: {
         parameters: {
             query?: never;
@@ -4578,6 +4784,74 @@ export interface operations {
             };
         };
     };
+    change_passphrase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OtherPassphrase"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     choose_passphrase: {
         parameters: {
             query?: never;
@@ -4591,12 +4865,357 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PassphraseOf"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    list_people: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonRow"][];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    add_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPerson"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationGiven"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    remove_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Who */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
             /** @description No Content */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    change_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Who */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRoles"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    invite_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Who */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationGiven"];
+                };
             };
             /** @description It cannot be answered now. */
             503: {

@@ -7,6 +7,7 @@ import { sidebarRows } from "../api/sidebar";
 import { hearHints } from "../api/streams";
 import { Approvals, useWaiting } from "../screens/Approvals";
 import { ago, t, visible } from "../t";
+import { PassphraseAgain } from "./PassphraseAgain";
 import { Dialog, inText, say, Skeleton, Toasts, useSettled } from "./basics";
 
 /** What a session asks of its reader: needs you, runs, or rests. */
@@ -121,7 +122,11 @@ export function Shell() {
         </select>
         <button type="button" className="button small" onClick={() => void create()} aria-label={t("New session")}>+</button>
       </header>
-      <main id="main" className="relative min-h-0 min-w-0 flex-1 overflow-y-auto"><Outlet /></main>
+      <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+        <PassphraseAgain />
+        {me.data.notice && <p role="status" className="border-b border-line bg-sunken px-4 py-2 text-sm font-medium text-wait" data-testid="notice">{visible(me.data.notice)}</p>}
+        <main id="main" className="relative min-h-0 min-w-0 flex-1 overflow-y-auto"><Outlet /></main>
+      </div>
       {drawer && (
         <aside aria-label={t("Approvals")} className="fixed inset-y-0 left-64 z-30 hidden w-[30rem] overflow-y-auto border-r border-line bg-ground shadow-2xl md:block">
           <button type="button" className="button quiet small absolute right-3 top-3" aria-label={t("Close")} onClick={() => setDrawer(false)}>✕</button>

@@ -5,6 +5,7 @@ import { keepPageKey } from "../api/pageKey";
 import { listsMoved, meQuery, modelQuery, tokensQuery } from "../api/queries";
 import { Chip, say } from "../parts/basics";
 import { ModelForm } from "../parts/ModelForm";
+import { ChangePassphrase, People } from "../parts/People";
 import { writeText } from "../storage";
 import { t, visible } from "../t";
 
@@ -51,7 +52,9 @@ export function SettingsScreen() {
         <h2 className="font-semibold">{t("You")}</h2>
         <p className="text-sm text-soft">{me ? t("{person}, {right}; version {version}", { person: me.person, right: me.decides ? t("may decide") : t("may read and talk"), version: me.version }) : ""}</p>
         <button type="button" className="button small mt-2" onClick={() => void logOut()}>{t("Log out")}</button>
+        <ChangePassphrase />
       </section>
+      <People />
       <section className="card p-4">
         <h2 className="font-semibold">{t("Logins and tokens")}</h2>
         <ul className="mt-2 space-y-1 text-sm">

@@ -22,9 +22,14 @@ function Frame({ children }: { children: ReactNode }) {
   );
 }
 
-/** With the passphrase one decides; with a token one reads and talks. */
+/** The secret of this name that a link carries behind the #, which is never sent to a server. */
+const carried = (name: string) => new RegExp(`^#${name}=(\\w+)$`).exec(location.hash)?.[1];
+
+/** With the passphrase one decides; with a token one reads and talks; with an invitation one chooses a passphrase first. */
 export function LoginScreen() {
-  const [way, setWay] = useState<"passphrase" | "token" | "first">("passphrase");
+  const [invitation] = useState(() => carried("invitation"));
+  const [way, setWay] = useState<"passphrase" | "token" | "invitation">(invitation ? "invitation" : "passphrase");
+  const [again, setAgain] = useState("");
   const [secret, setSecret] = useState("");
   const [token, setToken] = useState("");
   const [person, setPerson] = useState(() => readText("person") ?? "");
@@ -44,17 +49,18 @@ export function LoginScreen() {
     }
   };
   useEffect(() => {
-    // A link of the demo carries its token behind the #, which is never sent to a server.
-    const carried = /^#token=(\w+)$/.exec(location.hash)?.[1];
-    if (!carried) return;
+    const token = carried("token");
+    if (!token && !invitation) return;
     history.replaceState(null, "", "/login");
-    void enter({ token: carried });
+    if (token) void enter({ token });
   }, []);
   const submit = async () => {
     if (way === "token") return enter({ token });
-    if (way === "first") {
+    if (way === "invitation") {
+      if (secret !== again) return setWords(t("The two differ."));
       try {
-        await got(api.POST("/api/passphrase", { body: { passphrase: secret, token } }));
+        const chosen = await got(api.POST("/api/passphrase", { body: { passphrase: secret, invitation } }));
+        return enter({ passphrase: secret, person: chosen.person });
       } catch (problem) {
         return setWords(problem instanceof Error ? problem.message : String(problem));
       }
@@ -70,14 +76,21 @@ export function LoginScreen() {
           void submit();
         }}
       >
-        <h1 className="text-lg font-semibold">{way === "first" ? t("Choose a passphrase") : t("Log in")}</h1>
+        <h1 className="text-lg font-semibold">{way === "invitation" ? t("Choose a passphrase") : t("Log in")}</h1>
+        {way === "invitation" && <p className="text-sm text-soft">{t("Deciding on a plan asks for it. At least 8 characters.")}</p>}
         {way !== "token" && (
           <label className="block text-sm font-medium">
             {t("Passphrase")}
-            <input className="field mt-1" type="password" required minLength={way === "first" ? 8 : 1} autoFocus autoComplete={way === "first" ? "new-password" : "current-password"} value={secret} onChange={(event) => setSecret(event.target.value)} />
+            <input className="field mt-1" type="password" required minLength={way === "invitation" ? 8 : 1} autoFocus autoComplete={way === "invitation" ? "new-password" : "current-password"} value={secret} onChange={(event) => setSecret(event.target.value)} />
           </label>
         )}
-        {way !== "passphrase" && (
+        {way === "invitation" && (
+          <label className="block text-sm font-medium">
+            {t("Once more")}
+            <input className="field mt-1" type="password" required autoComplete="new-password" value={again} onChange={(event) => setAgain(event.target.value)} />
+          </label>
+        )}
+        {way === "token" && (
           <label className="block text-sm font-medium">
             {t("Token, from the file named token in the data directory")}
             <input className="field mt-1" type="password" required autoComplete="off" value={token} onChange={(event) => setToken(event.target.value)} />
@@ -90,14 +103,15 @@ export function LoginScreen() {
           </label>
         )}
         {words && <p role="alert" className="text-sm text-bad">{words}</p>}
-        <button type="submit" className="button primary w-full">{way === "first" ? t("Choose it and log in") : t("Log in")}</button>
+        <button type="submit" className="button primary w-full">{way === "invitation" ? t("Choose it and log in") : t("Log in")}</button>
         <div className="flex flex-wrap justify-between gap-2 text-sm">
-          {(["passphrase", "token", "first"] as const).filter((other) => other !== way).map((other) => (
+          {(["passphrase", "token"] as const).filter((other) => other !== way).map((other) => (
             <button key={other} type="button" className="text-accent underline" onClick={() => setWay(other)}>
-              {{ passphrase: t("With the passphrase"), token: t("Only read and talk, with a token"), first: t("First time here") }[other]}
+              {{ passphrase: t("With the passphrase"), token: t("Only read and talk, with a token") }[other]}
             </button>
           ))}
         </div>
+        {way === "passphrase" && <p className="text-sm text-soft">{t("First time here? Open the link that planwright up printed, or run planwright passphrase in a terminal.")}</p>}
       </form>
     </Frame>
   );

@@ -9,10 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     id::{OwnerId, TurnId},
     identity::ChannelType,
+    time::Time,
 };
 
+/// The name of the one person whom every installation knows: its owner.
+pub const OWNER: &str = "owner";
+
 /// The name under which an installation knows a person.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct PersonId(pub String);
@@ -55,13 +59,17 @@ pub struct Person {
     pub surface: Surface,
     /// What they may do from there.
     pub standing: Standing,
+    /// When they last gave their passphrase there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authenticated: Option<Time>,
 }
 
 impl Person {
     /// A person at a surface.
     #[must_use]
     pub fn new(owner: OwnerId, id: &str, surface: &str, standing: Standing) -> Self {
-        Self { owner, id: PersonId(id.into()), surface: Surface(surface.into()), standing }
+        let (id, surface) = (PersonId(id.into()), Surface(surface.into()));
+        Self { owner, id, surface, standing, authenticated: None }
     }
 }
 

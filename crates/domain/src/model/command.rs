@@ -425,6 +425,15 @@ pub enum ModelCommand {
     },
 }
 
+/// Why nothing that was approved so far goes on by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldReason {
+    /// The session came with an archive that nobody here vouches for. Its schedules are off, too.
+    Imported,
+    /// Somebody who did not know a passphrase gave a person another one.
+    PassphraseReset,
+}
+
 /// What the runtime reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SystemCommand {
@@ -496,11 +505,12 @@ pub enum SystemCommand {
         /// Until when a call that is not leased waits for a person.
         ask_until: Time,
     },
-    /// The session came with an archive that nobody here vouches for: nothing that was approved, permitted or scheduled
-    /// elsewhere goes on by itself.
-    HoldImported {
-        /// Who brought it in.
+    /// Nothing that was approved or permitted so far goes on by itself.
+    Hold {
+        /// Who says so.
         by: Person,
+        /// Why.
+        why: HoldReason,
     },
     /// A revision has waited so long that a person is reminded, or that it can no longer be approved.
     RingDecision,

@@ -95,3 +95,7 @@ pub const AGENT_CALLS_OPEN_MAX: usize = 32;
 
 /// After so many failures in a row a session is parked.
 pub const FAILURES_MAX: u32 = 8;
+/// The longest name of a person.
+pub const PERSON_BYTES_MAX: usize = 80;
+/// How many people one installation knows.
+pub const PEOPLE_MAX: usize = 1_000;

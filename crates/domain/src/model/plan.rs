@@ -268,9 +268,20 @@ pub enum PauseReason {
         /// Who approved it elsewhere.
         approver: String,
     },
+    /// Somebody who did not know a passphrase gave a person another one: the approval may have been theirs.
+    PassphraseReset {
+        /// Who approved it.
+        approver: String,
+    },
 }
 
 impl PauseReason {
+    /// Whether what was allowed besides the approval counts no more.
+    #[must_use]
+    pub const fn withdraws(&self) -> bool {
+        matches!(self, Self::Imported { .. } | Self::PassphraseReset { .. })
+    }
+
     /// In words, for the person who is asked.
     #[must_use]
     pub fn in_words(&self) -> String {
@@ -303,6 +314,9 @@ impl PauseReason {
             }
             Self::Imported { approver } => format!(
                 "it came with an archive, and was approved elsewhere by {approver}; read it, then /plan resume lets it run here"
+            ),
+            Self::PassphraseReset { approver } => format!(
+                "it was approved by {approver}, and a passphrase was reset since; read it, then /plan resume lets it run"
             ),
         }
     }

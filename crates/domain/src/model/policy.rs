@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     actor::Person,
     digest::{Digest, Encoder},
+    effect::{Envelope, FILE_TOOLS},
     identity::Root,
     refusal::Refusal,
     time::Time,
@@ -26,9 +27,28 @@ pub struct Policy {
     pub remind_micros: Option<i64>,
     /// How long a revision waits for a decision before only a newer one can be approved.
     pub expires_micros: Option<i64>,
+    /// How long ago a person may have given their passphrase, to decide on what approving a plan leases without a word: files
+    /// under the session's root. However long, if it is not set.
+    pub age_micros_max: Option<i64>,
+    /// The same for everything else: commands, hosts, more money, what becomes known everywhere.
+    pub risky_age_micros_max: Option<i64>,
+    /// What a lease may cost, in millionths of a dollar, before it counts as more.
+    pub usual_spend_micros_max: Option<u64>,
     /// The roots that a session may have. A new one has the first, where nobody chooses another. They are not among the rules
     /// on who may decide: what an approval is bound to is the root that its session has.
     pub roots: Vec<Root>,
+}
+
+/// By how much the clocks of nodes may differ.
+const CLOCKS_DIFFER_MICROS: i64 = 60_000_000;
+
+/// How much can come of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Risk {
+    /// No more than files under the session's root.
+    Usual,
+    /// More: a command, a host, money, what is known everywhere.
+    More,
 }
 
 /// What happens while a revision waits.
@@ -53,6 +73,37 @@ impl Policy {
         let kind = person.surface.0.split_whitespace().next().unwrap_or_default();
         (self.people.is_empty() || self.people.contains(&person.id.0))
             && (self.surfaces.is_empty() || self.surfaces.contains(kind))
+    }
+
+    /// Whether a person gave their passphrase lately enough for this; if not, within how many minutes it must have been.
+    pub fn check_age(&self, person: &Person, at: Time, risk: Risk) -> Result<(), i64> {
+        let max = match risk {
+            Risk::Usual => self.age_micros_max,
+            Risk::More => self.risky_age_micros_max,
+        };
+        let age = person.authenticated.map(|given| at.0.saturating_sub(given.0));
+        match (max, age) {
+            (None, _) => Ok(()),
+            // The clocks of nodes differ a little; what was given in the future was not given.
+            (Some(max), Some(age)) if (-CLOCKS_DIFFER_MICROS..=max).contains(&age) => Ok(()),
+            (Some(max), Some(_) | None) => Err(max / 60_000_000),
+        }
+    }
+
+    /// What can come of this lease.
+    #[must_use]
+    pub fn risk_of(&self, lease: &Envelope) -> Risk {
+        let spends = lease.spend_micros_max.zip(self.usual_spend_micros_max);
+        let is_usual = lease.tools.keys().all(|tool| FILE_TOOLS.contains(&tool.as_str()))
+            && lease.hosts.is_empty()
+            && spends.is_none_or(|(spend, usual)| spend <= usual);
+        if is_usual { Risk::Usual } else { Risk::More }
+    }
+
+    /// What can come of a call of this tool.
+    #[must_use]
+    pub fn risk_of_tool(tool: &str) -> Risk {
+        if FILE_TOOLS.contains(&tool) { Risk::Usual } else { Risk::More }
     }
 
     /// The root of a session that begins: the one that is wished for, if it is allowed; without a wish, the first.

@@ -194,7 +194,7 @@ impl Refusal {
     /// too late for the moment is not kept.
     #[must_use]
     pub fn is_final(&self) -> bool {
-        !matches!(self, Self::MovedOn { .. })
+        !matches!(self, Self::MovedOn { .. } | Self::Plan(PlanRefusal::AskAgain { .. }))
     }
 
     /// The kind, as programs read it.

@@ -4,8 +4,11 @@ use crate::model::{
     actor::{Person, Standing},
     command::{Issued, LifeCommand, PersonCommand, SessionCommand},
     identity::Root,
+    plan::refusal::PlanRefusal,
+    policy::{Policy, Risk},
     refusal::Refusal,
     session::{Session, is_foreign, life::Life},
+    time::Time,
 };
 
 /// Whether this person may ask this of the session: it is there, and it is theirs. Who may decide may review
@@ -85,9 +88,20 @@ pub fn may_see(session: &Session, person: &Person) -> bool {
 }
 
 /// Whether this person may make known everywhere what this session remembers: its owner alone.
-pub fn may_promote(session: &Session, person: &Person) -> Result<(), Refusal> {
-    if session.owner == person.owner {
-        return Ok(());
+pub fn may_promote(
+    session: &Session,
+    person: &Person,
+    at: Time,
+    policy: &Policy,
+) -> Result<(), Refusal> {
+    if session.owner != person.owner {
+        return Err(Refusal::NotYours { identity: session.identity.to_string() });
     }
-    Err(Refusal::NotYours { identity: session.identity.to_string() })
+    // Who may only speak makes their own things known to themselves; whoever decides did so for more.
+    match person.standing {
+        Standing::Speaks => Ok(()),
+        Standing::Decides => policy
+            .check_age(person, at, Risk::More)
+            .map_err(|minutes| PlanRefusal::AskAgain { minutes }.into()),
+    }
 }

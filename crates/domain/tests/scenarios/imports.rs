@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     autonomy::{budget::Budget, schedule::Rhythm},
-    command::{AutoCommand, Permit, PersonCommand, SystemCommand},
+    command::{AutoCommand, HoldReason, Permit, PersonCommand, SystemCommand},
     next::{Next, next},
     plan::{PauseReason, PlanStatus, Progress},
     time::Time,
@@ -11,7 +11,7 @@ use planwright_domain::{
 use crate::given::*;
 
 fn hold(world: &mut World) {
-    world.system(SystemCommand::HoldImported { by: ada() }).unwrap();
+    world.system(SystemCommand::Hold { by: ada(), why: HoldReason::Imported }).unwrap();
 }
 
 /// Whether anything would be done in this session without a person.

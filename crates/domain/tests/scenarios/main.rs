@@ -7,6 +7,7 @@
     reason = "a broken expectation in a test is a failed test"
 )]
 
+mod accounts;
 mod agents;
 mod autonomy;
 mod blocks;

@@ -74,6 +74,7 @@ stored! {
         OutOfBudget { micros: u64 },
         ProfileChanged { profile: String },
         Imported { approver: String },
+        PassphraseReset { approver: String },
     }
 
     #[derive(Default)]

@@ -18,6 +18,7 @@ stored! {
         RevisionWithdrawn { number: u32 },
         RevisionExpired { number: u32 },
         NotAnApprover { person: String, surface: String },
+        AskAgain { minutes: i64 },
         AlreadyDecided { revision: u32, by: String, surface: String },
         NothingToResume { status: String },
         DoubtsOpen { count: usize },

@@ -14,7 +14,7 @@ stored! {
 
     enum Standing = actor::Standing { Speaks, Decides }
 
-    struct Person = actor::Person { owner: OwnerId, id: PersonId, surface: Surface, standing: Standing }
+    struct Person = actor::Person { owner: OwnerId, id: PersonId, surface: Surface, standing: Standing; authenticated: Option<Time> }
 
     enum PathLease = effect::PathLease {
         Nothing,

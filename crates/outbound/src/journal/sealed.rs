@@ -4,6 +4,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::SessionKey,
+    installation::InstallationEvent,
     owner::{OWNER_FOLD_VERSION, Owner, OwnerEvent},
     session::{CorruptJournal, FOLD_VERSION, Session},
     time::Time,
@@ -12,7 +13,7 @@ use planwright_format::{
     FormatError,
     answer::AnswerColumns,
     body::{self, OUTPUT_VERSION, Packer, Place},
-    event::{EventPlace, StoredEvent, known_level, read_event},
+    event::{EventPlace, StoredEvent, StreamEvent, known_level, read_event},
     value::StoredRefusal,
 };
 use planwright_runtime::ports::journal::{Answer, JournalError, OwnerRecorded};
@@ -113,34 +114,64 @@ pub(crate) fn seal_owner_event(
     Ok(packer.seal_event(event_place(&owner.to_string(), seq, at), event, level)?)
 }
 
-/// A row of an owner's event: number, time, kind, body.
-pub(crate) type OwnerEventRow = (i64, Time, String, Vec<u8>);
+/// An event of the installation, sealed.
+pub(crate) fn seal_installation_event(
+    packer: &mut Packer,
+    seq: u64,
+    at: Time,
+    event: &InstallationEvent,
+    level: u32,
+) -> Result<StoredEvent, JournalError> {
+    Ok(packer.seal_event(event_place("", seq, at), event, level)?)
+}
+
+/// A row of an event: number, time, kind, body.
+pub(crate) type EventRow = (i64, Time, String, Vec<u8>);
 
 /// An owner's whole stream, out of its rows. It has come at least so far.
 pub(crate) fn read_owner_events(
     owner: OwnerId,
     version: i64,
-    rows: impl Iterator<Item = Result<OwnerEventRow, JournalError>>,
+    rows: impl Iterator<Item = Result<EventRow, JournalError>>,
 ) -> Result<Vec<OwnerRecorded>, JournalError> {
     let owner = owner.to_string();
-    let mut expected = Seq(0);
-    let read = |row: Result<OwnerEventRow, JournalError>| -> Result<_, JournalError> {
+    let events = read_stream(&owner, &format!("the owner {owner}"), Seq(0), rows)?;
+    if (events.len() as u64) < version.cast_unsigned() {
+        let next = Seq(events.len() as u64).following();
+        let what = format!("the events of the owner {owner} from {next} on are missing");
+        return Err(CorruptJournal::new(next, what).into());
+    }
+    Ok(events.into_iter().map(|(at, event)| OwnerRecorded { at, event }).collect())
+}
+
+/// The events of the installation after this one, out of their rows.
+pub(crate) fn read_installation_events(
+    after: Seq,
+    rows: impl Iterator<Item = Result<EventRow, JournalError>>,
+) -> Result<Vec<InstallationEvent>, JournalError> {
+    let events = read_stream("", "the installation", after, rows)?;
+    Ok(events.into_iter().map(|(_, event)| event).collect())
+}
+
+/// The events of a stream after this one, out of their rows: each must be there.
+fn read_stream<E: StreamEvent>(
+    stream: &str,
+    whose: &str,
+    after: Seq,
+    rows: impl Iterator<Item = Result<EventRow, JournalError>>,
+) -> Result<Vec<(Time, E)>, JournalError> {
+    let mut expected = after;
+    let read = |row: Result<EventRow, JournalError>| -> Result<_, JournalError> {
         let (seq, at, kind, body) = row?;
         let seq = Seq(seq.cast_unsigned());
         expected = expected.following();
         if seq != expected {
-            let what = format!("event {expected} of the owner {owner} is missing");
+            let what = format!("event {expected} of {whose} is missing");
             return Err(CorruptJournal::new(seq, what).into());
         }
-        let event = read_event(event_place(&owner, seq.0, at), &kind, &body)?;
-        Ok(OwnerRecorded { at, event })
+        Ok((at, read_event(event_place(stream, seq.0, at), &kind, &body)?))
     };
-    let events: Vec<_> = rows.map(read).collect::<Result<_, _>>()?;
-    if expected.0 < version.cast_unsigned() {
-        let what = format!("the events of the owner {owner} after {expected} are missing");
-        return Err(CorruptJournal::new(expected.following(), what).into());
-    }
-    Ok(events)
+    rows.map(read).collect()
 }
 
 /// The folded state of an owner, sealed. Its version is a level, as a snapshot's is.

@@ -62,6 +62,12 @@ CREATE TABLE grants (
     body TEXT NOT NULL
 );
 
+-- What passphrases are hashed to. The installation's events say which one is whose.
+CREATE TABLE passphrases (
+    digest TEXT PRIMARY KEY,
+    hash TEXT NOT NULL
+);
+
 -- Each opens one stream, once.
 CREATE UNLOGGED TABLE tickets (
     secret TEXT PRIMARY KEY,
@@ -91,6 +97,14 @@ CREATE TABLE owner_events (
     kind TEXT NOT NULL,
     body BYTEA NOT NULL,
     PRIMARY KEY (owner, seq)
+);
+
+-- What belongs to the installation: who uses it, and what they may do.
+CREATE TABLE installation_events (
+    seq BIGINT PRIMARY KEY,
+    at BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    body BYTEA NOT NULL
 );
 
 -- What is remembered, as it is looked up; the events are the truth.

@@ -71,6 +71,14 @@ CREATE TABLE owner_events (
     PRIMARY KEY (owner, seq)
 ) WITHOUT ROWID;
 
+-- What belongs to the installation: who uses it, and what they may do.
+CREATE TABLE installation_events (
+    seq INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    body BLOB NOT NULL
+);
+
 -- What is remembered, as it is looked up; the events are the truth.
 CREATE TABLE memory_scopes (
     id INTEGER PRIMARY KEY,

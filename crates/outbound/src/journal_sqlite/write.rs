@@ -12,6 +12,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::SessionKey,
+    installation::{AccountRefusal, Installation},
     owner::Owner,
     refusal::Refusal,
     session::{FOLD_VERSION, Session},
@@ -21,14 +22,15 @@ use planwright_format::{body::Packer, event::known_level};
 use planwright_runtime::{
     failpoint,
     ports::journal::{
-        Answer, Append, BackedOff, Decide, DecideOwner, JournalError, Recorded, Stream, Undecided,
+        Answer, Append, BackedOff, Decide, DecideInstallation, DecideOwner, JournalError, Recorded,
+        Stream, Undecided,
     },
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    memory, owner,
+    installation, memory, owner,
     read::{self, StreamRow},
     sqlite,
 };
@@ -70,6 +72,11 @@ pub(super) enum Job {
         at: Time,
         decide: DecideOwner,
         reply: Reply<Result<Owner, Refusal>>,
+    },
+    AppendInstallation {
+        at: Time,
+        decide: DecideInstallation,
+        reply: Reply<Result<Installation, AccountRefusal>>,
     },
     NewOwner {
         name: PersonId,
@@ -217,6 +224,13 @@ impl Writer {
                 let written = self.in_savepoint(group, |writer, _| {
                     let Self { connection, packer, .. } = writer;
                     Ok((owner::append(connection, packer, id, at, &decide)?, None))
+                });
+                settle(group, reply, written);
+            }
+            Job::AppendInstallation { at, decide, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    let Self { connection, packer, .. } = writer;
+                    Ok((installation::append(connection, packer, at, &decide)?, None))
                 });
                 settle(group, reply, written);
             }

@@ -23,7 +23,8 @@ pub(super) fn operations(session: &str) -> Vec<(Method, String)> {
     for (path, methods) in described["paths"].as_object().into_iter().flatten() {
         for method in methods.as_object().into_iter().flat_map(|methods| methods.keys()) {
             let Ok(method) = Method::from_bytes(method.to_uppercase().as_bytes()) else { continue };
-            if OPEN.contains(&path.as_str()) && (path != "/api/tokens" || method == Method::POST) {
+            let has_more = ["/api/tokens", "/api/passphrase"].contains(&path.as_str());
+            if OPEN.contains(&path.as_str()) && (!has_more || method == Method::POST) {
                 continue;
             }
             let filled = path
@@ -31,7 +32,8 @@ pub(super) fn operations(session: &str) -> Vec<(Method, String)> {
                 .replace("{number}", "1")
                 .replace("{item}", "00000000-0000-0000-0000-000000000001")
                 .replace("{digest}", &"ab".repeat(32))
-                .replace("{chat}", "chat-1");
+                .replace("{chat}", "chat-1")
+                .replace("{name}", "owner");
             let filled = match path.as_str() {
                 "/api/ws" | "/api/plans" => format!("{filled}?sessionId={session}"),
                 _ => filled,

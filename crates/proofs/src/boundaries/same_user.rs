@@ -26,7 +26,7 @@ async fn passphrase(report: &mut Report) -> anyhow::Result<()> {
     let target = Target::start("", &[]).await?;
     report
         .attack("52", "another passphrase is chosen while the file is moved away", async {
-            let (file, aside) = (target.data().join("passphrase"), target.data().join("aside"));
+            let (file, aside) = (target.data().join("passphrases"), target.data().join("aside"));
             fs::rename(&file, &aside)?;
             let choice = json!({"passphrase": "chosen by a thief", "token": target.token});
             let (chosen, body) =

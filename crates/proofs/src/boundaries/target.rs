@@ -1,6 +1,7 @@
 //! What is attacked: the program as people run it, with a model that does what it is told.
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
@@ -10,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
+use planwright_domain::actor::OWNER;
 use planwright_testkit::{
     scratch,
     scripted_model::{Conduct, ScriptedModel, ScriptedReply, SeenRequest},
@@ -21,6 +23,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     process::{Child, Command},
+    sync::Mutex,
     time::{Instant, sleep, timeout},
 };
 
@@ -79,6 +82,8 @@ pub(super) struct Target {
     program: PathBuf,
     model: ScriptedModel,
     server: Child,
+    /// Who was invited and accepted, besides the owner.
+    people: Mutex<BTreeSet<String>>,
 }
 
 impl Target {
@@ -106,8 +111,17 @@ impl Target {
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
         let url = format!("http://127.0.0.1:{port}");
-        let mut target =
-            Self { home, url, port, client, token: String::new(), program, model, server };
+        let mut target = Self {
+            home,
+            url,
+            port,
+            client,
+            token: String::new(),
+            program,
+            model,
+            server,
+            people: Mutex::default(),
+        };
         target.answers().await?;
         target.token = fs::read_to_string(data.join("token"))?.trim().to_owned();
         Ok(target)
@@ -167,8 +181,33 @@ impl Target {
         self.bare(method, path).bearer_auth(token)
     }
 
-    /// A token of this person, by the passphrase.
+    /// A token of this person, by the passphrase. Whoever is not there yet is invited and accepts.
     pub(super) async fn token_of(&self, person: &str, decides: bool) -> anyhow::Result<String> {
+        if person != OWNER && !self.people.lock().await.contains(person) {
+            self.invite(person).await?;
+        }
+        self.give_token(person, decides).await
+    }
+
+    /// Adds somebody who may decide, and lets them choose a passphrase with the link.
+    async fn invite(&self, person: &str) -> anyhow::Result<()> {
+        let mut people = self.people.lock().await;
+        let admin = Box::pin(self.give_token(OWNER, true)).await?;
+        let new = json!({"name": person, "roles": ["decide"]});
+        let request = self.by(&admin, Method::POST, "/api/people").json(&new);
+        let (status, given) = answer_to(request).await?;
+        ensure!(status == 201, "{status} {given}");
+        let link = given["link"].as_str().context("a link")?;
+        let secret = link.split_once("#invitation=").context("a secret")?.1;
+        let choice = json!({"passphrase": PASSPHRASE, "invitation": secret});
+        let request = self.by(&self.token, Method::POST, "/api/passphrase").json(&choice);
+        let (status, told) = answer_to(request).await?;
+        ensure!(status == 200, "{status} {told}");
+        people.insert(person.to_owned());
+        Ok(())
+    }
+
+    async fn give_token(&self, person: &str, decides: bool) -> anyhow::Result<String> {
         let wish = json!({"name": "proof", "passphrase": PASSPHRASE, "person": person, "speaks_only": !decides});
         // Whoever has a token is not held up by tries of others.
         let request = self.by(&self.token, Method::POST, "/api/tokens").json(&wish);

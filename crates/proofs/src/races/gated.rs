@@ -9,6 +9,7 @@ use planwright_domain::{
     effect::Aim,
     id::{CommandId, MemoryId, OwnerId, Seq},
     identity::{ChannelType, Root, SessionKey},
+    installation::{AccountRefusal, Installation},
     memory::{Chain, Item, rank::Candidates},
     owner::Owner,
     refusal::Refusal,
@@ -17,8 +18,8 @@ use planwright_domain::{
 };
 use planwright_runtime::ports::{
     journal::{
-        Answer, BackedOff, Decide, DecideOwner, DueRow, Journal, JournalError, Recorded,
-        SessionPage, SessionQuery, SessionRow, Since,
+        Answer, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow, Journal, JournalError,
+        Recorded, SessionPage, SessionQuery, SessionRow, Since,
     },
     memory::{Memory, Store},
     toolbox::{Ran, Tool, ToolRun, Toolbox},
@@ -183,6 +184,22 @@ impl Journal for Gated<dyn Store> {
     ) -> Result<Result<Owner, Refusal>, JournalError> {
         self.gate.reach(Point::Asks);
         let answer = self.inner.append_owner(owner, at, decide).await;
+        self.gate.reach(Point::Stored);
+        answer
+    }
+
+    async fn installation(&self) -> Result<Arc<Installation>, JournalError> {
+        self.gate.reach(Point::Reads);
+        self.inner.installation().await
+    }
+
+    async fn append_installation(
+        &self,
+        at: Time,
+        decide: DecideInstallation,
+    ) -> Result<Result<Arc<Installation>, AccountRefusal>, JournalError> {
+        self.gate.reach(Point::Asks);
+        let answer = self.inner.append_installation(at, decide).await;
         self.gate.reach(Point::Stored);
         answer
     }

@@ -104,6 +104,11 @@ impl Dispatcher {
         }
     }
 
+    /// The operator's rules.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// Decides a command, then tells the lane and the watchers, whether or not the caller waits for it: what a
     /// disconnected client asked for is either not done, or done and told.
     pub(crate) async fn dispatch_detached(

@@ -68,7 +68,8 @@ impl Commands {
         text: &str,
     ) -> Result<Result<MemoryId, Refusal>, JournalError> {
         let session = self.queries.session(identity).await?;
-        if let Err(refusal) = may_promote(&session, person) {
+        let (now, policy) = (self.clock.now(), self.dispatcher.policy());
+        if let Err(refusal) = may_promote(&session, person, now, policy) {
             return Ok(Err(refusal));
         }
         let Some(item) = self.queries.remembered_item(&session, id).await? else {

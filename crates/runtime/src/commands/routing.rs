@@ -9,6 +9,7 @@ use planwright_domain::{
     owner::{self, Moved, Owner, OwnerCommand, Resolution},
     refusal::Refusal,
     session::life::Life,
+    time::Time,
 };
 
 use crate::{commands::Commands, metrics::transport_hash, ports::journal::JournalError};
@@ -20,6 +21,7 @@ impl Commands {
         name: &PersonId,
         surface: Surface,
         standing: Standing,
+        authenticated: Option<Time>,
     ) -> Result<Person, JournalError> {
         let known = self.owners.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
         let owner = match known {
@@ -32,7 +34,7 @@ impl Commands {
                 owner
             }
         };
-        Ok(Person { owner, id: name.clone(), surface, standing })
+        Ok(Person { owner, id: name.clone(), surface, standing, authenticated })
     }
 
     /// Decides a command on what belongs to an owner.

@@ -4,15 +4,13 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::{PersonId, Standing},
     digest::Digest,
+    id::Seq,
     identity::{ChannelType, SessionKey},
     plan::Strategy,
     time::Time,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-
-/// The name of the one person whom every installation knows: its owner.
-pub const OWNER: &str = "owner";
 
 /// What the bearer of a secret may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +27,12 @@ pub struct Grant {
     pub created: Time,
     /// When it ends by itself.
     pub expires: Option<Time>,
+    /// When its bearer last gave their passphrase, if it was given for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authenticated: Option<Time>,
+    /// How far the installation had come when it was given.
+    #[serde(default)]
+    pub installation: Seq,
     /// From where its bearer asks, as it was given: nothing that a request says changes it.
     pub surface: ChannelType,
     /// The digest of the page key, for the login of a browser. The cookie of that login is good for nothing without the key,
@@ -101,11 +105,21 @@ impl Grant {
             standing,
             created,
             expires: None,
+            authenticated: None,
+            installation: Seq(0),
             surface: ChannelType::Api,
             page_key: None,
             token: None,
             agent: None,
         }
+    }
+
+    /// Whether it was given for a passphrase, or to a browser: such grants end when the passphrase is another one.
+    #[must_use]
+    pub fn is_login(&self) -> bool {
+        self.authenticated.is_some()
+            || self.page_key.is_some()
+            || self.standing == Standing::Decides
     }
 
     /// Whether it has ended by itself.
@@ -178,12 +192,12 @@ pub trait Access: Send + Sync {
     /// Takes a ticket, which then is gone; the grant that it is of, if it has not ended.
     async fn take_ticket(&self, secret: Digest, now: Time) -> Result<Option<Uuid>, AccessError>;
 
-    /// Whether a passphrase was chosen.
-    async fn is_chosen(&self) -> Result<bool, AccessError>;
+    /// Keeps what this passphrase is hashed to; the digest of that.
+    async fn keep_passphrase(&self, passphrase: &str) -> Result<Digest, AccessError>;
 
-    /// Chooses the passphrase, if none was chosen yet.
-    async fn choose(&self, passphrase: &str) -> Result<(), AccessError>;
+    /// Whether this passphrase is hashed to what has this digest. Takes as long where there is none.
+    async fn fits(&self, hash: Option<Digest>, passphrase: &str) -> Result<bool, AccessError>;
 
-    /// Whether this is the passphrase that was chosen.
-    async fn is_passphrase(&self, given: &str) -> Result<bool, AccessError>;
+    /// Forgets what a passphrase was hashed to.
+    async fn forget_passphrase(&self, hash: Digest) -> Result<(), AccessError>;
 }

@@ -8,6 +8,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::{ChannelType, SessionKey},
+    installation::{AccountRefusal, Installation, InstallationEvent},
     next::{Due, Waiting},
     owner::{Owner, OwnerEvent},
     refusal::Refusal,
@@ -309,7 +310,21 @@ pub trait Journal: Send + Sync {
         at: Time,
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError>;
+
+    /// What belongs to the installation; what another node stored is seen within a second.
+    async fn installation(&self) -> Result<Arc<Installation>, JournalError>;
+
+    /// Decides on the installation as it stands and stores the events; what belongs to it then, or why not.
+    async fn append_installation(
+        &self,
+        at: Time,
+        decide: DecideInstallation,
+    ) -> Result<Result<Arc<Installation>, AccountRefusal>, JournalError>;
 }
+
+/// Decides on what belongs to the installation.
+pub type DecideInstallation =
+    Box<dyn Fn(&Installation) -> Result<Vec<InstallationEvent>, AccountRefusal> + Send + Sync>;
 
 /// Decides on what belongs to an owner.
 pub type DecideOwner = Box<dyn Fn(&Owner) -> Result<Vec<OwnerEvent>, Refusal> + Send + Sync>;

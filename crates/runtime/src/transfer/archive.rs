@@ -10,7 +10,7 @@ use std::{
 
 use planwright_domain::{
     actor::{Person, PersonId, Standing},
-    command::{Issued, SessionCommand, SystemCommand},
+    command::{HoldReason, Issued, SessionCommand, SystemCommand},
     digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::{SessionIdentity, SessionKey},
@@ -366,7 +366,7 @@ async fn hold(
         after = Some(last.clone());
         for key in page {
             let by = Person::new(key.owner, &by.0, "cli import", Standing::Speaks);
-            let command = SystemCommand::HoldImported { by };
+            let command = SystemCommand::Hold { by, why: HoldReason::Imported };
             let id = Uuid::new_v5(&import, key.to_string().as_bytes());
             let issued = Issued::new(id, at, SessionCommand::System(command));
             let answer = dispatch(journal, &key, issued).await?;

@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use planwright_domain::digest::Digest;
 use planwright_runtime::{
-    commands::Commands,
+    commands::{Commands, accounts::Accounts},
     ports::{access::Access, connection::Connection},
     queries::Queries,
 };
@@ -92,6 +92,8 @@ pub struct App {
     pub queries: Arc<Queries>,
     /// Who may do what.
     pub access: Arc<dyn Access>,
+    /// Who uses the installation.
+    pub accounts: Accounts,
     /// What the operator set.
     pub settings: HttpSettings,
     /// How often each caller has asked.
@@ -131,10 +133,12 @@ impl App {
         let each = if settings.is_behind_proxy { all } else { each };
         let connections = Connections::new(all, each);
         let agents = Arc::new(Agents::new(settings.agent_grace));
+        let accounts = commands.accounts(access.clone());
         Self {
             commands,
             queries,
             access,
+            accounts,
             settings,
             limits,
             keys: Keys::default(),

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use planwright_domain::{
-    actor::{Person, Standing, Surface},
+    actor::{Person, PersonId, Standing, Surface},
     digest::Digest,
     id::CommandId,
     identity::{ChannelType, ConversationKey, SessionIdentity, SessionKey, Transport},
@@ -22,6 +22,7 @@ pub mod guard;
 pub(crate) mod idempotency;
 pub(crate) mod limits;
 pub mod page;
+pub mod people;
 pub mod tokens;
 
 use crate::http::{
@@ -160,8 +161,12 @@ fn no_place() -> Problem {
 }
 
 /// Keeps a grant under a new secret, which only its bearer is given.
-pub(crate) async fn issue(app: &App, grant: Grant) -> Result<(String, Grant), Problem> {
+pub(crate) async fn issue(app: &App, mut grant: Grant) -> Result<(String, Grant), Problem> {
     let secret = app.commands.new_secret();
+    // One for a passphrase is as old as the look at the passphrase.
+    if grant.authenticated.is_none() {
+        grant.installation = app.accounts.installation().await?.version;
+    }
     app.access.keep(grant.clone(), Digest::of(secret.as_bytes())).await?;
     Ok((secret, grant))
 }
@@ -261,13 +266,11 @@ async fn identify(
         }
     }
     let (secret, grant) = found.ok_or_else(unknown)?;
-    if grant.has_ended(app.queries.now()) {
-        return Err(Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "expired",
-            "this token has expired; log in again",
-        ));
-    }
+    let standing = standing_now(app, &grant).await?.ok_or_else(|| {
+        let words =
+            "this token has ended, with its time, its account or its passphrase; log in again";
+        Problem::new(StatusCode::UNAUTHORIZED, "expired", words)
+    })?;
     if channel == ChannelType::Web {
         page::check(app, &grant, headers, uri).await?;
     }
@@ -275,9 +278,9 @@ async fn identify(
     let named = named.filter(|name| channel == ChannelType::Api && name.len() <= SURFACE_BYTES_MAX);
     let is_terminal = named.is_some();
     let surface = surface(&grant, named);
-    let person = app.commands.person(&grant.person, surface, grant.standing).await?;
-    let (name, agent) = (grant.name, grant.agent);
-    Ok(Caller { person, channel, grant: grant.id, secret, asks, is_terminal, name, agent })
+    let person = app.commands.person(&grant.person, surface, standing, grant.authenticated).await?;
+    let Grant { id, name, agent, .. } = grant;
+    Ok(Caller { person, channel, grant: id, secret, asks, is_terminal, name, agent })
 }
 
 /// The secrets that came with a request, and how: a bearer token, or cookies.
@@ -302,13 +305,22 @@ fn surface(grant: &Grant, named: Option<&str>) -> Surface {
     }
 }
 
+/// What the bearer of a grant may do now; nothing, if it has ended.
+pub(crate) async fn standing_now(app: &App, grant: &Grant) -> Result<Option<Standing>, Problem> {
+    if grant.has_ended(app.queries.now()) {
+        return Ok(None);
+    }
+    Ok(app.accounts.standing_of(grant).await?)
+}
+
 /// Ends when the caller's grant does: taken back, logged out, or over. A stream ends with it.
 pub(crate) async fn grant_ends(app: Arc<App>, secret: Digest) {
     loop {
         tokio::time::sleep(GRANT_CHECK).await;
         // What cannot be looked up now is looked up again; nothing can be read then either.
         let Ok(grant) = app.access.find(secret).await else { continue };
-        if grant.is_none_or(|grant| grant.has_ended(app.queries.now())) {
+        let Some(grant) = grant else { return };
+        if matches!(standing_now(&app, &grant).await, Ok(None)) {
             return;
         }
     }
@@ -317,8 +329,8 @@ pub(crate) async fn grant_ends(app: Arc<App>, secret: Digest) {
 /// Where somebody tries to log in from, and what they bring.
 pub(crate) struct Tries {
     from: IpAddr,
-    /// A grant whose secret they have, though it may have ended.
-    known: Option<Uuid>,
+    /// Whose token or login they have, though it may have ended.
+    known: Option<PersonId>,
     connection: Option<PeerConnection>,
 }
 
@@ -337,9 +349,8 @@ impl FromRequestParts<Arc<App>> for Tries {
         let mut known = None;
         for secret in secrets {
             let grant = app.access.find(Digest::of(secret.trim().as_bytes())).await?;
-            // Logins that a token made are that token's: it makes as many as it likes.
             let grant = grant.filter(|grant| grant.agent.is_none());
-            known = known.or(grant.map(|grant| grant.token.unwrap_or(grant.id)));
+            known = known.or(grant.map(|grant| grant.person));
         }
         let connection = parts.extensions.get::<PeerConnection>().cloned();
         Ok(Self { from, known, connection })
@@ -348,10 +359,30 @@ impl FromRequestParts<Arc<App>> for Tries {
 
 impl Tries {
     /// Whether they may try now. If so, they are not cut off before they have an answer.
-    pub(crate) fn may_try(&self, app: &App) -> Result<Option<ConnectionHold>, Problem> {
-        app.limits.login(self.from, self.known)?;
+    pub(crate) fn may_try(
+        &self,
+        app: &App,
+        account: Option<&PersonId>,
+    ) -> Result<Option<ConnectionHold>, Problem> {
+        app.limits.login(self.from, self.known.as_ref(), account)?;
         Ok(self.connection.as_ref().map(PeerConnection::hold))
     }
+}
+
+/// The grant of a token that has not ended. The token of an agent's place is none, nor is the secret of a browser's cookie:
+/// every port of the host is sent that one. Only wrong ones count as tries: nobody finds a right one by trying.
+pub(crate) async fn granted(app: &App, tries: &Tries, token: &str) -> Result<Grant, Problem> {
+    let grant = app.access.find(Digest::of(token.trim().as_bytes())).await?;
+    let fits = |grant: &Grant| grant.agent.is_none() && grant.page_key.is_none();
+    if let Some(grant) = grant.filter(fits)
+        && let Some(standing) = standing_now(app, &grant).await?
+    {
+        app.limits.asks(grant.id)?;
+        return Ok(Grant { standing, ..grant });
+    }
+    tries.may_try(app, None)?;
+    let words = "this token is not one that was given out, or it has ended; look into the file named token in the data directory";
+    Err(Problem::new(StatusCode::UNAUTHORIZED, "wrong_token", words))
 }
 
 /// The secrets in cookies of our name, at most a few: another port of this host may have set one as well.

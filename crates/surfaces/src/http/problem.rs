@@ -139,6 +139,7 @@ fn status_of(refusal: &PlanRefusal) -> StatusCode {
         PlanRefusal::StaleDecision { .. } => StatusCode::PRECONDITION_FAILED,
         PlanRefusal::MayNotDecide
         | PlanRefusal::NotAnApprover { .. }
+        | PlanRefusal::AskAgain { .. }
         | PlanRefusal::ToolUnavailable { .. }
         | PlanRefusal::TurnOlderThanApproval => StatusCode::FORBIDDEN,
         PlanRefusal::TooLong { .. }

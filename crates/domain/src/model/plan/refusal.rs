@@ -89,6 +89,14 @@ pub enum PlanRefusal {
         /// Where.
         surface: String,
     },
+    /// They must give their passphrase again.
+    #[error(
+        "give your passphrase again: this decision needs one that was given in the last {minutes} minutes"
+    )]
+    AskAgain {
+        /// How long ago it may be.
+        minutes: i64,
+    },
     /// It was decided before.
     #[error("revision {revision} is already approved, by {by} at {surface}")]
     AlreadyDecided {
@@ -291,6 +299,7 @@ impl PlanRefusal {
             Self::RevisionWithdrawn { .. } => "revision_withdrawn",
             Self::RevisionExpired { .. } => "revision_expired",
             Self::NotAnApprover { .. } => "not_an_approver",
+            Self::AskAgain { .. } => "ask_again",
             Self::AlreadyDecided { .. } => "already_decided",
             Self::NothingToResume { .. } => "nothing_to_resume",
             Self::DoubtsOpen { .. } => "doubts_open",

@@ -19,7 +19,7 @@ use crate::{
             refusal::PlanRefusal,
             step::{HeadWork, StepEnd},
         },
-        policy::Policy,
+        policy::{Policy, Risk},
         time::Time,
     },
     rules::plan::{
@@ -50,10 +50,17 @@ pub(crate) fn start(
 }
 
 /// Whether this person may decide, from where they stand, under this policy.
-pub(crate) fn may_decide(by: &Person, policy: &Policy) -> Result<(), PlanRefusal> {
+pub(crate) fn may_decide(
+    by: &Person,
+    at: Time,
+    policy: &Policy,
+    risk: Risk,
+) -> Result<(), PlanRefusal> {
     match by.standing {
         Standing::Speaks => Err(PlanRefusal::MayNotDecide),
-        Standing::Decides if policy.admits(by) => Ok(()),
+        Standing::Decides if policy.admits(by) => {
+            policy.check_age(by, at, risk).map_err(|minutes| PlanRefusal::AskAgain { minutes })
+        }
         Standing::Decides => Err(PlanRefusal::NotAnApprover {
             person: by.id.0.clone(),
             surface: by.surface.0.clone(),
@@ -121,7 +128,7 @@ pub(crate) fn decision(
     decision: &Decision,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
     let by = deciding.by;
-    may_decide(by, deciding.policy)?;
+    may_decide(by, deciding.at, deciding.policy, Risk::Usual)?;
     let plan = active(work)?;
     match decision {
         Decision::Approve(approving) => approve(plan, approving, deciding),
@@ -136,7 +143,12 @@ pub(crate) fn decision(
             let account = Account::Person { by: by.clone(), note: why.clone() };
             Ok(vec![ending_of(plan, Ended::Rejected, account)])
         }
-        Decision::Resume => resume(plan, doubts_open),
+        Decision::Resume => {
+            let leased = plan.status.approval().map(|approval| &approval.envelope);
+            let risk = risk_of(plan, leased, deciding.policy);
+            may_decide(by, deciding.at, deciding.policy, risk)?;
+            resume(plan, doubts_open)
+        }
         Decision::SkipStep { step } => skip(plan, *step, by),
         Decision::SettleDoubt { .. } | Decision::Permit { .. } => Ok(vec![]),
     }
@@ -152,12 +164,14 @@ fn approve(
     let head = approvable(plan, *digest, by)?;
     counted("the list of notes", notes.len())?;
     notes.iter().try_for_each(|note| bounded("a note", note, limits::COMMENT_BYTES_MAX))?;
+    let envelope = leased(plan, grant.as_ref(), terms, at)?;
+    may_decide(by, at, policy, risk_of(plan, Some(&envelope), policy))?;
     let approval = Approval {
         plan: plan.id,
         revision: head.number,
         revision_digest: head.digest,
         root: root.cloned(),
-        envelope: leased(plan, grant.as_ref(), terms, at)?,
+        envelope,
         notes: notes.clone(),
         profiles: profiles(head, terms)?,
         on_failure: *on_failure,
@@ -167,6 +181,16 @@ fn approve(
         at,
     };
     Ok(approved(plan, approval, *start))
+}
+
+/// What can come of executing a plan under this lease: what is leased, and the calls that it recorded.
+fn risk_of(plan: &Plan, lease: Option<&Envelope>, policy: &Policy) -> Risk {
+    let calls = plan.current.iter().flat_map(|head| &head.steps).map(|step| match &step.work {
+        HeadWork::Call { tool, .. } => Policy::risk_of_tool(tool),
+        HeadWork::Task { .. } => Risk::Usual,
+    });
+    let all: Vec<_> = calls.chain(lease.map(|lease| policy.risk_of(lease))).collect();
+    if all.contains(&Risk::More) { Risk::More } else { Risk::Usual }
 }
 
 /// What the approval leases: what the approver grants, else what the plan declares, else the default.

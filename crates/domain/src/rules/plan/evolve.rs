@@ -120,7 +120,8 @@ pub(crate) fn evolve(
         PlanEvent::ExecutionPaused { reason } => {
             let plan = active(work, seq)?;
             let status = executing(&plan, seq, Progress::Paused(reason.clone()))?;
-            Plan { status, ..plan }
+            let grants = if reason.withdraws() { Vec::new() } else { plan.grants };
+            Plan { status, grants, ..plan }
         }
         PlanEvent::PlanFailed { .. } => {
             let plan = active(work, seq)?;

@@ -18,9 +18,11 @@ use uuid::Uuid;
 
 use crate::http::problem::Problem;
 
-/// How many tries there may be from all addresses together, for each that one address may have. There is one passphrase, so
-/// whose name is tried makes no difference.
+/// How many tries there may be from all addresses together, for each that one address may have: to look at a passphrase takes
+/// long.
 const ALL_SHARE: u32 = 3;
+/// How many tries there may be at one account from all addresses together, for each that one address may have.
+const ACCOUNT_SHARE: u32 = 2;
 /// From so many on, what is known of tries long ago is forgotten.
 const TRIES_KNOWN: usize = 4_096;
 
@@ -28,6 +30,7 @@ const TRIES_KNOWN: usize = 4_096;
 pub(crate) struct Limits {
     callers: DefaultKeyedRateLimiter<Uuid>,
     logins: DefaultKeyedRateLimiter<By>,
+    accounts: DefaultKeyedRateLimiter<PersonId>,
     all_logins: DefaultDirectRateLimiter,
     clock: DefaultClock,
     streams: Arc<Mutex<BTreeMap<PersonId, usize>>>,
@@ -38,8 +41,8 @@ pub(crate) struct Limits {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum By {
     Address(IpAddr),
-    /// Somebody who has a secret of this grant: they are not held up by those who have none.
-    Bearer(Uuid),
+    /// Somebody who has a token or a login of this person: they are not held up by those who have none.
+    Bearer(PersonId),
 }
 
 impl Limits {
@@ -49,11 +52,12 @@ impl Limits {
         streams_max: usize,
     ) -> Self {
         let at_least_one = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
-        let all = at_least_one(logins_per_minute.saturating_mul(ALL_SHARE));
+        let share = |share| at_least_one(logins_per_minute.saturating_mul(share));
         Self {
             callers: RateLimiter::keyed(Quota::per_second(at_least_one(requests_per_second))),
             logins: RateLimiter::keyed(Quota::per_minute(at_least_one(logins_per_minute))),
-            all_logins: RateLimiter::direct(Quota::per_minute(all)),
+            accounts: RateLimiter::keyed(Quota::per_minute(share(ACCOUNT_SHARE))),
+            all_logins: RateLimiter::direct(Quota::per_minute(share(ALL_SHARE))),
             clock: DefaultClock::default(),
             streams: Arc::default(),
             streams_max,
@@ -68,20 +72,28 @@ impl Limits {
         })
     }
 
-    /// Whether a login may be tried now from this address; `known` is the token that came with it, or that the login which
-    /// came with it was made with.
-    pub(crate) fn login(&self, from: IpAddr, known: Option<Uuid>) -> Result<(), Problem> {
+    /// Whether a login may be tried now from this address, at this account; `known` is whose token or login came with it. A
+    /// token of one person is of no use at the account of another.
+    pub(crate) fn login(
+        &self,
+        from: IpAddr,
+        known: Option<&PersonId>,
+        account: Option<&PersonId>,
+    ) -> Result<(), Problem> {
         if self.logins.len() > TRIES_KNOWN {
             self.logins.retain_recent();
         }
+        if self.accounts.len() > TRIES_KNOWN {
+            self.accounts.retain_recent();
+        }
         let now = self.clock.now();
         let address = self.logins.check_key(&By::Address(network(from)));
-        let tried = match address {
-            Ok(()) => self.all_logins.check(),
-            refused @ Err(_) => refused,
-        };
+        let tried = address
+            .and_then(|()| account.map_or(Ok(()), |account| self.accounts.check_key(account)))
+            .and_then(|()| self.all_logins.check());
         let Err(until) = tried else { return Ok(()) };
-        if known.is_some_and(|grant| self.logins.check_key(&By::Bearer(grant)).is_ok()) {
+        let known = known.filter(|known| account.is_none_or(|account| account == *known));
+        if known.is_some_and(|known| self.logins.check_key(&By::Bearer(known.clone())).is_ok()) {
             return Ok(());
         }
         Err(wait_for(until.wait_time_from(now), "too_many_logins", "too many logins were tried"))
@@ -153,18 +165,18 @@ mod tests {
     fn wrong_tries_from_one_address_hold_up_that_address_alone() {
         let limits = Limits::new(1, 10, 1);
         for _ in 0..10 {
-            limits.login(HERE, None).unwrap();
+            limits.login(HERE, None, None).unwrap();
         }
-        let refused = limits.login(HERE, None).unwrap_err();
+        let refused = limits.login(HERE, None, None).unwrap_err();
         assert_eq!(refused.retry_after, Some(6), "ten in a minute are one in six seconds");
         assert!(refused.detail.ends_with("wait 6 seconds"), "{}", refused.detail);
-        limits.login(address(1), None).unwrap();
+        limits.login(address(1), None, None).unwrap();
     }
 
     #[test]
     fn tries_from_many_addresses_are_counted_together() {
         let limits = Limits::new(1, 10, 1);
-        let tried = (0..100).filter(|at| limits.login(address(*at), None).is_ok());
+        let tried = (0..100).filter(|at| limits.login(address(*at), None, None).is_ok());
         assert_eq!(tried.count(), 30);
     }
 
@@ -172,17 +184,17 @@ mod tests {
     fn all_of_loopback_is_one_address() {
         let limits = Limits::new(1, 10, 1);
         let of = |last| IpAddr::from(Ipv4Addr::new(127, 0, 0, last));
-        let tried = (1..100).filter(|last| limits.login(of(*last), None).is_ok());
+        let tried = (1..100).filter(|last| limits.login(of(*last), None, None).is_ok());
         assert_eq!(tried.count(), 10);
-        assert!(limits.login(Ipv6Addr::LOCALHOST.into(), None).is_err());
+        assert!(limits.login(Ipv6Addr::LOCALHOST.into(), None, None).is_err());
     }
 
     #[test]
     fn whoever_has_a_secret_of_ours_has_tries_of_their_own() {
         let limits = Limits::new(1, 10, 1);
-        while limits.login(HERE, None).is_ok() {}
-        let grant = Uuid::from_u128(1);
-        let tried = (0..100).filter(|_| limits.login(HERE, Some(grant)).is_ok());
+        while limits.login(HERE, None, None).is_ok() {}
+        let ada = PersonId("ada".into());
+        let tried = (0..100).filter(|_| limits.login(HERE, Some(&ada), None).is_ok());
         assert_eq!(tried.count(), 10);
     }
 
@@ -190,7 +202,7 @@ mod tests {
     fn all_addresses_of_an_ipv6_network_are_one() {
         let limits = Limits::new(1, 10, 1);
         let of = |last: u128| Ipv6Addr::from_bits((0x2001_0db8 << 96) | last).into();
-        let tried = (0..100).filter(|last| limits.login(of(*last), None).is_ok());
+        let tried = (0..100).filter(|last| limits.login(of(*last), None, None).is_ok());
         assert_eq!(tried.count(), 10);
     }
 
@@ -210,8 +222,22 @@ mod tests {
     fn what_is_known_of_tries_does_not_grow_for_ever() {
         let limits = Limits::new(1, u32::MAX / 4, 1);
         for at in 0..20_000_u32 {
-            let _ = limits.login(Ipv4Addr::from_bits(at).into(), None);
+            let _ = limits.login(Ipv4Addr::from_bits(at).into(), None, None);
         }
         assert!(limits.logins.len() < 20_000);
+    }
+
+    #[test]
+    fn tries_at_one_account_are_counted_from_wherever_they_come() {
+        let limits = Limits::new(1, 3, 1);
+        let (ada, bea) = (PersonId("ada".into()), PersonId("bea".into()));
+        let at_ada = (0..5).filter(|at| limits.login(address(*at), None, Some(&ada)).is_ok());
+        assert_eq!(at_ada.count(), 5);
+        let more = (5..30).filter(|at| limits.login(address(*at), None, Some(&ada)).is_ok());
+        assert_eq!(more.count(), 1, "twice what one address may try");
+        assert!(limits.login(address(31), None, Some(&bea)).is_ok(), "another account");
+        assert!(limits.login(address(32), Some(&ada), Some(&ada)).is_ok(), "who has a token");
+        let refused = limits.login(address(33), Some(&bea), Some(&ada));
+        assert!(refused.is_err(), "a token of somebody else");
     }
 }

@@ -1,6 +1,6 @@
 //! Tokens and logins: what the bearer of a secret may do, listed and taken back.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Json,
@@ -9,19 +9,22 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use planwright_domain::{
-    actor::{PersonId, Standing},
+    actor::{OWNER, PersonId, Standing},
     digest::Digest,
-    hidden::is_hidden,
     identity::ChannelType,
+    installation::named_well,
 };
-use planwright_runtime::ports::access::{Grant, OWNER, Ticket};
+use planwright_runtime::ports::access::{Grant, Ticket};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::http::{
     app::App,
-    auth::{self, COOKIE, Caller, Tries, decides, issue},
+    auth::{
+        self, COOKIE, Caller, Tries, decides, granted, issue,
+        people::{RoleName, notice, role_names},
+    },
     body::Body,
     problem::{Problem, Problems},
     time::time,
@@ -35,33 +38,20 @@ const DECIDING_MICROS: i64 = 15 * 60 * 1_000_000;
 /// How long a ticket lasts.
 const TICKET_MICROS: i64 = 30 * 1_000_000;
 
-/// The longest name of a person.
-const PERSON_BYTES_MAX: usize = 80;
-
 /// A login.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
-    /// The passphrase that was chosen at the first run: with it the login may decide.
+    /// The person's passphrase: with it the login may do what their account may.
     #[serde(default)]
     pub passphrase: Option<String>,
     /// A token instead: the login may do what its bearer may, and ends when it ends.
     #[serde(default)]
     pub token: Option<String>,
-    /// Who logs in, where more than one person uses the installation; its owner, if nobody is named.
+    /// The account; the owner's, if none is named.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 80)]
     pub person: Option<String>,
-}
-
-/// A passphrase to choose.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewPassphrase {
-    /// At least 8 characters.
-    pub passphrase: String,
-    /// The token of the data directory: whoever can read it may choose the first passphrase.
-    pub token: String,
 }
 
 /// Who asks, and what this installation is.
@@ -76,8 +66,12 @@ pub struct Me {
     pub surface: String,
     /// By which grant they are known.
     pub grant: Uuid,
-    /// Whether a passphrase was chosen; without one nobody can decide.
+    /// What their account may do.
+    pub roles: BTreeSet<RoleName>,
+    /// Whether the owner chose a passphrase; without one nobody can decide.
     pub passphrase_chosen: bool,
+    /// What everyone should know: a passphrase was reset.
+    pub notice: Option<String>,
     /// The directories that a new session may work in; the one that it has without a choice first.
     pub roots: Vec<String>,
     /// The version of the program.
@@ -90,9 +84,9 @@ pub struct Me {
 pub struct TokenWish {
     /// What its owner calls it.
     pub name: String,
-    /// The passphrase: with it the token may decide, for a quarter of an hour.
+    /// The account's passphrase: with it the token may do what the account may, for a quarter of an hour.
     pub passphrase: String,
-    /// Who the bearer is; the owner of the installation, if nobody is named. Sessions belong to who opens them.
+    /// The account; the owner's, if none is named. Sessions belong to who opens them.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 80)]
     pub person: Option<String>,
@@ -143,43 +137,19 @@ pub(crate) async fn who_am_i(
     State(app): State<Arc<App>>,
     caller: Caller,
 ) -> Result<Json<Me>, Problem> {
+    let installation = app.accounts.installation().await?;
+    let account = installation.account(&caller.person.id);
     Ok(Json(Me {
         decides: decides(caller.person.standing),
+        roles: account.map(role_names).unwrap_or_default(),
         person: caller.person.id.0,
         surface: caller.person.surface.0,
         grant: caller.grant,
-        passphrase_chosen: app.access.is_chosen().await?,
+        passphrase_chosen: installation.is_chosen(),
+        notice: notice(&installation, app.queries.now()),
         roots: app.queries.roots().iter().map(|root| root.0.clone()).collect(),
         version: env!("CARGO_PKG_VERSION").into(),
     }))
-}
-
-/// Chooses the first passphrase, by whoever can read the token of the data directory. 409: there is one.
-#[utoipa::path(post, path = "/api/passphrase", security(()), request_body = NewPassphrase, responses((status = 204), Problems))]
-pub(crate) async fn choose_passphrase(
-    State(app): State<Arc<App>>,
-    tries: Tries,
-    Body(new): Body<NewPassphrase>,
-) -> Result<StatusCode, Problem> {
-    granted(&app, &tries, &new.token).await?;
-    app.access.choose(&new.passphrase).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-/// The grant of a token that has not ended. The token of an agent's place is none, nor is the secret of a browser's cookie:
-/// every port of the host is sent that one. Only wrong ones count as tries: nobody finds a right one by trying.
-async fn granted(app: &App, tries: &Tries, token: &str) -> Result<Grant, Problem> {
-    let grant = app.access.find(Digest::of(token.trim().as_bytes())).await?;
-    let now = app.queries.now();
-    let lasts =
-        |grant: &Grant| grant.agent.is_none() && grant.page_key.is_none() && !grant.has_ended(now);
-    if let Some(grant) = grant.filter(lasts) {
-        app.limits.asks(grant.id)?;
-        return Ok(grant);
-    }
-    tries.may_try(app)?;
-    let words = "this token is not one that was given out, or it has ended; look into the file named token in the data directory";
-    Err(Problem::new(StatusCode::UNAUTHORIZED, "wrong_token", words))
 }
 
 /// A browser logs in and gets a cookie, and a key for its page: with the passphrase it may decide, with a token it may what
@@ -190,8 +160,8 @@ pub(crate) async fn login(
     tries: Tries,
     Body(login): Body<Login>,
 ) -> Result<Response, Problem> {
-    let person = login.person.as_deref().unwrap_or(OWNER);
-    named_well(person)?;
+    let person = PersonId(login.person.unwrap_or_else(|| OWNER.into()));
+    named_well(&person)?;
     let page_key = app.commands.new_secret();
     let browser = |grant: Grant| Grant {
         surface: ChannelType::Web,
@@ -201,7 +171,7 @@ pub(crate) async fn login(
     let grant = match (&login.passphrase, &login.token) {
         (Some(passphrase), None) => {
             let (standing, micros) = (Standing::Decides, Some(LOGIN_MICROS));
-            let wanted = Wanted { name: "browser", person, standing, micros };
+            let wanted = Wanted { name: "browser", person: &person, standing, micros };
             unlocked(&app, &tries, passphrase, wanted).await?
         }
         (None, Some(token)) => {
@@ -238,15 +208,15 @@ pub(crate) async fn give_token(
     tries: Tries,
     Body(wish): Body<TokenWish>,
 ) -> Result<(StatusCode, Json<TokenGiven>), Problem> {
-    let person = wish.person.as_deref().unwrap_or(OWNER);
-    named_well(person)?;
+    let person = PersonId(wish.person.unwrap_or_else(|| OWNER.into()));
+    named_well(&person)?;
     let (standing, micros) = if wish.speaks_only {
         (Standing::Speaks, None)
     } else {
         (Standing::Decides, Some(DECIDING_MICROS))
     };
     let surface = if wish.speaks_only { ChannelType::Api } else { ChannelType::Cli };
-    let wanted = Wanted { name: &wish.name, person, standing, micros };
+    let wanted = Wanted { name: &wish.name, person: &person, standing, micros };
     let grant = unlocked(&app, &tries, &wish.passphrase, wanted).await?;
     let (token, grant) = issue(&app, Grant { surface, ..grant }).await?;
     Ok((
@@ -279,7 +249,7 @@ pub(crate) async fn give_ticket(
     Ok((StatusCode::CREATED, Json(TicketGiven { ticket })))
 }
 
-/// The caller's own tokens and logins; everyone's, if the caller may decide.
+/// The caller's own tokens and logins; everyone's, if the caller manages people.
 #[utoipa::path(get, path = "/api/tokens", responses((status = 200, body = [TokenRow]), Problems))]
 pub(crate) async fn list_tokens(
     State(app): State<Arc<App>>,
@@ -293,8 +263,10 @@ pub(crate) async fn list_tokens(
         created: time(grant.created),
         expires: grant.expires.map(time),
     };
-    let sees = |grant: &Grant| grant.person == caller.person.id || decides(caller.person.standing);
-    Ok(Json(app.access.list().await?.into_iter().filter(sees).map(row).collect()))
+    let installation = app.accounts.installation().await?;
+    let seen: BTreeSet<_> = installation.seen_by(&caller.person.id).map(|(seen, _)| seen).collect();
+    let grants = app.access.list().await?.into_iter();
+    Ok(Json(grants.filter(|grant| seen.contains(&grant.person)).map(row).collect()))
 }
 
 /// Takes a token back.
@@ -312,12 +284,20 @@ pub(crate) async fn revoke_token(
         )
     };
     let id = Uuid::parse_str(&id).map_err(|_| missing())?;
-    if id != caller.grant && !decides(caller.person.standing) {
-        return Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            "may_not_decide",
-            "taking back another token needs the passphrase",
-        ));
+    if id != caller.grant {
+        if caller.person.authenticated.is_none() {
+            let words = "taking back another token needs the passphrase";
+            return Err(Problem::new(StatusCode::FORBIDDEN, "may_not_decide", words));
+        }
+        let installation = app.accounts.installation().await?;
+        let grants = app.access.list().await?.into_iter();
+        let found = grants.filter(|grant| grant.id == id).map(|grant| grant.person).next();
+        let is_seen = |person: &PersonId| {
+            installation.seen_by(&caller.person.id).any(|(seen, _)| seen == person)
+        };
+        if !found.is_some_and(|person| is_seen(&person)) {
+            return Err(missing());
+        }
     }
     if app.access.revoke(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(missing()) }
 }
@@ -342,41 +322,27 @@ pub(crate) async fn logout(
 /// The grant that the passphrase is to give: its name, whose it is, what it may, and for how long.
 struct Wanted<'a> {
     name: &'a str,
-    person: &'a str,
+    person: &'a PersonId,
     standing: Standing,
     micros: Option<i64>,
 }
 
-/// A grant for whoever knows the passphrase.
+/// A grant for whoever knows the passphrase of this account.
 async fn unlocked(
     app: &App,
     tries: &Tries,
     passphrase: &str,
     Wanted { name, person, standing, micros }: Wanted<'_>,
 ) -> Result<Grant, Problem> {
-    let _hold = tries.may_try(app)?;
-    if !app.access.is_passphrase(passphrase).await? {
-        return Err(Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "wrong_passphrase",
-            "the passphrase is not the one that was chosen",
-        ));
-    }
-    let now = app.queries.now();
-    let (id, person) = (app.commands.new_id(), PersonId(person.into()));
+    let _hold = tries.may_try(app, Some(person))?;
+    let known = app.accounts.authenticate(person, passphrase).await?;
+    let (id, now) = (app.commands.new_id(), app.queries.now());
     let name: String = name.chars().take(80).collect();
+    let standing = standing.min(known.standing);
     Ok(Grant {
         expires: micros.map(|micros| now.plus_micros(micros)),
-        ..Grant::new(id, &name, person, standing, now)
+        authenticated: micros.map(|_| now),
+        installation: known.installation.version,
+        ..Grant::new(id, &name, person.clone(), standing, now)
     })
-}
-
-fn named_well(person: &str) -> Result<(), Problem> {
-    if (1..=PERSON_BYTES_MAX).contains(&person.len()) && !person.chars().any(is_hidden) {
-        return Ok(());
-    }
-    let words = format!(
-        "a person has a name of 1 to {PERSON_BYTES_MAX} bytes, without control or direction marks"
-    );
-    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_person", words))
 }

@@ -87,6 +87,7 @@ published! {
         OutOfBudget { micros "costMicros": u64 },
         ProfileChanged { profile: String },
         Imported { approver: String },
+        PassphraseReset { approver: String },
     }
 
     /// What `collect` does with calls that only read.

@@ -14,7 +14,7 @@ published! {
     enum Standing = actor::Standing { Speaks, Decides }
 
     /// Who did something, and where.
-    struct Person = actor::Person { owner: OwnerId, id "name": PersonId, surface: Surface, standing: Standing }
+    struct Person = actor::Person { owner: OwnerId, id "name": PersonId, surface: Surface, standing: Standing; authenticated: Option<Timestamp> }
 
     #[serde(tag = "kind", content = "paths")]
     enum PathLease = effect::PathLease {
