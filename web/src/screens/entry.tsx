@@ -27,8 +27,8 @@ const carried = (name: string) => new RegExp(`^#${name}=(\\w+)$`).exec(location.
 
 /** With the passphrase one decides; with a token one reads and talks; with an invitation one chooses a passphrase first. */
 export function LoginScreen() {
-  const [invitation] = useState(() => carried("invitation"));
-  const [way, setWay] = useState<"passphrase" | "token" | "invitation">(invitation ? "invitation" : "passphrase");
+  const [invitation, setInvitation] = useState<string>();
+  const [way, setWay] = useState<"passphrase" | "token" | "invitation">("passphrase");
   const [again, setAgain] = useState("");
   const [secret, setSecret] = useState("");
   const [token, setToken] = useState("");
@@ -49,10 +49,18 @@ export function LoginScreen() {
     }
   };
   useEffect(() => {
-    const token = carried("token");
-    if (!token && !invitation) return;
-    history.replaceState(null, "", "/login");
-    if (token) void enter({ token });
+    // A link may be opened where this page is already.
+    const take = () => {
+      const [token, link] = [carried("token"), carried("invitation")];
+      if (!token && !link) return;
+      history.replaceState(null, "", "/login");
+      if (token) return void enter({ token });
+      setInvitation(link);
+      setWay("invitation");
+    };
+    take();
+    window.addEventListener("hashchange", take);
+    return () => window.removeEventListener("hashchange", take);
   }, []);
   const submit = async () => {
     if (way === "token") return enter({ token });

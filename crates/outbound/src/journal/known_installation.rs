@@ -22,6 +22,7 @@ impl KnownInstallation {
     }
 
     /// The latest, however old.
+    #[cfg(feature = "cluster")]
     pub(crate) fn latest(&self) -> Arc<Installation> {
         self.latest.read().unwrap_or_else(PoisonError::into_inner).1.clone()
     }

@@ -314,6 +314,17 @@ async fn bodies(report: &mut Report, target: &Target) {
         })
         .await;
     report
+        .attack("70b", "a name of one's own choice, with a passphrase that is somebody's", async {
+            for name in ["somebody", "Owner", "admin"] {
+                let login = json!({"passphrase": PASSPHRASE, "person": name});
+                let (status, told) =
+                    answer_to(target.bare(Method::POST, "/api/login").json(&login)).await?;
+                ensure!(matches!(status, 401 | 422 | 429), "{name:?}: {status} {told}");
+            }
+            Ok(())
+        })
+        .await;
+    report
         .control("42c", "a stream of one's own", async {
             let own = listen_at(&target.url, &target.token, Wire::WebSocket, "api:own-0001", 0);
             own.await.map(drop)

@@ -1,7 +1,7 @@
 //! What is attacked: the program as people run it, with a model that does what it is told.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
@@ -82,8 +82,8 @@ pub(super) struct Target {
     program: PathBuf,
     model: ScriptedModel,
     server: Child,
-    /// Who was invited and accepted, besides the owner.
-    people: Mutex<BTreeSet<String>>,
+    /// Who was invited and accepted, besides the owner, and a token of each.
+    people: Mutex<BTreeMap<String, String>>,
 }
 
 impl Target {
@@ -183,7 +183,7 @@ impl Target {
 
     /// A token of this person, by the passphrase. Whoever is not there yet is invited and accepts.
     pub(super) async fn token_of(&self, person: &str, decides: bool) -> anyhow::Result<String> {
-        if person != OWNER && !self.people.lock().await.contains(person) {
+        if person != OWNER && !self.people.lock().await.contains_key(person) {
             self.invite(person).await?;
         }
         self.give_token(person, decides).await
@@ -191,8 +191,7 @@ impl Target {
 
     /// Adds somebody who may decide, and lets them choose a passphrase with the link.
     async fn invite(&self, person: &str) -> anyhow::Result<()> {
-        let mut people = self.people.lock().await;
-        let admin = Box::pin(self.give_token(OWNER, true)).await?;
+        let admin = self.give_token(OWNER, true).await?;
         let new = json!({"name": person, "roles": ["decide"]});
         let request = self.by(&admin, Method::POST, "/api/people").json(&new);
         let (status, given) = answer_to(request).await?;
@@ -203,14 +202,17 @@ impl Target {
         let request = self.by(&self.token, Method::POST, "/api/passphrase").json(&choice);
         let (status, told) = answer_to(request).await?;
         ensure!(status == 200, "{status} {told}");
-        people.insert(person.to_owned());
+        let own = self.give_token(person, false).await?;
+        self.people.lock().await.insert(person.to_owned(), own);
         Ok(())
     }
 
     async fn give_token(&self, person: &str, decides: bool) -> anyhow::Result<String> {
         let wish = json!({"name": "proof", "passphrase": PASSPHRASE, "person": person, "speaks_only": !decides});
-        // Whoever has a token is not held up by tries of others.
-        let request = self.by(&self.token, Method::POST, "/api/tokens").json(&wish);
+        // Whoever has a token of theirs is not held up by tries of others.
+        let own = self.people.lock().await.get(person).cloned();
+        let own = own.unwrap_or_else(|| self.token.clone());
+        let request = self.by(&own, Method::POST, "/api/tokens").json(&wish);
         let (status, given) = answer_to(request).await?;
         ensure!(status == 201, "{status} {given}");
         Ok(given["token"].as_str().context("a token")?.to_owned())
