@@ -18,18 +18,24 @@ pub mod cluster;
 mod keys;
 pub mod model;
 pub mod notebook;
+pub mod secrets;
 pub mod tools;
 
 use cluster::ClusterConfig;
 use keys::{is_known, nearest, written};
 use model::{ModelConfig, RolesConfig};
 use notebook::NotebookConfig;
+use secrets::in_configuration;
 use tools::{CommandConfig, McpConfig, WebConfig};
 
 /// Everything that can be set. What is not set has a secure default.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
+    /// The values in it that are secret, by the names of their settings.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub secrets: Vec<(String, String)>,
     /// The server that `planwright up` starts.
     pub server: ServerConfig,
     /// The model of the conversation.
@@ -428,9 +434,10 @@ impl Config {
                 );
             }
         }
+        let secrets = in_configuration(&table);
         let config: Self = table.try_into().context("a value does not fit")?;
         config.check()?;
-        Ok(config)
+        Ok(Self { secrets, ..config })
     }
 
     fn check(&self) -> anyhow::Result<()> {

@@ -18,6 +18,7 @@ use planwright_runtime::ports::{
     connection::{Connected, Connection, Found, ModelWish, Tried},
     model::{Message, Model, ModelRequest},
 };
+use planwright_runtime::secrets::Secrets;
 
 use crate::{config::model::dollars, durable_file::write_private};
 
@@ -51,6 +52,7 @@ pub struct LiveConnection {
     workspace: PathBuf,
     window_tokens: usize,
     connected: RwLock<Connected>,
+    secrets: Arc<Secrets>,
 }
 
 impl LiveConnection {
@@ -64,7 +66,14 @@ impl LiveConnection {
         connected: Connected,
     ) -> Self {
         let (data, workspace) = (data.to_owned(), workspace.to_owned());
-        Self { switch, data, workspace, window_tokens, connected: RwLock::new(connected) }
+        let (connected, secrets) = (RwLock::new(connected), Arc::default());
+        Self { switch, data, workspace, window_tokens, connected, secrets }
+    }
+
+    /// The same, which adds the keys that are chosen to these.
+    #[must_use]
+    pub fn hiding(self, secrets: Arc<Secrets>) -> Self {
+        Self { secrets, ..self }
     }
 
     fn model(&self, wish: &ModelWish) -> Result<HttpModel, String> {
@@ -102,6 +111,9 @@ impl Connection for LiveConnection {
     async fn choose(&self, wish: ModelWish) -> Result<Tried, String> {
         let model = self.model(&wish)?;
         let tried = ask(&model).await?;
+        if let Some(key) = &wish.api_key {
+            self.secrets.add("the model's key", key);
+        }
         let text = serde_json::to_string(&wish).map_err(|error| error.to_string())?;
         write_private(&path(&self.data), &text).map_err(|error| format!("{error:#}"))?;
         let connected =

@@ -41,6 +41,8 @@ use planwright_runtime::{
     queries::model_request_log::{RequestRow, RequestView},
     queries::view::StatusView,
     runtime::Runtime,
+    secrets::Secrets,
+    settings::Settings,
 };
 use planwright_surfaces::http::auth::{
     people::{invitation, named_roles, notice, person_rows},
@@ -55,6 +57,7 @@ use crate::{
     config::{Config, ProfileConfig},
     connection::{LiveConnection, chosen},
     data_path::data_path,
+    known_secrets::known_secrets,
     models::{is_said, model_settings, roles},
     session::NamedSession,
     surface::surface,
@@ -76,6 +79,8 @@ pub struct Installation {
     pub access: Arc<FileAccess>,
     /// Who uses it.
     pub accounts: Accounts,
+    /// What is replaced in what tools give.
+    pub secrets: Arc<Secrets>,
     has_passphrase: bool,
     /// From how far on what was given for the person's passphrase is still good.
     logins_since: Seq,
@@ -107,7 +112,8 @@ impl Installation {
         let agents = (model.clone() as Arc<dyn Model>, profiles);
         let mut opened = Self::wire(&data, &args.workspace, agents, config, wrap).await?;
         let connection =
-            LiveConnection::new(model, &data, &args.workspace, window_tokens, connected);
+            LiveConnection::new(model, &data, &args.workspace, window_tokens, connected)
+                .hiding(opened.secrets.clone());
         opened.connection = Some(Arc::new(connection));
         opened.choose_session(args.session.as_deref()).await?;
         Ok(opened)
@@ -141,7 +147,9 @@ impl Installation {
             policy: Arc::new(config.approval.policy(&config.auto, roots)),
             session_label: config.metrics.session_label,
         };
-        let runtime = Runtime::new(&ports, &config.settings());
+        let secrets = Arc::new(known_secrets(config, directory.path()));
+        let settings = Settings { secrets: secrets.clone(), ..config.settings() };
+        let runtime = Runtime::new(&ports, &settings);
         let (name, surface) = (PersonId(OWNER.into()), Surface(surface()));
         let person = runtime.commands.person(&name, surface, Standing::Speaks, None).await?;
         let identity = SessionIdentity::new(ChannelType::Cli, runtime.commands.new_key()?);
@@ -159,6 +167,7 @@ impl Installation {
             person,
             access,
             accounts,
+            secrets,
             connection: None,
             worker: Some(worker),
             working: None,

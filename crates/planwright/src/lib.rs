@@ -21,6 +21,7 @@ pub mod doctor;
 pub mod durable_file;
 pub mod exit;
 pub mod installation;
+pub mod known_secrets;
 pub mod line_editor;
 pub mod mcp;
 pub mod metrics_recorder;

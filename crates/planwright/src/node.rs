@@ -14,7 +14,7 @@ use planwright_outbound::{
     journal_postgres::PostgresJournal,
     lane_restate::{RestateLane, RestateSettings, RestateWorker, restate},
 };
-use planwright_runtime::{ports::Clock, ports::Ports, runtime::Runtime};
+use planwright_runtime::{ports::Clock, ports::Ports, runtime::Runtime, settings::Settings};
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
     data_path::data_path,
     exit::Exit,
     installation::{Agents, WrapToolbox, agents},
+    known_secrets::known_secrets,
     server::ServerFile,
     terminal::Terminal,
     tools::Tools,
@@ -70,7 +71,8 @@ pub async fn run(
         policy: Arc::new(config.approval.policy(&config.auto, roots)),
         session_label: config.metrics.session_label,
     };
-    let runtime = Runtime::new(&ports, &config.settings());
+    let secrets = Arc::new(known_secrets(config, &data));
+    let runtime = Runtime::new(&ports, &Settings { secrets, ..config.settings() });
     let access = Arc::new(PostgresAccess::new(journal.pool()));
     up::first_token(&*access, runtime.queries.now(), &data).await?;
     let endpoint = TcpListener::bind(cluster.endpoint).await.with_context(|| {

@@ -49,6 +49,7 @@ use crate::{
     durable_file::{write_held, write_private},
     exit::Exit,
     installation::Installation,
+    known_secrets::TOKEN_NAME,
     metrics_recorder,
     server::{Server, ServerFile, start_advice},
     terminal::Terminal,
@@ -67,6 +68,8 @@ pub async fn run(
     close_to_others(config)?;
     let now = installation.runtime.queries.now();
     first_token(&*installation.access, now, data).await?;
+    let token = fs::read_to_string(data.join("token"))?;
+    installation.secrets.add(TOKEN_NAME, &token);
     let mut api = Api::bind(config).await?;
     let (runtime, access) = (installation.runtime.clone(), installation.access.clone());
     installation.work(Reach::Everything);

@@ -17,5 +17,6 @@ pub mod queries;
 pub mod reply_text;
 mod revisions;
 pub mod runtime;
+pub mod secrets;
 pub mod settings;
 pub mod transfer;

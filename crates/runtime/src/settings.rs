@@ -1,6 +1,10 @@
 //! What an operator may set.
 
+use std::sync::Arc;
+
 use planwright_domain::{autonomy::budget::Budget, plan::Reads};
+
+use crate::secrets::Secrets;
 
 /// What an operator may set.
 #[derive(Debug, Clone)]
@@ -27,6 +31,8 @@ pub struct Settings {
     pub memory: Option<MemorySettings>,
     /// The notebook.
     pub notebook: NotebookSettings,
+    /// What is replaced in what tools give.
+    pub secrets: Arc<Secrets>,
 }
 
 /// What an operator may set of the notebook.
@@ -71,6 +77,7 @@ impl Default for Settings {
             slot_window_ms: 3_600_000,
             memory: Some(MemorySettings { budget_tokens: 800 }),
             notebook: NotebookSettings { enabled: false, note_every: 2 },
+            secrets: Arc::default(),
         }
     }
 }

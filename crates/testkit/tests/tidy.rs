@@ -108,11 +108,12 @@ const DOMAIN: [Part; 19] = [
 ];
 
 /// The same for the runtime.
-const RUNTIME: [Part; 25] = [
+const RUNTIME: [Part; 26] = [
     ("ports", &[]),
     ("failpoint", &[]),
     ("ids", &[]),
-    ("settings", &[]),
+    ("secrets", &[]),
+    ("settings", &["secrets"]),
     ("metrics", &[]),
     ("event_pages", &["ports"]),
     ("revisions", &["ports"]),
@@ -125,7 +126,7 @@ const RUNTIME: [Part; 25] = [
     ("engine::output", &["ports"]),
     ("engine::conversation", &["engine::message_digest", "event_pages", "ports"]),
     ("engine::context_window", &["engine::conversation", "engine::output", "ports"]),
-    ("engine::tool_call", &["engine::output", "event_pages", "ports", "settings"]),
+    ("engine::tool_call", &["engine::output", "event_pages", "ports", "secrets", "settings"]),
     ("engine::notebook", &["engine::tool_call", "ports", "revisions"]),
     ("engine::request", &["engine::conversation", "engine::tool_call", "ports", "settings"]),
     (

@@ -254,6 +254,31 @@ async fn assets(report: &mut Report, target: &Target) {
     }
 }
 
+async fn names(report: &mut Report, target: &Target) {
+    report
+        .attack("42", "a person whose name hides something", async {
+            for name in ["ada\u{202e}", "a\u{0}da", "ada\u{200b}", "ada\n"] {
+                let login = json!({"passphrase": PASSPHRASE, "person": name});
+                let (status, told) =
+                    answer_to(target.bare(Method::POST, "/api/login").json(&login)).await?;
+                ensure!(status == 422, "{name:?}: {status} {told}");
+            }
+            Ok(())
+        })
+        .await;
+    report
+        .attack("70b", "a name of one's own choice, with a passphrase that is somebody's", async {
+            for name in ["somebody", "Owner", "admin"] {
+                let login = json!({"passphrase": PASSPHRASE, "person": name});
+                let (status, told) =
+                    answer_to(target.bare(Method::POST, "/api/login").json(&login)).await?;
+                ensure!(matches!(status, 401 | 422 | 429), "{name:?}: {status} {told}");
+            }
+            Ok(())
+        })
+        .await;
+}
+
 async fn bodies(report: &mut Report, target: &Target) {
     report
         .attack("38a", "a body of 2 MiB from nobody", async {
@@ -302,28 +327,7 @@ async fn bodies(report: &mut Report, target: &Target) {
             Ok(())
         })
         .await;
-    report
-        .attack("42", "a person whose name hides something", async {
-            for name in ["ada\u{202e}", "a\u{0}da", "ada\u{200b}", "ada\n"] {
-                let login = json!({"passphrase": PASSPHRASE, "person": name});
-                let (status, told) =
-                    answer_to(target.bare(Method::POST, "/api/login").json(&login)).await?;
-                ensure!(status == 422, "{name:?}: {status} {told}");
-            }
-            Ok(())
-        })
-        .await;
-    report
-        .attack("70b", "a name of one's own choice, with a passphrase that is somebody's", async {
-            for name in ["somebody", "Owner", "admin"] {
-                let login = json!({"passphrase": PASSPHRASE, "person": name});
-                let (status, told) =
-                    answer_to(target.bare(Method::POST, "/api/login").json(&login)).await?;
-                ensure!(matches!(status, 401 | 422 | 429), "{name:?}: {status} {told}");
-            }
-            Ok(())
-        })
-        .await;
+    names(report, target).await;
     report
         .control("42c", "a stream of one's own", async {
             let own = listen_at(&target.url, &target.token, Wire::WebSocket, "api:own-0001", 0);

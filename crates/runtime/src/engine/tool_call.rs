@@ -28,6 +28,7 @@ use crate::{
         notebook::Notebooks,
         toolbox::{Ran, Tool, ToolRun, Toolbox},
     },
+    secrets::Secrets,
     settings::{NotebookSettings, Settings},
 };
 
@@ -65,6 +66,7 @@ pub(crate) struct ToolRunner {
     pub(crate) notebook: Arc<dyn Notebooks>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: NotebookSettings,
+    secrets: Arc<Secrets>,
 }
 
 impl ToolRunner {
@@ -75,6 +77,7 @@ impl ToolRunner {
             notebook: ports.notebook.clone(),
             clock: ports.clock.clone(),
             settings: settings.notebook,
+            secrets: settings.secrets.clone(),
         }
     }
 
@@ -139,9 +142,19 @@ impl ToolRunner {
                 .unwrap_or_else(|error| ended(CallStatus::Failed, error.to_string()));
         }
         let Some(tool) = NotebookTool::named(&run.tool) else {
-            return self.toolbox.run(run).await;
+            return self.without_secrets(self.toolbox.run(run).await);
         };
         self.use_notebook(tool, &run).await
+    }
+
+    /// What a tool gave, without the values that the installation knows as secrets.
+    fn without_secrets(&self, ran: Ran) -> Ran {
+        match ran {
+            Ran::Ended(result) => {
+                Ran::Ended(CallResult { output: self.secrets.hide(result.output), ..result })
+            }
+            Ran::Unknown { why } => Ran::Unknown { why: self.secrets.hide(why) },
+        }
     }
 
     /// A result that was shortened, whole or in part: found by the beginning of its digest.
