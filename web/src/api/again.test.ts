@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import { answerAsks, sendAsked } from "./again";
 
 const refused = () => new Response(JSON.stringify({ type: "urn:planwright:ask_again", detail: "again" }), { status: 403 });
-const request = () => new Request("http://x/api/approve", { method: "POST", body: "what was decided" });
+const request = () => new Request("http://localhost/api/approve", { method: "POST", body: "what was decided" });
 
 afterEach(() => answerAsks(undefined));
 
