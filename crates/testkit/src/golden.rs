@@ -39,13 +39,14 @@ use tokio_postgres::NoTls;
 use crate::{event_samples, scratch, servers::Postgres, stored};
 
 /// Tables of the journal on PostgreSQL, in the order in which they are filled.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "streams",
     "events",
     "answers",
     "outputs",
     "owners",
     "owner_events",
+    "installation_events",
     "memory_scopes",
     "memory",
 ];

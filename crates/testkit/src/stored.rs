@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::people::{ada_key, introduce, owner_id, person};
 use planwright_domain::{
-    actor::Standing,
+    actor::{OWNER, PersonId, Standing},
     autonomy::{TaskEnd, budget::Budget, schedule::Rhythm},
     command::{
         AutoCommand, Claim, Decision, Issued, LifeCommand, Missed, PersonCommand, SessionCommand,
@@ -14,6 +14,7 @@ use planwright_domain::{
     effect::Bracket,
     id::{GoalId, Incarnation, OwnerId, RunId, ScheduleId, TaskId},
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
+    installation::{self, Installation, InstallationCommand, Invitation, Requester, Role},
     memory::{Chain, ItemKind, MemoryCommand},
     owner::{self, Moved, Owner, OwnerCommand},
     time::Time,
@@ -207,6 +208,36 @@ async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
             .append_owner(ada(), Time(200_000_000), decide)
             .await?
             .map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+    }
+    fill_installation(journal).await
+}
+
+/// What belongs to the installation: every kind of its events.
+async fn fill_installation(journal: &dyn Store) -> anyhow::Result<()> {
+    let hash = |of: &str| Digest::of(of.as_bytes());
+    let (bea, owner) = (PersonId("bea".into()), PersonId(OWNER.into()));
+    let by = Requester { person: owner.clone(), age_micros: Some(0), age_micros_max: 1 };
+    let invitation = Invitation { secret: hash("link"), until: Time(9) };
+    let (old, now) = (hash("first"), Time(1));
+    for command in [
+        InstallationCommand::ChooseFirst { hash: old },
+        InstallationCommand::Change { person: owner.clone(), old, hash: hash("second") },
+        InstallationCommand::Add {
+            person: bea.clone(),
+            roles: [Role::Decide].into(),
+            invitation,
+            by: by.clone(),
+        },
+        InstallationCommand::SetRoles {
+            person: bea.clone(),
+            roles: Role::ALL.into(),
+            by: by.clone(),
+        },
+        InstallationCommand::Reset { person: owner, hash: hash("third"), now },
+        InstallationCommand::Remove { person: bea, by },
+    ] {
+        let decide = Box::new(move |before: &Installation| installation::decide(before, &command));
+        journal.append_installation(Time(300_000_000), decide).await??;
     }
     Ok(())
 }

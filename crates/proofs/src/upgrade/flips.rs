@@ -16,7 +16,10 @@ use std::{
 use anyhow::Context as _;
 use async_trait::async_trait;
 use fastrand::Rng;
-use planwright_domain::{id::Seq, identity::SessionKey, owner::Owner, session::Session};
+use planwright_domain::{
+    id::Seq, identity::SessionKey, installation::Installation, owner::Owner, session::Session,
+    time::Time,
+};
 use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
 use planwright_runtime::ports::{
     journal::{Archive, JournalError},
@@ -59,6 +62,9 @@ enum What {
     OwnerEvent,
     OwnerEventTime,
     OwnerEventKind,
+    InstallationEvent,
+    InstallationEventTime,
+    InstallationEventKind,
     Memory,
     Snapshot,
     OwnerState,
@@ -145,7 +151,7 @@ type Row = (String, String, Option<Stored>);
 trait Journal: Archive + Memory {}
 impl<T: Archive + Memory> Journal for T {}
 
-const COLUMNS: [(What, &str, &str); 13] = [
+const COLUMNS: [(What, &str, &str); 16] = [
     (What::Event, "events", "body"),
     (What::EventTime, "events", "at"),
     (What::EventKind, "events", "kind"),
@@ -157,6 +163,9 @@ const COLUMNS: [(What, &str, &str); 13] = [
     (What::OwnerEvent, "owner_events", "body"),
     (What::OwnerEventTime, "owner_events", "at"),
     (What::OwnerEventKind, "owner_events", "kind"),
+    (What::InstallationEvent, "installation_events", "body"),
+    (What::InstallationEventTime, "installation_events", "at"),
+    (What::InstallationEventKind, "installation_events", "kind"),
     (What::Memory, "memory", "body"),
     (What::OwnerState, "owners", "state"),
 ];
@@ -191,8 +200,11 @@ pub(super) async fn prove(seed: u64, flips: u64, reports: &Reports) -> anyhow::R
             let target = &of_kind[rng.usize(0..of_kind.len())];
             let flipped = target.stored.flipped(&mut rng, |text| engine.takes(text));
             write(&mut *engine, target, &flipped).await?;
-            // Sessions that were folded are kept: only a process that has just started reads a snapshot.
-            let is_fresh = target.what == What::Snapshot;
+            // What was folded is kept: only a process that has just started reads a snapshot, and one that only reads the
+            // installation's events.
+            let is_installation = target.table == "installation_events";
+            let is_fresh =
+                target.what == What::Snapshot || (is_installation && engine.name() == "SQLite");
             let journal = if is_fresh { engine.journal().await? } else { reading.clone() };
             let found = is_found(&*journal, target, &truth, reports).await;
             write(&mut *engine, target, &target.stored).await?;
@@ -274,6 +286,14 @@ async fn is_found(
         What::OwnerEvent | What::OwnerEventTime | What::OwnerEventKind => {
             journal.owner_events(ada()).await.map(drop)
         }
+        What::InstallationEvent | What::InstallationEventTime | What::InstallationEventKind => {
+            // As it is stored now, where it may be written, and not as it is known here.
+            let nothing = Box::new(|_: &Installation| Ok(Vec::new()));
+            match journal.append_installation(Time(1), nothing).await {
+                Err(JournalError::Closed) => journal.installation().await.map(drop),
+                read => read.map(drop),
+            }
+        }
         What::Memory => journal.everything(&chain(), 100).await.map(drop),
         What::Snapshot => {
             let session = session()?;
@@ -350,7 +370,12 @@ impl Engine for SqliteEngine {
                 "'stream = ' || stream || ' AND command = x''' || hex(command) || ''''"
             }
             What::Output => "'digest = x''' || hex(digest) || ''''",
-            What::OwnerEvent | What::OwnerEventTime | What::OwnerEventKind => "'seq = ' || seq",
+            What::OwnerEvent
+            | What::OwnerEventTime
+            | What::OwnerEventKind
+            | What::InstallationEvent
+            | What::InstallationEventTime
+            | What::InstallationEventKind => "'seq = ' || seq",
             What::Memory => "'id = ' || id",
             What::Snapshot => "'stream = ' || stream",
             What::OwnerState => "'id = x''' || hex(id) || ''''",
@@ -427,7 +452,12 @@ impl Engine for PostgresEngine {
                 "'stream = ' || stream || ' AND command = ''' || command || ''''"
             }
             What::Output => r"'digest = ''\x' || encode(digest, 'hex') || ''''",
-            What::OwnerEvent | What::OwnerEventTime | What::OwnerEventKind => "'seq = ' || seq",
+            What::OwnerEvent
+            | What::OwnerEventTime
+            | What::OwnerEventKind
+            | What::InstallationEvent
+            | What::InstallationEventTime
+            | What::InstallationEventKind => "'seq = ' || seq",
             What::Memory | What::Snapshot => "'id = ' || id",
             What::OwnerState => "'id = ''' || id || ''''",
         }
