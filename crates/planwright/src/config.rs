@@ -134,13 +134,6 @@ impl ServerConfig {
         Self { bind: bind.unwrap_or(self.bind), ..self.clone() }
     }
 
-    /// The same, at the port that was found where any was wanted.
-    #[must_use]
-    pub fn at_port(&self, address: SocketAddr) -> Self {
-        let bind = SocketAddr::new(self.bind.ip(), address.port());
-        Self { bind, ..self.clone() }
-    }
-
     /// Where people find the dashboard.
     #[must_use]
     pub fn url(&self) -> String {

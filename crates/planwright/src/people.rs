@@ -12,7 +12,7 @@ use crate::{
     backend::{Backend, PeopleAct, PeopleAnswer},
     exit::Exit,
     installation::Installation,
-    talk::{Choice, Lines, choose_passphrase, new_passphrase},
+    talk::{Lines, new_passphrase, unlock},
     terminal::{Terminal, visible::visible},
 };
 
@@ -41,8 +41,14 @@ pub async fn run(
             (PeopleAct::Remove(name.clone()), done)
         }
     };
-    if !matches!(act, PeopleAct::List) {
-        unlock(backend).await?;
+    if !matches!(act, PeopleAct::List) && !backend.is_unlocked() {
+        let mut lines = Lines::default();
+        if !lines.is_terminal() {
+            anyhow::bail!(
+                "this needs your passphrase: run it in a terminal, or with --passphrase-stdin"
+            )
+        }
+        unlock(backend, &mut lines).await?;
     }
     match backend.people(act).await? {
         PeopleAnswer::People(people) => list(&people, terminal),
@@ -53,26 +59,6 @@ pub async fn run(
         PeopleAnswer::Done => terminal.row(&done, || json!({"type": "done"})),
     }
     Ok(Exit::Fine)
-}
-
-async fn unlock(backend: &mut dyn Backend) -> anyhow::Result<()> {
-    let mut lines = Lines::default();
-    if backend.is_unlocked() {
-        return Ok(());
-    }
-    if !lines.is_terminal() {
-        anyhow::bail!(
-            "this needs your passphrase: run it in a terminal, or with --passphrase-stdin"
-        )
-    }
-    if !backend.has_passphrase() {
-        return match choose_passphrase(backend, &mut lines, "").await? {
-            Choice::Made => Ok(()),
-            Choice::Later => anyhow::bail!("no passphrase was chosen, and this needs one"),
-        };
-    }
-    let given = lines.hidden("passphrase: ").await?;
-    backend.unlock(&given).await
 }
 
 fn list(people: &[PersonRow], terminal: &mut Terminal) {

@@ -301,6 +301,11 @@ async fn unlock_for(
     if !decides || backend.is_unlocked() || !lines.is_terminal() {
         return Ok(());
     }
+    unlock(backend, lines).await
+}
+
+/// Asks for the passphrase, or lets the person choose it where there is none.
+pub async fn unlock(backend: &mut dyn Backend, lines: &mut Lines) -> anyhow::Result<()> {
     if !backend.has_passphrase() {
         return match choose_passphrase(backend, lines, "").await? {
             Choice::Made => Ok(()),

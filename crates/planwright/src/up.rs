@@ -77,7 +77,7 @@ pub async fn run(
     if let Some(notice) = installation.notice() {
         terminal.notice(&notice);
     }
-    say_how_to_choose(&installation.accounts, terminal, &config.at_port(api.address).url(), data)
+    say_how_to_choose(&installation.accounts, terminal, &config.at(Some(api.address)).url(), data)
         .await?;
     let connection = installation.connection.clone();
     let served = api.serve(runtime, access, connection, config, Deployment::Local).await;
@@ -426,7 +426,7 @@ pub fn settings(config: &ServerConfig, port: u16, deployment: Deployment) -> Htt
         } else {
             Vec::new()
         },
-        url: config.at_port(SocketAddr::new(config.bind.ip(), port)).url(),
+        url: config.at(Some(SocketAddr::new(config.bind.ip(), port))).url(),
     }
 }
 
