@@ -19,6 +19,7 @@ use crate::model::{
     hidden::is_hidden,
     id::Seq,
     limits,
+    policy::check_age,
     session::CorruptJournal,
     time::Time,
 };
@@ -255,8 +256,10 @@ pub enum InstallationCommand {
         /// The link.
         invitation: Invitation,
     },
-    /// The owner chooses the first passphrase, at the machine.
+    /// Somebody at the machine chooses the first passphrase, as the owner alone may.
     ChooseFirst {
+        /// Who.
+        person: PersonId,
         /// The digest of what it is hashed to.
         hash: Digest,
     },
@@ -351,6 +354,11 @@ pub enum AccountRefusal {
         "a passphrase was chosen already; log in with it, or change it with planwright passphrase"
     )]
     AlreadyChosen,
+    /// Everyone else has a link.
+    #[error(
+        "the first passphrase is the owner's: choose it with the token of the data directory, or the link that planwright up prints"
+    )]
+    NotTheOwner,
     /// None was chosen.
     #[error(
         "{person} has chosen no passphrase yet; the owner does so with planwright passphrase, everyone else with their link"
@@ -363,7 +371,7 @@ pub enum AccountRefusal {
     #[error("this link was used, has ended, or was never given; ask for a new one")]
     BadLink,
     /// It is another one by now.
-    #[error("the passphrase is another one by now; give the one that holds")]
+    #[error("the passphrase was changed meanwhile; give the current one")]
     Outdated,
     /// Nobody gives the owner a passphrase.
     #[error("the owner is not invited: they change their passphrase with planwright passphrase")]
@@ -385,6 +393,7 @@ impl AccountRefusal {
             Self::NoSuchPerson { .. } => "no_such_person",
             Self::TooMany => "too_many",
             Self::AlreadyChosen => "already_chosen",
+            Self::NotTheOwner => "not_the_owner",
             Self::NoneChosen { .. } => "none_chosen",
             Self::BadLink => "bad_link",
             Self::Outdated => "outdated",
@@ -417,6 +426,14 @@ impl Installation {
     #[must_use]
     pub fn is_chosen(&self) -> bool {
         self.people.get(&PersonId(OWNER.into())).is_some_and(|owner| owner.passphrase.is_some())
+    }
+
+    /// Whether this person may choose the first passphrase without a link.
+    pub fn may_choose_first(&self, person: &PersonId) -> Result<(), AccountRefusal> {
+        if person.0 != OWNER {
+            return Err(AccountRefusal::NotTheOwner);
+        }
+        if self.is_chosen() { Err(AccountRefusal::AlreadyChosen) } else { Ok(()) }
     }
 
     /// What the holder of something that was given may do now; nothing, if their account is gone, was somebody else's when it
@@ -523,11 +540,9 @@ pub fn decide(
             let person = PersonId(OWNER.into());
             vec![InstallationEvent::PersonInvited { person, invitation, by: None }]
         }
-        InstallationCommand::ChooseFirst { hash } => {
-            if installation.is_chosen() {
-                return Err(AccountRefusal::AlreadyChosen);
-            }
-            vec![InstallationEvent::PassphraseChosen { person: PersonId(OWNER.into()), hash }]
+        InstallationCommand::ChooseFirst { person, hash } => {
+            installation.may_choose_first(&person)?;
+            vec![InstallationEvent::PassphraseChosen { person, hash }]
         }
         InstallationCommand::Accept { secret, hash, now } => {
             let (person, account) =
@@ -606,11 +621,7 @@ fn administers(installation: &Installation, by: &Requester) -> Result<(), Accoun
     if !installation.account(person).is_some_and(|account| account.may(Role::Admin)) {
         return Err(AccountRefusal::NotAnAdmin { person: person.0.clone() });
     }
-    match age_micros {
-        // The same as `Policy::check_age`: what was given in the future was not given.
-        Some(age) if (-60_000_000..=*age_micros_max).contains(age) => Ok(()),
-        Some(_) | None => Err(AccountRefusal::AskAgain { minutes: age_micros_max / 60_000_000 }),
-    }
+    check_age(*age_micros, *age_micros_max).map_err(|minutes| AccountRefusal::AskAgain { minutes })
 }
 
 /// Everyone speaks.

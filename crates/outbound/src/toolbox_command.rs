@@ -1,10 +1,11 @@
 //! Commands, in a sandbox: off unless the operator turns them on, and only where the kernel can hold them.
 //!
 //! Each command has a keeper of its own: this same program, started anew, which confines itself and only then
-//! starts a shell ([`confined`]). The keeper and all that it starts are one process group that nobody in it can
+//! starts a shell ([`keeper`]). The keeper and all that it starts are one process group that nobody in it can
 //! leave, so the end of a call is the end of everything it began.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
@@ -29,7 +30,7 @@ use tokio::{
     time::timeout,
 };
 
-pub mod confined;
+pub mod keeper;
 
 /// The tool's name.
 pub const RUN_COMMAND: &str = "run_command";
@@ -88,6 +89,9 @@ struct Ended {
     output: String,
     /// How many bytes more it printed.
     dropped: u64,
+    /// The system calls that the sandbox refused, and how often.
+    #[serde(default)]
+    refused: BTreeMap<String, u64>,
 }
 
 /// The tool that runs commands.
@@ -103,7 +107,7 @@ pub struct CommandToolbox {
 impl CommandToolbox {
     /// Commands in these roots, kept by this program; in words, if this machine cannot hold them.
     pub fn open(keeper: &Path, roots: Vec<Root>, limits: CommandLimits) -> Result<Self, String> {
-        confined::can_hold()?;
+        planwright_sandbox::is_supported()?;
         let parameters = json!({"type": "object", "required": ["command"],
             "additionalProperties": false, "properties": {"command": {"type": "string"}}});
         let description = "Run a shell command in the workspace, without network.".into();
@@ -167,7 +171,8 @@ impl CommandToolbox {
                     "it did not end within {} s, and was killed with all that it had started; what it changed until then stays",
                     self.limits.seconds
                 );
-                let ended = Ended { code: None, signal: None, output: words, dropped: 0 };
+                let refused = BTreeMap::new();
+                let ended = Ended { code: None, signal: None, output: words, dropped: 0, refused };
                 Ok(Some(Report::Ended(ended)))
             }
         }
@@ -246,9 +251,18 @@ impl Toolbox for CommandToolbox {
 
 impl Ended {
     fn into_ran(self) -> Ran {
-        let Self { code, signal, mut output, dropped } = self;
+        let Self { code, signal, mut output, dropped, refused } = self;
         if dropped > 0 {
             output.push_str(&format!("\n[{dropped} more bytes were not kept]"));
+        }
+        if !refused.is_empty() {
+            let named = refused.into_iter().map(|(name, times)| match times {
+                1 => name,
+                times => format!("{name} ({times} times)"),
+            });
+            let named = named.collect::<Vec<_>>().join(", ");
+            let apart = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
+            output.push_str(&format!("{apart}[the sandbox refused: {named}]\n"));
         }
         let (status, words) = match (code, signal) {
             (Some(0), _) => (CallStatus::Done, output),

@@ -36,6 +36,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use tokio::{process::Command, time::timeout};
 
+#[cfg(target_os = "linux")]
+pub mod keeper;
 mod pins;
 
 pub use pins::Pins;

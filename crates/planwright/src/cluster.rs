@@ -126,11 +126,12 @@ async fn passphrase(
     let mut lines = Lines::default();
     let asked = "choose the owner's passphrase";
     let given = new_one(&mut lines, args.passphrase_stdin, asked).await?;
+    let owner = PersonId(OWNER.into());
     if is_reset {
-        accounts.reset(&PersonId(OWNER.into()), &given, LOGINS_END).await?;
+        accounts.reset(&owner, &given, LOGINS_END).await?;
         terminal.line(RESET);
     } else {
-        accounts.choose_first(&given).await?;
+        accounts.choose_first(&owner, &given).await?;
         terminal.line("chosen; every node asks for it from now on");
     }
     Ok(Exit::Fine)

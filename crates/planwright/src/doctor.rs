@@ -14,15 +14,8 @@ use planwright_runtime::ports::journal::Journal as _;
 use serde_json::json;
 
 use crate::{
-    args::Args,
-    config::{Config, tools::can_confine},
-    connection,
-    data_path::data_path,
-    exit::Exit,
-    installation::owners_passphrase,
-    models::model_settings,
-    terminal::Terminal,
-    up,
+    args::Args, config::Config, connection, data_path::data_path, exit::Exit,
+    installation::owners_passphrase, models::model_settings, terminal::Terminal, up,
 };
 
 /// Looks at everything, and fails if anything is not as it should be.
@@ -137,7 +130,7 @@ fn workspace(args: &Args, data: &Path) -> Finding {
 fn confinement(args: &Args, data: &Path) -> Finding {
     let config = Config::load(args.config.as_deref(), data).unwrap_or_default();
     let servers = config.mcp.values().filter(|mcp| mcp.url.is_none()).count();
-    match can_confine() {
+    match planwright_sandbox::is_supported() {
         Ok(()) => {
             Ok("commands and MCP servers over standard streams reach what they are given".into())
         }

@@ -261,7 +261,7 @@ impl Backend for Installation {
 
     async fn unlock(&mut self, passphrase: &str) -> anyhow::Result<()> {
         if !self.has_passphrase {
-            self.accounts.choose_first(passphrase).await?;
+            self.accounts.choose_first(&self.person.id, passphrase).await?;
             self.has_passphrase = true;
         }
         let known = self.accounts.authenticate(&self.person.id, passphrase).await?;

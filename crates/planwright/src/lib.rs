@@ -61,11 +61,11 @@ const THREADS_END: Duration = Duration::from_secs(1);
 pub fn main(wrap: Option<WrapToolbox>) -> std::process::ExitCode {
     #[cfg(target_os = "linux")]
     if std::env::args().nth(1).as_deref() == Some(toolbox_command::KEEPER) {
-        return toolbox_command::confined::keep();
+        return toolbox_command::keeper::keep();
     }
     #[cfg(target_os = "linux")]
     if std::env::args().nth(1).as_deref() == Some(toolbox_mcp::KEEPER) {
-        return toolbox_command::confined::become_server();
+        return toolbox_mcp::keeper::become_server();
     }
     match tokio::runtime::Runtime::new() {
         Ok(runtime) => {

@@ -115,7 +115,7 @@ pub async fn passphrase(
     Ok(Exit::Fine)
 }
 
-/// Gives a person another passphrase without the one that holds.
+/// Gives a person another passphrase without the current one.
 pub async fn reset(
     installation: Installation,
     person: &str,

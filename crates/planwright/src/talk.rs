@@ -260,13 +260,13 @@ pub async fn send_line(
     Ok(reply)
 }
 
-/// Asks for the passphrase if the line decides something and this terminal is not remembered.
+/// Asks for the passphrase if the line needs one and this terminal is not remembered.
 async fn unlock_for(
     backend: &mut dyn Backend,
     lines: &mut Lines,
     line: &str,
 ) -> anyhow::Result<()> {
-    let decides = match parse(line) {
+    let needs_one = match parse(line) {
         Ok(Line::Command(ChatCommand::Act(act))) => match act {
             Act::Approve { .. }
             | Act::Changes(_)
@@ -275,7 +275,8 @@ async fn unlock_for(
             | Act::Resume
             | Act::Skip(_)
             | Act::Permit { .. }
-            | Act::Settle { .. } => true,
+            | Act::Settle { .. }
+            | Act::MemoryPromote(_) => true,
             Act::PlanOn(_)
             | Act::PlanEnd(_)
             | Act::PlanStop
@@ -289,8 +290,7 @@ async fn unlock_for(
             | Act::Notebook(_)
             | Act::Compact
             | Act::MemoryEdit(..)
-            | Act::MemoryForget(_)
-            | Act::MemoryPromote(_) => false,
+            | Act::MemoryForget(_) => false,
         },
         Ok(
             Line::Message(_)
@@ -298,7 +298,7 @@ async fn unlock_for(
         )
         | Err(_) => false,
     };
-    if !decides || backend.is_unlocked() || !lines.is_terminal() {
+    if !needs_one || backend.is_unlocked() || !lines.is_terminal() {
         return Ok(());
     }
     unlock(backend, lines).await

@@ -11,10 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use planwright_outbound::{
-    toolbox_command::confined::can_hold,
-    toolbox_mcp::{Confinement, McpServer, McpToolbox, Pins},
-};
+use planwright_outbound::toolbox_mcp::{Confinement, McpServer, McpToolbox, Pins};
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use planwright_testkit::people::ada_key;
 use serde_json::{Value, json};
@@ -135,7 +132,7 @@ async fn called(toolbox: &McpToolbox, tool: &str, arguments: &Value) -> String {
 
 /// A kernel that cannot confine says so: there is nothing to look at.
 fn is_unconfined() -> bool {
-    can_hold().is_err_and(|words| {
+    planwright_sandbox::is_supported().is_err_and(|words| {
         assert!(words.starts_with("commands need Linux 6.12 or newer"), "{words}");
         true
     })

@@ -560,11 +560,15 @@ pub async fn what_belongs_to_the_installation_is_kept(place: &dyn Place) {
         Box::new(move |before: &Installation| installation::decide(before, &command))
     };
     let hash = |of: &str| Digest::of(of.as_bytes());
+    let chooses = |of: &str| {
+        let person = PersonId(OWNER.into());
+        asks(InstallationCommand::ChooseFirst { person, hash: hash(of) })
+    };
     assert_eq!(*journal.installation().await.expect("it answers"), Installation::default());
-    let first = asks(InstallationCommand::ChooseFirst { hash: hash("first") });
+    let first = chooses("first");
     let stored = journal.append_installation(Time(1), first).await.expect("stored");
     let stored = stored.expect("allowed");
-    let second = asks(InstallationCommand::ChooseFirst { hash: hash("second") });
+    let second = chooses("second");
     let refused = journal.append_installation(Time(2), second).await.expect("it answers");
     assert_eq!(refused.expect_err("once").kind(), "already_chosen");
     let nothing = Box::new(|_: &Installation| Ok(Vec::new()));

@@ -71,7 +71,7 @@ impl Served {
         let home = scratch::directory("served").expect("a directory");
         let access = Arc::new(FileAccess::open(home.path()).expect("access"));
         let accounts = house.runtime.commands.accounts(access.clone());
-        accounts.choose_first(PASSPHRASE).await.expect("a passphrase");
+        accounts.choose_first(&PersonId(OWNER.into()), PASSPHRASE).await.expect("a passphrase");
         let (token, decider) =
             ("speaks-0123456789abcdef0123456789abcdef", "decides-0123456789abcdef0123456789abcdef");
         for (secret, standing) in [(token, Standing::Speaks), (decider, Standing::Decides)] {

@@ -220,7 +220,7 @@ async fn fill_installation(journal: &dyn Store) -> anyhow::Result<()> {
     let invitation = Invitation { secret: hash("link"), until: Time(9) };
     let (old, now) = (hash("first"), Time(1));
     for command in [
-        InstallationCommand::ChooseFirst { hash: old },
+        InstallationCommand::ChooseFirst { person: owner.clone(), hash: old },
         InstallationCommand::Change { person: owner.clone(), old, hash: hash("second") },
         InstallationCommand::Add {
             person: bea.clone(),

@@ -48,11 +48,15 @@ fn arrows(manifest: &str, section: &str) -> BTreeSet<String> {
 
 #[test]
 fn crate_arrows_point_one_way() {
-    let expected: [(&str, &[&str]); 6] = [
+    let expected: [(&str, &[&str]); 7] = [
         ("domain", &[]),
+        ("sandbox", &[]),
         ("format", &["planwright-domain"]),
         ("runtime", &["planwright-domain", "planwright-format"]),
-        ("outbound", &["planwright-domain", "planwright-format", "planwright-runtime"]),
+        (
+            "outbound",
+            &["planwright-domain", "planwright-format", "planwright-runtime", "planwright-sandbox"],
+        ),
         ("surfaces", &["planwright-domain", "planwright-format", "planwright-runtime"]),
         (
             "planwright",
@@ -61,6 +65,7 @@ fn crate_arrows_point_one_way() {
                 "planwright-format",
                 "planwright-outbound",
                 "planwright-runtime",
+                "planwright-sandbox",
                 "planwright-surfaces",
             ],
         ),
@@ -566,12 +571,28 @@ fn every_link_inside_the_documentation_leads_somewhere() {
     }
 }
 
+/// Every crate forbids unsafe code, but for the one that only denies it, and there one file expects it.
+#[test]
+fn unsafe_code_is_in_one_file() {
+    for (path, text) in files("crates", "Cargo.toml") {
+        let forbids = text.contains("\n[lints]\nworkspace = true");
+        let denies = text.contains("\nunsafe_code = \"deny\"\n");
+        assert_eq!((forbids, denies), (path != "crates/sandbox/Cargo.toml", !forbids), "{path}");
+    }
+    let unsafe_code = |text: &str| text.contains("(unsafe_code");
+    let expecting = files("crates/sandbox/src", ".rs").into_iter();
+    let expecting: Vec<_> = expecting.filter(|(_, text)| unsafe_code(text)).collect();
+    let [(path, _)] = expecting.as_slice() else { panic!("{expecting:?}") };
+    assert_eq!(path, "crates/sandbox/src/listener.rs");
+}
+
 #[test]
 fn every_source_file_says_what_it_is_about() {
     for directory in [
         "crates/domain",
         "crates/runtime",
         "crates/outbound",
+        "crates/sandbox",
         "crates/planwright",
         "crates/testkit",
         "crates/bench",

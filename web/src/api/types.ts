@@ -1649,7 +1649,7 @@ export interface components {
         OnFailureName: "stop" | "continue";
         /** @description A passphrase instead of another one. */
         OtherPassphrase: {
-            /** @description The one that holds. */
+            /** @description The current one. */
             old: string;
             /** @description The new one, of at least 8 characters. */
             passphrase: string;

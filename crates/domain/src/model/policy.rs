@@ -66,6 +66,15 @@ pub struct Waits {
     pub expires_at: Option<Time>,
 }
 
+/// Whether a passphrase that was given so long ago was given lately enough; if not, within how many minutes it must have been.
+pub(crate) fn check_age(age_micros: Option<i64>, max: i64) -> Result<(), i64> {
+    match age_micros {
+        // The clocks of nodes differ a little; what was given in the future was not given.
+        Some(age) if (-CLOCKS_DIFFER_MICROS..=max).contains(&age) => Ok(()),
+        Some(_) | None => Err(max / 60_000_000),
+    }
+}
+
 impl Policy {
     /// Whether this person may decide from where they stand.
     #[must_use]
@@ -82,12 +91,7 @@ impl Policy {
             Risk::More => self.risky_age_micros_max,
         };
         let age = person.authenticated.map(|given| at.0.saturating_sub(given.0));
-        match (max, age) {
-            (None, _) => Ok(()),
-            // The clocks of nodes differ a little; what was given in the future was not given.
-            (Some(max), Some(age)) if (-CLOCKS_DIFFER_MICROS..=max).contains(&age) => Ok(()),
-            (Some(max), Some(_) | None) => Err(max / 60_000_000),
-        }
+        max.map_or(Ok(()), |max| check_age(age, max))
     }
 
     /// What can come of this lease.

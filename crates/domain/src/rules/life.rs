@@ -97,11 +97,7 @@ pub fn may_promote(
     if session.owner != person.owner {
         return Err(Refusal::NotYours { identity: session.identity.to_string() });
     }
-    // Who may only speak makes their own things known to themselves; whoever decides did so for more.
-    match person.standing {
-        Standing::Speaks => Ok(()),
-        Standing::Decides => policy
-            .check_age(person, at, Risk::More)
-            .map_err(|minutes| PlanRefusal::AskAgain { minutes }.into()),
-    }
+    // Whoever takes a token of theirs must not teach every later session.
+    let lately = policy.check_age(person, at, Risk::More);
+    lately.map_err(|minutes| PlanRefusal::AskAgain { minutes }.into())
 }

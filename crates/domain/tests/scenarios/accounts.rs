@@ -17,6 +17,7 @@ use planwright_domain::{
     plan::{PauseReason, PlanStatus, Progress, refusal::PlanRefusal},
     policy::Policy,
     refusal::Refusal,
+    session::life::may_promote,
     time::Time,
 };
 use proptest::prelude::*;
@@ -33,6 +34,10 @@ fn hash(of: &str) -> Digest {
 
 fn link(secret: &str, until: i64) -> Invitation {
     Invitation { secret: hash(secret), until: Time(until) }
+}
+
+fn chooses_first(name: &str, passphrase: &str) -> InstallationCommand {
+    InstallationCommand::ChooseFirst { person: person(name), hash: hash(passphrase) }
 }
 
 fn by(name: &str) -> Requester {
@@ -55,7 +60,7 @@ impl Told {
 
     fn chosen() -> Self {
         let mut told = Self::new();
-        told.told(InstallationCommand::ChooseFirst { hash: hash("owner's") }).unwrap();
+        told.told(chooses_first(OWNER, "owner's")).unwrap();
         told
     }
 
@@ -80,13 +85,15 @@ fn the_owner_is_there_from_the_start_and_nobody_decides_before_a_passphrase_is_c
 fn a_first_passphrase_is_chosen_once() {
     let mut told = Told::chosen();
     for again in [
-        InstallationCommand::ChooseFirst { hash: hash("thief's") },
+        chooses_first(OWNER, "thief's"),
         InstallationCommand::InviteOwner { invitation: link("thief's", 100) },
     ] {
         assert_eq!(told.told(again), Err(AccountRefusal::AlreadyChosen));
     }
     let owner = told.0.account(&person(OWNER)).unwrap();
     assert_eq!(owner.passphrase, Some(hash("owner's")));
+    let mut told = Told::new();
+    assert_eq!(told.told(chooses_first("ada", "ada's")), Err(AccountRefusal::NotTheOwner));
 }
 
 /// Invariant: `one-choice`
@@ -370,6 +377,23 @@ fn how_lately_a_passphrase_must_have_been_given_depends_on_what_can_come_of_it()
 }
 
 #[test]
+fn what_becomes_known_everywhere_needs_a_passphrase_given_lately_from_everyone() {
+    let minute = 60_000_000;
+    let ages = [Some(0), Some(minute), Some(minute + 1), Some(-2 * minute), None];
+    for standing in [Standing::Decides, Standing::Speaks] {
+        let promotes = ages.map(|given| {
+            let (mut world, person) = aged(a_session(), given);
+            world.now = world.now.plus_micros(1_000);
+            let person = Person { standing, ..person };
+            let may = may_promote(&world.session, &person, world.now, &world.policy);
+            may.map_err(|refusal| refusal.kind())
+        });
+        let no = Err("ask_again");
+        assert_eq!(promotes, [Ok(()), Ok(()), no, no, no], "{standing:?}");
+    }
+}
+
+#[test]
 fn who_must_give_the_passphrase_again_may_repeat_the_same_command() {
     let refusal = Refusal::from(PlanRefusal::AskAgain { minutes: 15 });
     assert!(!refusal.is_final());
@@ -394,7 +418,7 @@ proptest! {
                 0 => InstallationCommand::Add { person: who, roles, invitation, by },
                 1 => InstallationCommand::Invite { person: who, invitation, by },
                 2 => InstallationCommand::InviteOwner { invitation },
-                3 => InstallationCommand::ChooseFirst { hash },
+                3 => InstallationCommand::ChooseFirst { person: who, hash },
                 4 => {
                     let secret = told.0.people.values().filter_map(|account| account.invitation).nth(what.into());
                     InstallationCommand::Accept { secret: secret.map_or(hash, |link| link.secret), hash, now }

@@ -132,7 +132,7 @@ impl McpConfig {
             paths.iter().map(|path| apart_from(name, path, data)).collect()
         };
         let (read, write) = (real(&self.read)?, real(&self.write)?);
-        match (can_confine(), self.confine) {
+        match (planwright_sandbox::is_supported(), self.confine) {
             (Ok(()), _) => Ok(Some(Confinement {
                 keeper: std::env::current_exe()?,
                 read,
@@ -179,16 +179,4 @@ fn apart_from(name: &str, path: &Path, data: &Path) -> anyhow::Result<PathBuf> {
         );
     }
     Ok(real)
-}
-
-/// Whether this machine can confine programs; in words if not.
-#[cfg(target_os = "linux")]
-pub fn can_confine() -> Result<(), String> {
-    planwright_outbound::toolbox_command::confined::can_hold()
-}
-
-/// Whether this machine can confine programs; in words if not.
-#[cfg(not(target_os = "linux"))]
-pub fn can_confine() -> Result<(), String> {
-    Err("programs are confined only on Linux".into())
 }

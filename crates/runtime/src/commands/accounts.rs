@@ -142,12 +142,16 @@ impl Accounts {
         Ok(Authenticated { standing, installation })
     }
 
-    /// The owner chooses the first passphrase, at the machine.
-    pub async fn choose_first(&self, passphrase: &str) -> Result<(), AccountError> {
-        if self.is_chosen().await? {
-            return Err(AccountRefusal::AlreadyChosen.into());
-        }
-        self.choose(passphrase, |hash| InstallationCommand::ChooseFirst { hash }).await.map(drop)
+    /// Somebody at the machine chooses the first passphrase, as the owner alone may.
+    pub async fn choose_first(
+        &self,
+        person: &PersonId,
+        passphrase: &str,
+    ) -> Result<(), AccountError> {
+        // Hashing takes long, and is for nothing where it is refused.
+        self.installation().await?.may_choose_first(person)?;
+        let command = |hash| InstallationCommand::ChooseFirst { person: person.clone(), hash };
+        self.choose(passphrase, command).await.map(drop)
     }
 
     /// Somebody chooses a passphrase with a link; who.

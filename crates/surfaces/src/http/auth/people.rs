@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
 };
 use planwright_domain::{
-    actor::{OWNER, PersonId},
+    actor::PersonId,
     installation::{Account, AccountRefusal, Installation, Role},
     time::Time,
 };
@@ -45,7 +45,7 @@ pub struct NewPassphrase {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OtherPassphrase {
-    /// The one that holds.
+    /// The current one.
     pub old: String,
     /// The new one, of at least 8 characters.
     pub passphrase: String,
@@ -148,11 +148,7 @@ pub(crate) async fn choose_passphrase(
         }
         (None, Some(token)) => {
             let grant = granted(&app, &tries, token).await?;
-            if grant.person.0 != OWNER {
-                let words = "the first passphrase is the owner's: choose it with the token of the data directory, or the link that planwright up prints";
-                return Err(Problem::new(StatusCode::FORBIDDEN, "not_the_owner", words));
-            }
-            app.accounts.choose_first(&new.passphrase).await?;
+            app.accounts.choose_first(&grant.person, &new.passphrase).await?;
             grant.person
         }
         (Some(_), Some(_)) | (None, None) => {
@@ -335,6 +331,7 @@ fn status(refusal: &AccountRefusal) -> StatusCode {
     match refusal {
         AccountRefusal::NotAnAdmin { .. }
         | AccountRefusal::AskAgain { .. }
+        | AccountRefusal::NotTheOwner
         | AccountRefusal::BadLink => StatusCode::FORBIDDEN,
         AccountRefusal::BadName => StatusCode::UNPROCESSABLE_ENTITY,
         AccountRefusal::NoSuchPerson { .. } => StatusCode::NOT_FOUND,

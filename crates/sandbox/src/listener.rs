@@ -1,0 +1,74 @@
+//! What the kernel reports about refused calls.
+//!
+//! It is the only file with unsafe code: no crate that we would depend on does this (ADR 27).
+#![expect(unsafe_code, reason = "the kernel's interface for it has no safe binding")]
+
+use std::{
+    io,
+    os::fd::{FromRawFd as _, OwnedFd},
+};
+
+use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+use seccompiler::sock_filter;
+
+use crate::calls::Verdict;
+
+/// Hears of every call that the filter of this process refuses, and answers it.
+#[derive(Debug)]
+pub struct Listener(OwnedFd);
+
+const RECEIVE: Opcode = opcode::read_write::<libc::seccomp_notif>(b'!', 0);
+const SEND: Opcode = opcode::read_write::<libc::seccomp_notif_resp>(b'!', 1);
+
+impl Listener {
+    /// Sets this filter for the calling thread and all that it starts.
+    pub(crate) fn set(program: &[sock_filter]) -> io::Result<Self> {
+        let as_kernel = |step: &sock_filter| libc::sock_filter {
+            code: step.code,
+            jt: step.jt,
+            jf: step.jf,
+            k: step.k,
+        };
+        let mut steps: Vec<_> = program.iter().map(as_kernel).collect();
+        let len = steps.len().try_into().map_err(io::Error::other)?;
+        let program = libc::sock_fprog { len, filter: steps.as_mut_ptr() };
+        // SAFETY: the kernel copies `len` steps from `filter`, which `steps` holds until the call returns, and keeps nothing.
+        let listener = unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                &raw const program,
+            )
+        };
+        let listener = i32::try_from(listener).map_err(io::Error::other)?;
+        if listener < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel made this descriptor for us just now, and nobody else has it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(listener) }))
+    }
+
+    /// Waits for the next refused call, answers it, and says its name. Nothing, if the caller was gone meanwhile.
+    pub fn next(&self) -> io::Result<Option<String>> {
+        let data = libc::seccomp_data { nr: 0, arch: 0, instruction_pointer: 0, args: [0; 6] };
+        let mut call = libc::seccomp_notif { id: 0, pid: 0, flags: 0, data };
+        // SAFETY: `RECEIVE` reads and writes one `seccomp_notif`, and `call` is one, zeroed as the kernel asks for.
+        let received = unsafe { ioctl(&self.0, Updater::<RECEIVE, _>::new(&mut call)) };
+        match received {
+            Ok(()) => {}
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let Verdict { name, errno } = Verdict::on(call.data.nr.into(), call.data.args[0]);
+        let (id, error) = (call.id, -errno);
+        let mut answer = libc::seccomp_notif_resp { id, val: 0, error, flags: 0 };
+        // SAFETY: `SEND` reads one `seccomp_notif_resp`, and `answer` is one.
+        let sent = unsafe { ioctl(&self.0, Updater::<SEND, _>::new(&mut answer)) };
+        match sent {
+            Ok(()) => Ok(Some(name)),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
