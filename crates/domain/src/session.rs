@@ -64,6 +64,8 @@ pub mod life {
     };
 }
 
+pub use crate::rules::turn::gate::leased_hosts;
+
 /// Decides one command: events, or a refusal in words. Pure.
 pub fn decide(
     session: &Session,

@@ -13,6 +13,7 @@ pub mod cluster_postgres;
 pub mod data_directory;
 pub mod database_address;
 mod durable_file;
+mod egress;
 pub mod ids_random;
 mod journal;
 #[cfg(feature = "cluster")]

@@ -5,7 +5,7 @@
 //! leave, so the end of a call is the end of everything it began.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
@@ -15,7 +15,7 @@ use std::{
 use async_trait::async_trait;
 use planwright_domain::{
     autonomy::AutoExecutionContext,
-    effect::{Effect, Repeat},
+    effect::{Effect, Repeat, Touched},
     identity::Root,
     tools::ToolSpec,
     turn::{CallResult, CallStatus},
@@ -31,6 +31,11 @@ use tokio::{
 };
 
 pub mod keeper;
+mod proxy;
+
+use self::proxy::{Proxy, Seen};
+use crate::egress::Egress;
+pub use crate::egress::{Addresses, Lookup};
 
 /// The tool's name.
 pub const RUN_COMMAND: &str = "run_command";
@@ -63,9 +68,12 @@ struct Order {
     /// A directory of its own, gone afterwards.
     scratch: PathBuf,
     limits: CommandLimits,
-    /// Whose work it is, under the canonical names.
+    /// Whose work it is, under the canonical names, and how it gets out.
     #[serde(default)]
     environment: Vec<(String, String)>,
+    /// The port of the proxy through which it gets out, if it does.
+    #[serde(default)]
+    proxy: Option<u16>,
 }
 
 /// What a keeper reports.
@@ -101,6 +109,7 @@ pub struct CommandToolbox {
     /// The first is that of sessions that have none.
     roots: Vec<Root>,
     limits: CommandLimits,
+    addresses: Addresses,
     tools: Arc<Vec<Tool>>,
 }
 
@@ -110,11 +119,27 @@ impl CommandToolbox {
         planwright_sandbox::is_supported()?;
         let parameters = json!({"type": "object", "required": ["command"],
             "additionalProperties": false, "properties": {"command": {"type": "string"}}});
-        let description = "Run a shell command in the workspace, without network.".into();
+        let description = "Run a shell command in the workspace, without network but for the hosts that the approved plan leases.".into();
         let (name, effect) = (RUN_COMMAND.into(), Effect::External);
         let spec = ToolSpec { name, description, parameters, effect };
         let tools = Arc::new(vec![Tool::new(spec, Repeat::AskFirst)]);
-        Ok(Self { keeper: keeper.to_owned(), roots, limits, tools })
+        let addresses = Addresses::default();
+        Ok(Self { keeper: keeper.to_owned(), roots, limits, addresses, tools })
+    }
+
+    /// The same, with other addresses.
+    #[must_use]
+    pub fn reaching(self, addresses: Addresses) -> Self {
+        Self { addresses, ..self }
+    }
+
+    /// The way out of a call whose lease names hosts.
+    async fn proxy(&self, hosts: &BTreeSet<String>) -> std::io::Result<Option<Proxy>> {
+        if hosts.is_empty() {
+            return Ok(None);
+        }
+        let egress = Egress::to(hosts.clone(), "the plan's lease", self.addresses.clone());
+        Proxy::open(egress).await.map(Some)
     }
 
     async fn keep(
@@ -122,14 +147,18 @@ impl CommandToolbox {
         command: String,
         workspace: PathBuf,
         context: Option<&AutoExecutionContext>,
+        proxy: Option<&Proxy>,
     ) -> std::io::Result<Option<Report>> {
         let scratch = tempfile::Builder::new().prefix("planwright-command-").tempdir()?;
+        let mut environment = context.map(named).unwrap_or_default();
+        environment.extend(proxy.into_iter().flat_map(Proxy::environment));
         let order = Order {
             command,
             workspace,
             scratch: scratch.path().to_owned(),
             limits: self.limits.clone(),
-            environment: context.map(named).unwrap_or_default(),
+            environment,
+            proxy: proxy.map(Proxy::port),
         };
         let keeper = Command::new(&self.keeper)
             .arg(KEEPER)
@@ -238,8 +267,18 @@ impl Toolbox for CommandToolbox {
             let words = format!("{} was moved or replaced by a link; nothing was run", root.0);
             return ended(CallStatus::Failed, words);
         }
-        match self.keep(command, directory, run.context.as_ref()).await {
-            Ok(Some(Report::Ended(end))) => end.into_ran(),
+        let proxy = match self.proxy(&run.hosts).await {
+            Ok(proxy) => proxy,
+            Err(error) => {
+                let words = format!("nothing was run: the proxy cannot be opened: {error}");
+                return ended(CallStatus::Failed, words);
+            }
+        };
+        let kept = self.keep(command, directory, run.context.as_ref(), proxy.as_ref()).await;
+        match kept {
+            Ok(Some(Report::Ended(end))) => {
+                end.into_ran(&proxy.map(|proxy| proxy.seen()).unwrap_or_default())
+            }
             Ok(Some(Report::Refused(why))) => {
                 ended(CallStatus::Failed, format!("nothing was run: {why}"))
             }
@@ -250,7 +289,8 @@ impl Toolbox for CommandToolbox {
 }
 
 impl Ended {
-    fn into_ran(self) -> Ran {
+    /// What came of it, with what it wanted of its proxy.
+    fn into_ran(self, seen: &Seen) -> Ran {
         let Self { code, signal, mut output, dropped, refused } = self;
         if dropped > 0 {
             output.push_str(&format!("\n[{dropped} more bytes were not kept]"));
@@ -264,6 +304,9 @@ impl Ended {
             let apart = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
             output.push_str(&format!("{apart}[the sandbox refused: {named}]\n"));
         }
+        for why in &seen.refused {
+            output.push_str(&format!("[the proxy refused: {why}]\n"));
+        }
         let (status, words) = match (code, signal) {
             (Some(0), _) => (CallStatus::Done, output),
             (Some(code), _) => (CallStatus::Failed, format!("exit code {code}\n{output}")),
@@ -272,7 +315,9 @@ impl Ended {
             }
             (None, None) => (CallStatus::Failed, output),
         };
-        ended(status, words)
+        let reached = seen.reached.iter().map(|host| Touched::Reached { host: host.clone() });
+        let touched = reached.collect();
+        Ran::Ended(CallResult { status, output: words, touched })
     }
 }
 

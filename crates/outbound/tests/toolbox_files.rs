@@ -50,6 +50,7 @@ impl Workspace {
                 plan: None,
                 context: None,
                 root,
+                hosts: std::collections::BTreeSet::new(),
             })
             .await;
         match ran {

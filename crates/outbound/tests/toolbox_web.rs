@@ -52,6 +52,7 @@ async fn fetch(web: &WebToolbox, url: &str) -> (CallStatus, String, Vec<Touched>
         plan: None,
         context: None,
         root: None,
+        hosts: BTreeSet::new(),
     };
     match web.run(run).await {
         Ran::Ended(result) => (result.status, result.output, result.touched),

@@ -7,7 +7,7 @@ use planwright_domain::identity::Root;
 use std::{
     fs,
     io::{Read as _, Write as _},
-    net::{TcpListener, UdpSocket},
+    net::{SocketAddr, TcpListener, UdpSocket},
     os::unix::{fs::PermissionsExt as _, net::UnixListener, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -16,10 +16,13 @@ use std::{
 
 use planwright_domain::{
     autonomy::AutoExecutionContext,
+    effect::Touched,
     id::CallId,
     turn::{CallResult, CallStatus},
 };
-use planwright_outbound::toolbox_command::{CommandLimits, CommandToolbox, KEEPER, RUN_COMMAND};
+use planwright_outbound::toolbox_command::{
+    Addresses, CommandLimits, CommandToolbox, KEEPER, RUN_COMMAND,
+};
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use planwright_sandbox::is_supported;
 use planwright_testkit::people::ada_key;
@@ -61,10 +64,15 @@ impl Place {
     }
 
     async fn run(&self, command: &str) -> Ran {
-        self.run_as(command, None).await
+        self.run_as(command, None, &[]).await
     }
 
-    async fn run_as(&self, command: &str, context: Option<AutoExecutionContext>) -> Ran {
+    async fn run_as(
+        &self,
+        command: &str,
+        context: Option<AutoExecutionContext>,
+        hosts: &[&str],
+    ) -> Ran {
         let run = ToolRun {
             identity: ada_key("cli:talk-0001").unwrap(),
             call: CallId(uuid::Uuid::from_u128(1)),
@@ -74,6 +82,7 @@ impl Place {
             plan: None,
             context,
             root: None,
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
         };
         self.toolbox.run(run).await
     }
@@ -104,7 +113,8 @@ async fn a_command_of_a_run_finds_whose_work_it_is_under_the_canonical_names() {
     let identity = ada_key("cli:talk-0001").unwrap();
     let id = uuid::Uuid::from_u128;
     let context = AutoExecutionContext::new(identity.identity, id(5).into(), None, id(6).into());
-    let Ran::Ended(ended) = place.run_as("env | grep AUTO_ | sort", Some(context)).await else {
+    let Ran::Ended(ended) = place.run_as("env | grep AUTO_ | sort", Some(context), &[]).await
+    else {
         panic!("it ended")
     };
     let (run, task) = (id(5), id(6));
@@ -337,4 +347,136 @@ async fn what_the_sandbox_refuses_is_named_in_the_output() {
     );
     // What is allowed is named nowhere.
     assert_eq!(place.done("echo fine").await, "fine\n");
+}
+
+/// A server on this machine that answers every request with a greeting.
+fn greeter() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut stream = stream;
+                let mut head = [0; 4_096];
+                let length = stream.read(&mut head).unwrap_or(0);
+                let host = String::from_utf8_lossy(&head[..length]).to_lowercase();
+                let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or("");
+                let words = format!("greetings to {}", host.split(':').next().unwrap_or_default());
+                let length = words.len();
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{words}"
+                );
+            });
+        }
+    });
+    address
+}
+
+/// A place whose commands reach two servers of this machine by names: one that is leased, and one that is not.
+fn leasing() -> Option<(Place, SocketAddr, SocketAddr)> {
+    let Place { home, toolbox } = Place::new()?;
+    let (leased, other) = (greeter(), greeter());
+    let lookup = move |name: &str| match name {
+        "inside.test" => vec!["10.0.0.1:0".parse().unwrap()],
+        name if name.starts_with("leased") => vec![leased],
+        _ => vec![other],
+    };
+    let also = [leased, other].into();
+    let toolbox = toolbox.reaching(Addresses { also, lookup: Some(std::sync::Arc::new(lookup)) });
+    Some((Place { home, toolbox }, leased, other))
+}
+
+const LEASE: [&str; 3] = ["leased.test", "*.leased.test", "inside.test"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_lease_names_hosts_reaches_those_and_nobody_else() {
+    let Some((place, leased, other)) = leasing() else { return };
+    let (leased, other) = (leased.port(), other.port());
+    let get = |url: &str| {
+        format!(
+            "python3 -c 'import urllib.request as u; print(u.urlopen(\"{url}\").read().decode())'"
+        )
+    };
+    let tunnel = format!(
+        "python3 - <<'END'
+import http.client, os
+proxy = os.environ['https_proxy'].removeprefix('http://')
+for host in ['leased.test:{leased}', 'LEASED.test:{leased}', 'other.test:{other}', 'inside.test:{leased}']:
+    connection = http.client.HTTPConnection(proxy)
+    connection.set_tunnel(host)
+    try:
+        connection.request('GET', '/')
+        print(connection.getresponse().read().decode())
+    except OSError as error:
+        print(error)
+END"
+    );
+    for (command, expected) in [
+        (get(&format!("http://leased.test:{leased}/a")), "greetings to leased.test"),
+        (
+            tunnel,
+            "greetings to leased.test\ngreetings to leased.test\nTunnel connection failed: 403 Forbidden\nTunnel connection failed: 403 Forbidden",
+        ),
+    ] {
+        let Ran::Ended(ended) = place.run_as(&command, None, &LEASE).await else { panic!() };
+        assert_eq!(ended.status, CallStatus::Done, "{}", ended.output);
+        assert!(ended.output.starts_with(expected), "{}", ended.output);
+        let reached = Touched::Reached { host: "leased.test".into() };
+        assert_eq!(ended.touched, [reached]);
+    }
+    let Ran::Ended(ended) =
+        place.run_as(&get(&format!("http://other.test:{other}/")), None, &LEASE).await
+    else {
+        panic!()
+    };
+    assert_eq!((ended.status, ended.touched), (CallStatus::Failed, vec![]));
+    let words = "[the proxy refused: other.test is not one of the hosts that may be reached (the plan's lease)]\n";
+    assert!(ended.output.ends_with(words), "{}", ended.output);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_with_a_proxy_gets_out_no_other_way() {
+    let Some((place, leased, _)) = leasing() else { return };
+    // What works where nothing confines it, and must not here.
+    let tries = format!(
+        "import socket, os
+PORT = {}
+def tcp():
+    socket.create_connection(('127.0.0.1', PORT), 2)
+def tcp_six():
+    socket.socket(socket.AF_INET6).bind(('::1', 0))
+def fast():
+    s = socket.socket(); s.sendto(b'x', 0x20000000, ('127.0.0.1', PORT))
+def udp():
+    socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', PORT))
+def serve():
+    s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()
+def listen():
+    socket.socket().listen()
+def local():
+    socket.socket(socket.AF_UNIX)
+def mptcp():
+    socket.socket(proto=262).connect(('127.0.0.1', PORT))
+def pair():
+    socket.socketpair(type=socket.SOCK_DGRAM)
+for way in [tcp, tcp_six, fast, udp, serve, listen, local, mptcp, pair]:
+    try:
+        way(); print(way.__name__, 'worked')
+    except OSError as error:
+        print(way.__name__, 'failed')
+",
+        leased.port()
+    );
+    fs::write(place.path("workspace/tries.py"), &tries).unwrap();
+    let Ran::Ended(ended) = place.run_as("python3 tries.py", None, &LEASE).await else { panic!() };
+    assert_eq!(ended.output.matches("failed").count(), 9, "{}", ended.output);
+    assert_eq!(ended.output.matches("worked").count(), 0, "{}", ended.output);
+    let free = Command::new("python3").args(["-c", &tries]).output().unwrap();
+    let free = String::from_utf8(free.stdout).unwrap();
+    assert!(free.matches("worked").count() >= 7, "{free}");
+    // Without hosts in its lease it has no proxy.
+    let output = place.done("echo ${https_proxy:-none}; python3 tries.py").await;
+    assert!(output.starts_with("none\n"), "{output}");
+    assert_eq!(output.matches("worked").count(), 0, "{output}");
 }

@@ -123,6 +123,7 @@ async fn called(toolbox: &McpToolbox, tool: &str, arguments: &Value) -> String {
         plan: None,
         context: None,
         root: None,
+        hosts: std::collections::BTreeSet::new(),
     };
     match toolbox.run(run).await {
         Ran::Ended(result) => result.output,

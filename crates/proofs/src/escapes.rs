@@ -10,6 +10,7 @@ use crate::on_threads;
 
 mod files;
 mod orders;
+mod programs;
 mod web;
 
 /// What one part found.
@@ -33,6 +34,7 @@ async fn all(seed: u64, swaps: u32) -> anyhow::Result<bool> {
     let parts = [
         files::swapped_links(seed, swaps).await?,
         web::addresses_in_disguise().await?,
+        programs::refused_calls().await?,
         orders::changed_schemas().await?,
         orders::obeyed_outputs().await?,
         orders::foreign_tools().await?,

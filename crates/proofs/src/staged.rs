@@ -2,7 +2,7 @@
 //! over any journal that moves when it is told to.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::Path,
     sync::{
         Arc,
@@ -100,6 +100,7 @@ pub(crate) fn tool_run(tool: &str, arguments: &Value) -> ToolRun {
         plan: None,
         context: None,
         root: None,
+        hosts: BTreeSet::new(),
     }
 }
 

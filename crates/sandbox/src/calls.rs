@@ -15,7 +15,8 @@ use crate::{
     Network,
     listener::Listener,
     tables::{
-        ALLOWED, ALLOWED_NEWER, ALLOWED_OLDER, CONDITIONAL, NEWER, REFUSED, REFUSED_NEWER, is_known,
+        ALLOWED, ALLOWED_NEWER, ALLOWED_OLDER, ATTRIBUTES, CONDITIONAL, NEWER, REFUSED,
+        REFUSED_NEWER, Table, is_known,
     },
 };
 
@@ -31,13 +32,18 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// On the call with this number and this first argument, which the filter did not let through.
     pub(crate) fn on(number: i64, first: u64) -> Self {
-        let known = [REFUSED, REFUSED_NEWER, CONDITIONAL].into_iter().flatten();
-        match known.copied().find(|(_, known)| *known == number) {
-            Some((_, libc::SYS_socket)) => {
+        let named = |table: Table| {
+            let known = table.iter().find(|(_, known)| *known == number);
+            known.map(|(name, _)| name.replace("SYS_", ""))
+        };
+        let known = [REFUSED, REFUSED_NEWER, CONDITIONAL].into_iter().find_map(named);
+        match (known, named(ATTRIBUTES)) {
+            (Some(_), _) if number == libc::SYS_socket => {
                 Self { name: socket_of(first).into(), errno: libc::EPERM }
             }
-            Some((name, _)) => Self { name: name.replace("SYS_", ""), errno: libc::EPERM },
-            None => Self { name: format!("system call {number}"), errno: libc::ENOSYS },
+            (Some(name), _) => Self { name, errno: libc::EPERM },
+            (None, Some(name)) => Self { name, errno: libc::EOPNOTSUPP },
+            (None, None) => Self { name: format!("system call {number}"), errno: libc::ENOSYS },
         }
     }
 }
@@ -61,9 +67,11 @@ pub(crate) fn drop_capabilities() -> Result<(), String> {
 
 /// Refuses what is not allowed.
 pub(crate) fn refuse(network: Network) -> Result<(), String> {
+    let attributes = || ATTRIBUTES.iter().map(|(_, call)| *call);
     let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let program = allowing(network, refuse)?;
-    hide_newer_calls()?;
+    let program = allowing(network, newer_calls().chain(attributes()), refuse)?;
+    answer(newer_calls(), libc::ENOSYS)?;
+    answer(attributes(), libc::EOPNOTSUPP)?;
     apply_filter(&program).map_err(|error| format!("the filter cannot be set: {error}"))
 }
 
@@ -71,28 +79,32 @@ pub(crate) fn refuse(network: Network) -> Result<(), String> {
 pub(crate) fn report(network: Network) -> Result<Listener, String> {
     // The action that the kernel reports by has no name in the crate that builds filters.
     let placeholder = SeccompAction::Trace(0);
-    let mut program = allowing(network, placeholder)?;
+    let mut program = allowing(network, newer_calls(), placeholder)?;
     let is_placeholder = |step: &&mut seccompiler::sock_filter| {
         step.code == RETURN && step.k == libc::SECCOMP_RET_TRACE
     };
     for step in program.iter_mut().filter(is_placeholder) {
         step.k = libc::SECCOMP_RET_USER_NOTIF;
     }
-    hide_newer_calls()?;
+    answer(newer_calls(), libc::ENOSYS)?;
     Listener::set(&program).map_err(|error| format!("the filter cannot be set: {error}"))
 }
 
 /// The instruction that returns a constant.
 const RETURN: u16 = 0x06;
 
-/// Answers newer calls as an older kernel does, so that programs take the older ones: `clone3`, whose flags lie in memory, where
-/// no filter looks, and what is in no table here. Nobody is told: it is the case at every start of a thread.
-fn hide_newer_calls() -> Result<(), String> {
-    let hide = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-    let calls = [libc::SYS_clone3].into_iter().chain(NEWER);
-    let rules = calls.filter(|call| !is_known(*call)).map(|call| (call, Vec::new())).collect();
-    let hidden = built(rules, SeccompAction::Allow, hide)?;
-    apply_filter(&hidden).map_err(|error| format!("the filter cannot be set: {error}"))
+/// What is answered as an older kernel does, so that programs take the older call: `clone3`, whose flags lie in memory, where no
+/// filter looks, and what is in no table here. Nobody is told: it is the case at every start of a thread.
+fn newer_calls() -> impl Iterator<Item = i64> {
+    [libc::SYS_clone3].into_iter().chain(NEWER).filter(|call| !is_known(*call))
+}
+
+/// Answers these calls with this error.
+fn answer(calls: impl Iterator<Item = i64>, errno: i32) -> Result<(), String> {
+    let rules = calls.map(|call| (call, Vec::new())).collect();
+    let errno = SeccompAction::Errno(errno.cast_unsigned());
+    let program = built(rules, SeccompAction::Allow, errno)?;
+    apply_filter(&program).map_err(|error| format!("the filter cannot be set: {error}"))
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -108,11 +120,15 @@ fn built(
         .map_err(|error| error.to_string())
 }
 
-fn allowing(network: Network, otherwise: SeccompAction) -> Result<BpfProgram, String> {
+/// Lets through what is allowed, and what another filter answers: of several filters the strictest counts.
+fn allowing(
+    network: Network,
+    answered: impl Iterator<Item = i64>,
+    otherwise: SeccompAction,
+) -> Result<BpfProgram, String> {
     let tables = [ALLOWED, ALLOWED_OLDER, ALLOWED_NEWER].into_iter().flatten();
-    let mut rules: Rules = tables.map(|(_, call)| (*call, Vec::new())).collect();
-    // Hidden by the other filter.
-    rules.insert(libc::SYS_clone3, Vec::new());
+    let allowed = tables.map(|(_, call)| *call).chain(answered);
+    let mut rules: Rules = allowed.map(|call| (call, Vec::new())).collect();
     rules.extend(by_arguments()?);
     rules.extend(by_network(network)?);
     built(rules, otherwise, SeccompAction::Allow)
@@ -229,16 +245,23 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::{
-        ALLOWED, ALLOWED_NEWER, ALLOWED_OLDER, CONDITIONAL, REFUSED, REFUSED_NEWER, Verdict,
-        allowing, bits,
+        ALLOWED, ALLOWED_NEWER, ALLOWED_OLDER, ATTRIBUTES, CONDITIONAL, REFUSED, REFUSED_NEWER,
+        Verdict, allowing, bits, newer_calls,
     };
     use crate::{Network, tables::Table};
     use seccompiler::SeccompAction;
 
     #[test]
     fn a_call_is_in_one_table() {
-        let tables: [Table; 6] =
-            [ALLOWED, ALLOWED_OLDER, ALLOWED_NEWER, REFUSED, REFUSED_NEWER, CONDITIONAL];
+        let tables: [Table; 7] = [
+            ALLOWED,
+            ALLOWED_OLDER,
+            ALLOWED_NEWER,
+            REFUSED,
+            REFUSED_NEWER,
+            ATTRIBUTES,
+            CONDITIONAL,
+        ];
         let all: Vec<_> = tables.into_iter().flatten().map(|(_, call)| *call).collect();
         let each: BTreeSet<_> = all.iter().collect();
         assert_eq!((all.len(), all.len() > 300), (each.len(), true));
@@ -247,7 +270,7 @@ mod tests {
     #[test]
     fn a_filter_is_built_for_every_network() {
         for network in [Network::None, Network::Proxy(7), Network::Internet] {
-            let program = allowing(network, SeccompAction::Trace(0));
+            let program = allowing(network, newer_calls(), SeccompAction::Trace(0));
             assert!(program.is_ok_and(|program| program.len() < 4_096), "{network:?}");
         }
     }

@@ -59,6 +59,13 @@ pub fn is_supported() -> Result<(), String> {
     files::is_supported()
 }
 
+/// Whether a confined process may make the call of this number, at least with some arguments or on some network.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn allows(call: i64) -> bool {
+    tables::is_allowed(call)
+}
+
 /// Whether this machine can confine processes; in words if not.
 #[cfg(not(target_os = "linux"))]
 pub fn is_supported() -> Result<(), String> {

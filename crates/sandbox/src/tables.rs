@@ -267,7 +267,7 @@ pub(crate) const ALLOWED_NEWER: Table = &[
 ];
 
 /// What nobody may call: ways into other processes, out of the process group, to what belongs to the machine, and into the
-/// kernel; and owners and attributes of files by their path, which landlock does not look at.
+/// kernel; and owners of files by their path, which landlock does not look at.
 pub(crate) const REFUSED: Table = table![
     SYS_acct,
     SYS_add_key,
@@ -295,8 +295,6 @@ pub(crate) const REFUSED: Table = table![
     SYS_kexec_load,
     SYS_keyctl,
     SYS_lookup_dcookie,
-    SYS_lremovexattr,
-    SYS_lsetxattr,
     SYS_memfd_secret,
     SYS_migrate_pages,
     SYS_mount,
@@ -330,7 +328,6 @@ pub(crate) const REFUSED: Table = table![
     SYS_quotactl,
     SYS_quotactl_fd,
     SYS_reboot,
-    SYS_removexattr,
     SYS_request_key,
     SYS_seccomp,
     SYS_semctl,
@@ -344,7 +341,6 @@ pub(crate) const REFUSED: Table = table![
     SYS_setpgid,
     SYS_setsid,
     SYS_settimeofday,
-    SYS_setxattr,
     SYS_shmat,
     SYS_shmctl,
     SYS_shmdt,
@@ -373,11 +369,17 @@ pub(crate) const REFUSED: Table = table![
 ];
 
 /// The same by newer calls.
-pub(crate) const REFUSED_NEWER: Table = &[
+pub(crate) const REFUSED_NEWER: Table = &[("SYS_open_tree_attr", 467), ("SYS_file_setattr", 469)];
+
+/// Attributes of files by their path, which landlock does not look at either. They seem to be ones that the file system does not
+/// have: programs that copy them go on without.
+pub(crate) const ATTRIBUTES: Table = &[
+    ("SYS_setxattr", libc::SYS_setxattr),
+    ("SYS_lsetxattr", libc::SYS_lsetxattr),
+    ("SYS_removexattr", libc::SYS_removexattr),
+    ("SYS_lremovexattr", libc::SYS_lremovexattr),
     ("SYS_setxattrat", 463),
     ("SYS_removexattrat", 466),
-    ("SYS_open_tree_attr", 467),
-    ("SYS_file_setattr", 469),
 ];
 
 /// What depends on the arguments.
@@ -406,7 +408,13 @@ pub(crate) const CONDITIONAL: Table = table![
 /// The numbers of calls that came after the tables, or will; they are those of every processor.
 pub(crate) const NEWER: std::ops::Range<i64> = 451..600;
 
+/// Whether a call may be made, at least with some arguments or on some network.
+pub(crate) fn is_allowed(call: i64) -> bool {
+    let tables = [ALLOWED, ALLOWED_OLDER, ALLOWED_NEWER, CONDITIONAL];
+    tables.into_iter().flatten().any(|(_, allowed)| *allowed == call)
+}
+
 pub(crate) fn is_known(call: i64) -> bool {
-    let tables = [ALLOWED, ALLOWED_NEWER, REFUSED, REFUSED_NEWER, CONDITIONAL];
+    let tables = [ALLOWED, ALLOWED_NEWER, REFUSED, REFUSED_NEWER, ATTRIBUTES, CONDITIONAL];
     tables.into_iter().flatten().any(|(_, known)| *known == call)
 }

@@ -43,6 +43,7 @@ impl Strict {
                 plan: None,
                 context: None,
                 root: None,
+                hosts: BTreeSet::new(),
             })
             .await
     }

@@ -51,6 +51,7 @@ async fn done(toolbox: &McpToolbox, tool: &str, arguments: serde_json::Value) ->
         plan: None,
         context: None,
         root: None,
+        hosts: BTreeSet::new(),
     };
     match toolbox.run(run).await {
         Ran::Ended(result) if result.status == CallStatus::Done => result.output,

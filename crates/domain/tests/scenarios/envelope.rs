@@ -1,9 +1,13 @@
 //! The envelope: declared in a front matter or granted with the approval, kept at every call.
 
+use std::collections::BTreeSet;
+
 use planwright_domain::{
     command::{Approving, Decision, PersonCommand},
-    effect::{Declared, Envelope, PathLease},
+    digest::Digest,
+    effect::{Declared, Effect, Envelope, PathLease, Repeat, ToolFacts},
     plan::{PauseReason, PlanStatus, Progress, front_matter::declared},
+    session::leased_hosts,
     turn::Usage,
 };
 
@@ -108,6 +112,27 @@ fn a_lease_that_has_expired_asks() {
     world.now = world.now.plus_micros(7_200_000_000);
     let world = world.turn_starts().answers("", vec![write("src/a")]).calls_start();
     assert_eq!(why(&world), "the lease has expired");
+}
+
+#[test]
+fn only_a_tool_that_is_leased_as_it_is_reaches_the_leased_hosts_and_only_while_the_plan_runs() {
+    let facts = |schema| ToolFacts { effect: Effect::External, repeat: Repeat::AskFirst, schema };
+    let hosts = |world: &World, tool: &str, schema| {
+        leased_hosts(&world.session, tool, &facts(schema), world.now)
+    };
+    let leased = ["example.com", "*.example.org"].map(str::to_owned).into();
+    let runs = executing(DECLARES, vec![fetch("example.com")]);
+    assert_eq!(hosts(&runs, "web_fetch", schema()), leased);
+    // Another tool, and the same one after it has changed.
+    assert_eq!(hosts(&runs, "send_mail", schema()), BTreeSet::new());
+    assert_eq!(hosts(&runs, "web_fetch", Digest::of(b"changed")), BTreeSet::new());
+    // Before the approval, without a plan, and after the end of the lease.
+    let waits = written(DECLARES).answers("there", vec![]).says("x").turn_starts();
+    assert_eq!(hosts(&waits, "web_fetch", schema()), BTreeSet::new());
+    assert_eq!(hosts(&a_session(), "web_fetch", schema()), BTreeSet::new());
+    let mut late = runs;
+    late.now = late.now.plus_micros(7_200_000_000);
+    assert_eq!(hosts(&late, "web_fetch", schema()), BTreeSet::new());
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn confine(order: &Order) -> Result<Listener, String> {
     let sandbox = Sandbox {
         read: limits.read.clone(),
         write: vec![workspace.clone(), scratch.clone()],
-        network: Network::None,
+        network: order.proxy.map_or(Network::None, Network::Proxy),
         resources,
     };
     sandbox.enter_heard()

@@ -312,6 +312,7 @@ impl Commands {
             plan: None,
             context: None,
             root: None,
+            hosts: std::collections::BTreeSet::new(),
         };
         match self.tools.run(run).await {
             Ran::Ended(result) => match result.status {

@@ -9,7 +9,7 @@ use planwright_domain::{
     effect::Repeat,
     id::{CallId, Incarnation},
     identity::SessionKey,
-    session::Session,
+    session::{Session, leased_hosts},
     turn::{CallResult, CallState, CallStatus, OpenCall},
 };
 use tokio::{
@@ -121,6 +121,7 @@ impl Engine {
                     plan: made.plan,
                     context: context.clone(),
                     root: after.root.clone(),
+                    hosts: leased_hosts(&after, &made.tool, &made.facts, self.clock.now()),
                 })),
             };
             Some(Started { attempt: *attempt, open, run, call: made.clone() })

@@ -1,6 +1,9 @@
 //! The tools.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use planwright_domain::{
@@ -50,6 +53,8 @@ pub struct ToolRun {
     pub context: Option<AutoExecutionContext>,
     /// The directory that its paths are relative to; the configured one, if the session has none.
     pub root: Option<Root>,
+    /// The hosts that the lease under which it runs names.
+    pub hosts: BTreeSet<String>,
 }
 
 /// What came of a call.

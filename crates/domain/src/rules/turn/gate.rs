@@ -3,6 +3,8 @@
 //! Reads run. The rest runs under the lease of an approved plan that executes, or by a person's
 //! permission; everything else asks.
 
+use std::collections::BTreeSet;
+
 use crate::model::{
     command::StartingCall,
     effect::{Effect, ToolFacts},
@@ -73,6 +75,23 @@ pub(crate) fn gate(
             }
         }
     }
+}
+
+/// The hosts that a call of this tool may reach: those of the lease, if it leases the tool as it is.
+#[must_use]
+pub fn leased_hosts(
+    session: &Session,
+    tool: &str,
+    facts: &ToolFacts,
+    at: Time,
+) -> BTreeSet<String> {
+    let plan = session.turn.as_ref().and_then(|turn| leasing_plan(session, turn));
+    let lease = plan.and_then(|plan| plan.status.approval()).map(|approval| &approval.envelope);
+    let lease = lease.filter(|lease| {
+        let is_over = lease.expires_at.is_some_and(|end| end <= at);
+        lease.tools.get(tool) == Some(&facts.schema) && !is_over
+    });
+    lease.map(|lease| lease.hosts.clone()).unwrap_or_default()
 }
 
 /// A recorded call runs as it was approved, by the tool as it was approved, or not at all.
