@@ -11,6 +11,7 @@ use std::{
 };
 
 use planwright_domain::effect::Aim;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// Tells where a name leads.
 pub type Lookup = Arc<dyn Fn(&str) -> Vec<SocketAddr> + Send + Sync>;
@@ -89,6 +90,40 @@ impl Egress {
         }
         Ok(found)
     }
+}
+
+/// Resolves names for a client, and refuses those that lead where nothing may go.
+pub(crate) struct Guarded(pub(crate) Arc<Egress>);
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        let egress = self.0.clone();
+        Box::pin(async move {
+            let found = egress.addresses_of(name.as_str(), 0).await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Why an address of the web is not public, in words: as it is written, or where its name leads now.
+pub async fn check_public(url: &str) -> Result<(), String> {
+    let parsed =
+        reqwest::Url::parse(url).map_err(|error| format!("{url:?} is not an address: {error}"))?;
+    let host = parsed.host_str().ok_or_else(|| format!("{url} names no host"))?;
+    let literal = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
+    let is_private = match literal {
+        Some(address) => !is_public(address),
+        None => {
+            let port = parsed.port_or_known_default().unwrap_or(443);
+            let found = tokio::net::lookup_host((host, port)).await;
+            // What cannot be looked up is not reached either: the client says why.
+            found.is_ok_and(|mut found| found.any(|address| !is_public(address.ip())))
+        }
+    };
+    if is_private {
+        return Err(format!("{url} leads to this machine or its network"));
+    }
+    Ok(())
 }
 
 /// Whether an address is out in the open: not this machine, not this network, not a range of its own.

@@ -484,6 +484,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // An acknowledgement means that the disk has it.
     let synchronous = if Mutant::SynchronousNormal.is_on() { "NORMAL" } else { "FULL" };
     connection.pragma_update(None, "synchronous", synchronous)?;
+    // A job that is undone by itself keeps the pages that it changes: in memory, and not in a file for each command.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())

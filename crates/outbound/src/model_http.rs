@@ -4,7 +4,7 @@
 //! parallel tool calls. Each format has a file that writes a request and puts an answer together, free of any network;
 //! here is what they share: sending, reading the stream, and who can mend a refusal.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -25,6 +25,9 @@ mod refused;
 mod responses;
 
 use refused::{cause, causes, refused, retry_after};
+
+pub use crate::egress::check_public;
+use crate::egress::{Addresses, Egress, Guarded};
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -148,6 +151,8 @@ pub struct HttpSettings {
     pub price: Option<Price>,
     /// How long its stream may be silent.
     pub silence: Duration,
+    /// Whether its name may lead to public addresses only.
+    pub is_public: bool,
 }
 
 impl HttpSettings {
@@ -164,6 +169,7 @@ impl HttpSettings {
             effort: None,
             price: None,
             silence: SILENCE_MAX,
+            is_public: false,
         }
     }
 
@@ -194,10 +200,15 @@ pub struct HttpModel {
 impl HttpModel {
     /// A model at this address.
     pub fn new(settings: HttpSettings) -> Result<Self, ModelFailure> {
-        let client = Client::builder()
+        let mut client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(settings.silence)
-            .redirect(reqwest::redirect::Policy::none())
+            .redirect(reqwest::redirect::Policy::none());
+        if settings.is_public {
+            let egress = Egress::to(BTreeSet::new(), "", Addresses::default());
+            client = client.dns_resolver(Arc::new(Guarded(Arc::new(egress))));
+        }
+        let client = client
             .build()
             .map_err(|error| ModelFailure::new(FailureKind::Permanent, error.to_string()))?;
         Ok(Self { client, settings })

@@ -175,6 +175,15 @@ impl McpToolbox {
         Self { call_max, ..self }
     }
 
+    /// Whether it is a process on this machine that is not confined.
+    #[must_use]
+    pub fn is_unconfined(&self) -> bool {
+        match &self.server {
+            McpServer::Child { confinement, .. } => confinement.is_none(),
+            McpServer::Http { .. } => false,
+        }
+    }
+
     /// Why there are no tools of it, if there are none.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
@@ -279,12 +288,13 @@ impl McpToolbox {
             let effect = pinned.map_or(Effect::External, |pinned| pinned.effect);
             let repeat = pinned.map_or(Repeat::AskFirst, |pinned| pinned.repeat);
             let spec = ToolSpec { name: name.clone(), description, parameters: schema, effect };
-            let tool_facts = Tool::new(spec, repeat);
-            if !self.pins.admits(&name, tool_facts.facts.schema)? {
+            let is_unconfined = self.is_unconfined();
+            let listing = Tool { is_unconfined, ..Tool::new(spec, repeat) };
+            if !self.pins.admits(&name, listing.facts.schema)? {
                 continue;
             }
             own.insert(name, (tool.name.into_owned(), Arc::new(validator)));
-            listed.push(tool_facts);
+            listed.push(listing);
         }
         Ok(Listed { tools: Arc::new(listed), own, trouble: None })
     }

@@ -13,17 +13,12 @@ use planwright_domain::{
     turn::{CallResult, CallStatus},
 };
 use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
-use reqwest::{
-    Client, Response, Url,
-    dns::{Addrs, Name, Resolve, Resolving},
-    header::CONTENT_TYPE,
-    redirect,
-};
+use reqwest::{Client, Response, Url, header::CONTENT_TYPE, redirect};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::egress::Egress;
 pub use crate::egress::{Addresses, Lookup, is_public};
+use crate::egress::{Egress, Guarded};
 
 /// The tool's name.
 pub const WEB_FETCH: &str = "web_fetch";
@@ -78,19 +73,6 @@ fn refuses(egress: &Egress, url: &Url) -> Option<String> {
     match url.host_str() {
         Some(host) if is_plain => egress.refuses(host, url.port_or_known_default().unwrap_or(0)),
         Some(_) | None => Some(format!("{url} is not a plain web address")),
-    }
-}
-
-/// Resolves names, and refuses those that lead where nothing may go.
-struct Guarded(Arc<Egress>);
-
-impl Resolve for Guarded {
-    fn resolve(&self, name: Name) -> Resolving {
-        let egress = self.0.clone();
-        Box::pin(async move {
-            let found = egress.addresses_of(name.as_str(), 0).await?;
-            Ok(Box::new(found.into_iter()) as Addrs)
-        })
     }
 }
 

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use planwright_outbound::{
     model_demo::{DemoModel, FILES},
-    model_http::{HttpModel, HttpSettings, Wire},
+    model_http::{HttpModel, HttpSettings, Wire, check_public},
     model_switch::SwitchModel,
 };
 use planwright_runtime::ports::{
@@ -39,6 +39,11 @@ const KEYED: [(&str, &str, &str, &str); 4] = [
         "OPENROUTER_API_KEY",
     ),
 ];
+/// Servers of models beside Ollama, and where they usually listen.
+const LOCAL: [(&str, &str); 3] =
+    [("LM Studio", "127.0.0.1:1234"), ("llama.cpp", "127.0.0.1:8080"), ("vLLM", "127.0.0.1:8000")];
+/// What somebody does whose model is at an address that is not tried for them.
+const ELSEWHERE: &str = "only the operator names a model there: set url under [model] in config.toml, or start with --model-url";
 /// How long a model on this machine may take to say that it is there.
 const LOCAL_WAIT: Duration = Duration::from_millis(400);
 
@@ -52,6 +57,8 @@ pub struct LiveConnection {
     workspace: PathBuf,
     window_tokens: usize,
     connected: RwLock<Connected>,
+    /// The address that the installation began with: the operator's choice.
+    configured: Option<String>,
     secrets: Arc<Secrets>,
 }
 
@@ -66,8 +73,9 @@ impl LiveConnection {
         connected: Connected,
     ) -> Self {
         let (data, workspace) = (data.to_owned(), workspace.to_owned());
-        let (connected, secrets) = (RwLock::new(connected), Arc::default());
-        Self { switch, data, workspace, window_tokens, connected, secrets }
+        let (configured, secrets) = (connected.url.clone(), Arc::default());
+        let connected = RwLock::new(connected);
+        Self { switch, data, workspace, window_tokens, connected, configured, secrets }
     }
 
     /// The same, which adds the keys that are chosen to these.
@@ -76,9 +84,23 @@ impl LiveConnection {
         Self { secrets, ..self }
     }
 
-    fn model(&self, wish: &ModelWish) -> Result<HttpModel, String> {
-        let settings = HttpSettings { window_tokens: self.window_tokens, ..wished(wish)? };
+    /// The model that somebody wishes for. The server asks nothing of its own machine and network for them, but what the
+    /// operator configured and what answers as a model at a usual port.
+    async fn model(&self, wish: &ModelWish) -> Result<HttpModel, String> {
+        let is_known = self.is_known(&wish.url).await;
+        if !is_known {
+            check_public(&wish.url).await.map_err(|words| format!("{words}; {ELSEWHERE}"))?;
+        }
+        let window_tokens = self.window_tokens;
+        let settings = HttpSettings { window_tokens, is_public: !is_known, ..wished(wish)? };
         HttpModel::new(settings).map_err(|failure| failure.message)
+    }
+
+    async fn is_known(&self, url: &str) -> bool {
+        let connected = self.connected().url;
+        let is_same = |known: &String| origin(known).is_some() && origin(known) == origin(url);
+        self.configured.iter().chain(&connected).any(is_same)
+            || local().await.iter().any(|found| is_same(&found.url))
     }
 
     fn set(&self, model: Arc<dyn Model>, connected: Connected) {
@@ -105,11 +127,11 @@ impl Connection for LiveConnection {
     }
 
     async fn try_out(&self, wish: &ModelWish) -> Result<Tried, String> {
-        ask(&self.model(wish)?).await
+        ask(&self.model(wish).await?).await
     }
 
     async fn choose(&self, wish: ModelWish) -> Result<Tried, String> {
-        let model = self.model(&wish)?;
+        let model = self.model(&wish).await?;
         let tried = ask(&model).await?;
         if let Some(key) = &wish.api_key {
             self.secrets.add("the model's key", key);
@@ -155,7 +177,6 @@ pub fn key_of(wish: &ModelWish) -> Result<Option<String>, String> {
     }
     let known = KEYED.iter().find(|(.., variable)| Some(*variable) == wish.key_from.as_deref());
     let Some((_, maker, _, variable)) = known else { return Ok(None) };
-    let origin = |url: &str| reqwest::Url::parse(url).ok().map(|url| url.origin());
     if origin(maker) != origin(&wish.url) {
         return Err(format!(
             "the key in {variable} is sent to {maker} and nowhere else; give the key that belongs to {}, or none",
@@ -165,19 +186,33 @@ pub fn key_of(wish: &ModelWish) -> Result<Option<String>, String> {
     Ok(std::env::var(variable).ok())
 }
 
+fn origin(url: &str) -> Option<reqwest::Url> {
+    let url = reqwest::Url::parse(url).ok()?;
+    reqwest::Url::parse(&url.origin().ascii_serialization()).ok()
+}
+
 fn is_set(variable: &str) -> bool {
     std::env::var(variable).is_ok_and(|key| !key.trim().is_empty())
 }
 
-/// The first model of an Ollama on this machine, if one runs.
-async fn local() -> Option<Found> {
-    let host = std::env::var("OLLAMA_HOST").unwrap_or_else(|_| "127.0.0.1:11434".into());
-    let host = host.trim_start_matches("http://").trim_end_matches('/').to_owned();
+/// The first model of each server of models that runs at its usual port of this machine.
+async fn local() -> Vec<Found> {
+    let ollama = std::env::var("OLLAMA_HOST").unwrap_or_else(|_| "127.0.0.1:11434".into());
+    let ollama = ollama.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let others = LOCAL.map(|(place, host)| (place, host.to_owned()));
+    let all = [("Ollama", ollama)].into_iter().chain(others);
+    let found = futures_util::future::join_all(all.map(|(place, host)| local_at(place, host)));
+    found.await.into_iter().flatten().collect()
+}
+
+async fn local_at(place: &str, host: String) -> Option<Found> {
     let url = format!("http://{host}/v1");
-    let asked = reqwest::Client::new().get(format!("{url}/models")).timeout(LOCAL_WAIT).send();
-    let listed: serde_json::Value = asked.await.ok()?.json().await.ok()?;
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+    let client = client.timeout(LOCAL_WAIT).build().ok()?;
+    let listed = client.get(format!("{url}/models")).send().await.ok()?;
+    let listed: serde_json::Value = listed.json().await.ok()?;
     let name = listed["data"][0]["id"].as_str()?.to_owned();
-    Some(Found { place: "Ollama, on this machine".into(), url, name, key_from: None })
+    Some(Found { place: format!("{place}, on this machine"), url, name, key_from: None })
 }
 
 /// The demo, as it is told of.

@@ -114,6 +114,12 @@ pub async fn run(
         );
         terminal.refusal(&words);
     }
+    if let Err(why) = planwright_sandbox::is_supported()
+        && tools.servers.iter().any(|server| server.is_unconfined())
+    {
+        let words = "MCP servers on this machine run unconfined, and reach whatever your user does";
+        terminal.refusal(&format!("{words}: {why}"));
+    }
     let trouble: Vec<_> = tools.servers.iter().filter_map(|server| server.trouble()).collect();
     trouble.iter().for_each(|words| terminal.refusal(words));
     Ok(if trouble.is_empty() { Exit::Fine } else { Exit::Failed })

@@ -153,7 +153,7 @@ async fn uvx() {
 
 fn uv() -> PathBuf {
     let uv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/uv");
-    uv.canonicalize().expect("uv is installed by tools/uv/install")
+    uv.canonicalize().unwrap_or_else(|error| panic!("run tools/uv/install: {error}"))
 }
 
 /// A server of files, as registries are. It ends with this value.

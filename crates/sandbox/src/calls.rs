@@ -43,7 +43,7 @@ impl Verdict {
             }
             (Some(name), _) => Self { name, errno: libc::EPERM },
             (None, Some(name)) => Self { name, errno: libc::EOPNOTSUPP },
-            (None, None) => Self { name: format!("system call {number}"), errno: libc::ENOSYS },
+            (None, None) => Self { name: "an unknown system call".into(), errno: libc::ENOSYS },
         }
     }
 }
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(Verdict::on(libc::SYS_ptrace, 0), ptrace);
         let network = Verdict { name: "the network".into(), errno: libc::EPERM };
         assert_eq!(Verdict::on(libc::SYS_socket, bits(libc::AF_INET6)), network);
-        let unknown = Verdict { name: "system call 9999".into(), errno: libc::ENOSYS };
+        let unknown = Verdict { name: "an unknown system call".into(), errno: libc::ENOSYS };
         assert_eq!(Verdict::on(9_999, 0), unknown);
     }
 }

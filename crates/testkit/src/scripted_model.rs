@@ -12,7 +12,7 @@ use std::{
 };
 
 use axum::{
-    Router,
+    Json, Router,
     body::{Body, Bytes},
     extract::State,
     http::{HeaderMap, StatusCode, header},
@@ -145,6 +145,7 @@ impl ScriptedModel {
         };
         let router = Router::new()
             .route("/v1/chat/completions", post(complete))
+            .route("/v1/models", get(models))
             .route("/requests", get(sent))
             .with_state(shared);
         let listener = listener.tap_io(|connection| {
@@ -195,6 +196,11 @@ impl Drop for ScriptedModel {
     fn drop(&mut self) {
         self.serving.abort();
     }
+}
+
+/// The models that a server of models lists.
+async fn models() -> Json<Value> {
+    Json(json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]}))
 }
 
 /// What it was sent last, for those who look from another process.

@@ -541,7 +541,7 @@ pub async fn results_return_in_the_order_of_the_calls(build: impl AsyncFn(Conduc
     house.does(&talk(), "read them").await;
     assert_eq!(
         contents(&last_messages(&house), "tool"),
-        ["contents of a", "contents of b", "contents of c"]
+        ["a", "b", "c"].map(|name| format!("[from outside]\ncontents of {name}"))
     );
 }
 
@@ -650,7 +650,9 @@ pub async fn recorded_calls_are_approved_and_made_byte_for_byte_without_the_mode
     house.does(&talk(), "thank you").await;
     let seen = contents(&last_messages(&house), "user").join("\n");
     assert!(
-        seen.contains("[Step 1 of the approved plan was run: wrote one.txt (17 bytes)]"),
+        seen.contains(
+            "[Step 1 of the approved plan was run; from outside: wrote one.txt (17 bytes)]"
+        ),
         "{seen}"
     );
     assert!(seen.contains("[The approved plan has ended: all 2 steps are done.]"), "{seen}");
@@ -759,7 +761,10 @@ pub async fn a_long_output_is_shortened_for_the_model_and_kept_whole(
     fs::write(house.file("long.txt"), &long).expect("a file");
     house.does(&talk(), "read it").await;
     let seen = contents(&last_messages(&house), "tool").join("");
-    assert!(seen.starts_with("line 0\n") && seen.ends_with("line 19999\n"), "both ends");
+    assert!(
+        seen.starts_with("[from outside]\nline 0\n") && seen.ends_with("line 19999\n"),
+        "both ends"
+    );
     let digest = Digest::of(long.as_bytes());
     let gap = format!(" bytes are left out here; all of it: planwright session output {digest}]");
     assert!(seen.contains(&gap) && seen.len() < 70_000, "{} bytes", seen.len());

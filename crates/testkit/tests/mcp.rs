@@ -43,7 +43,7 @@ impl Strict {
                 plan: None,
                 context: None,
                 root: None,
-                hosts: BTreeSet::new(),
+                hosts: std::collections::BTreeSet::new(),
             })
             .await
     }

@@ -51,7 +51,7 @@ async fn done(toolbox: &McpToolbox, tool: &str, arguments: serde_json::Value) ->
         plan: None,
         context: None,
         root: None,
-        hosts: BTreeSet::new(),
+        hosts: std::collections::BTreeSet::new(),
     };
     match toolbox.run(run).await {
         Ran::Ended(result) if result.status == CallStatus::Done => result.output,

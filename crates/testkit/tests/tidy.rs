@@ -765,3 +765,49 @@ fn the_changelog_names_what_agents_and_other_programs_talk_to() {
         assert!(page.contains(command), "CHANGELOG.md lacks {command}");
     }
 }
+
+/// Every test that the map of requirements names is there, and its counts are those of its rows.
+#[test]
+fn the_map_of_security_requirements_names_tests_that_are_there() {
+    let page = read("docs/ASVS.md");
+    let named: Vec<_> =
+        page.split('`').skip(1).step_by(2).filter_map(|words| words.split_once(".rs::")).collect();
+    assert!(named.len() > 80, "{}", named.len());
+    for (path, name) in named {
+        let text = read(&format!("crates/{path}.rs"));
+        assert!(text.contains(&format!("fn {name}(")), "{path}.rs has no {name}");
+    }
+    let rows = page.lines().filter(|line| line.starts_with('|'));
+    let rows: Vec<Vec<_>> = rows.map(|row| row.split(" | ").map(str::trim).collect()).collect();
+    let states = ["holds", "partly", "no", "does not apply"];
+    let count = |state: &str| -> u32 {
+        let fits = rows.iter().filter(|row| row.get(2).is_some_and(|found| *found == state));
+        let of_chapter = |row: &[&str]| {
+            let number = row[0].trim_matches(['|', ' ']).split('.').next().unwrap_or_default();
+            let chapter = rows.iter().find(|row| row[0].starts_with(&format!("| V{number} ")));
+            let all = chapter.and_then(|chapter| chapter.last()).unwrap();
+            all.trim_end_matches(['|', ' ']).parse().unwrap()
+        };
+        fits.map(|row| match row[1] {
+            "the whole chapter" => of_chapter(row),
+            _ => requirements(row[0].trim_matches(['|', ' '])),
+        })
+        .sum()
+    };
+    let counted = states.map(count).map(|count| count.to_string());
+    let all = rows.iter().find(|row| row[0] == "| all").expect("a row for all");
+    let told: Vec<_> = all[1..].iter().map(|cell| cell.trim_end_matches(['|', ' '])).collect();
+    assert_eq!(counted.to_vec(), told);
+}
+
+/// How many requirements a row is about: one, a range of the last number, or several of them.
+fn requirements(row: &str) -> u32 {
+    let parts = row.split(", ").map(|part| match part.split_once('–') {
+        None => 1,
+        Some((first, last)) => {
+            let number = |words: &str| words.rsplit('.').next().unwrap().parse::<u32>().unwrap();
+            number(last) - number(first) + 1
+        }
+    });
+    parts.sum()
+}

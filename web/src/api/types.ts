@@ -1752,6 +1752,8 @@ export interface components {
             gaps?: string[];
             /** @description What was observed of its work: calls that ran, files that changed, hosts that were reached. */
             observed: string[];
+            /** @description What came from outside (pages, files, what other programs say) and was read before it was written, if anything. */
+            outside?: string | null;
             /**
              * Format: uuid
              * @description The plan.
@@ -1854,6 +1856,8 @@ export interface components {
              * @description Its number in its plan.
              */
             number: number;
+            /** @description What came from outside and was read before it was written, if it is the current one and anything did. */
+            outside?: string | null;
             /**
              * Format: uuid
              * @description The plan.

@@ -105,6 +105,7 @@ export function Verdict({ id, plan, at, decides, notes, setNotes, seen, markdown
   const revision = at.revision;
   return (
     <div className="sticky bottom-0 -mx-4 -mb-4 border-t border-line bg-raised px-4 py-3" data-testid="verdicts" data-covers>
+      {plan.outside && <p className="mb-2 flex gap-2 text-sm [overflow-wrap:anywhere]" data-testid="outside"><span aria-hidden="true" className="text-wait">⚠</span>{visible(plan.outside)}</p>}
       <p className="label">{t("Approving allows, and nothing else")}</p>
       <ul className="my-1 text-sm" data-testid="allows">
         {plan.allows.length === 0 && <li className="text-soft">{t("Nothing but reading.")}</li>}

@@ -87,6 +87,7 @@ function Card({ row, decides, onPick }: { row: Waiting; decides: boolean; onPick
         ) : (
           <div>
             <p className="font-medium">{visible(session?.plan?.title ?? "")}</p>
+            {session?.plan?.outside && <p className="text-sm">⚠ {visible(session.plan.outside)}</p>}
             <ul className="text-sm text-soft">{session?.plan?.allows.map((words) => <li key={words}>⚠ {visible(words)}</li>)}</ul>
           </div>
         )}

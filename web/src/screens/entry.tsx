@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState, type ReactNode } from "react";
+import { backTo } from "../api/back";
 import { api, got } from "../api/client";
 import { keepPageKey } from "../api/pageKey";
 import { meQuery, modelQuery, queries } from "../api/queries";
@@ -40,10 +41,9 @@ export function LoginScreen() {
       const { pageKey } = await got(api.POST("/api/login", { body }));
       if (!keepPageKey(pageKey)) return setWords(t("This browser does not let the page keep its key. Allow this site to store data, then log in again."));
       writeText("person", body.person ?? null);
-      const back = new URLSearchParams(location.search).get("back") ?? "/";
-      const leads = back.startsWith("/") && !back.startsWith("//") && !back.startsWith("/login");
+      const back = new URLSearchParams(location.search).get("back");
       // A page of its own: nothing that another person's page knew, and no stream of theirs, is left.
-      location.replace(leads ? back : "/");
+      location.replace(backTo(back, location.origin));
     } catch (problem) {
       setWords(problem instanceof Error ? problem.message : String(problem));
     }

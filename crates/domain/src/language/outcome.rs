@@ -120,6 +120,9 @@ pub struct PlanCard {
     pub digest: Option<Digest>,
     /// What approving it allows, or has allowed.
     pub allows: Vec<String>,
+    /// What came from outside and was read before it was written, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<String>,
     /// Why it waits, if it does.
     pub waits: Option<String>,
     /// By whose word it ended, and what they say, if it ended.
@@ -217,6 +220,7 @@ impl PlanCard {
                 revision: head.map(|head| head.number),
                 digest: head.map(|head| head.digest),
                 allows: allows(session, envelope),
+                outside: outside(session),
                 waits,
                 claimed: None,
                 basis: None,
@@ -239,6 +243,7 @@ impl PlanCard {
             revision: None,
             digest: None,
             allows: Vec::new(),
+            outside: None,
             waits: None,
             claimed: Some(observation.claim(&ended.account)),
             basis,
@@ -258,6 +263,22 @@ pub fn allows(session: &Session, envelope: &Envelope) -> Vec<String> {
     let allowed: Vec<_> = foreign.into_iter().chain(envelope.in_words()).collect();
     let place = session.root.as_ref().map(|root| format!("work in {}", root.0));
     place.into_iter().chain(allowed).collect()
+}
+
+/// What came from outside and was read before the current revision was written, in words; nothing, if nothing did.
+#[must_use]
+pub fn outside(session: &Session) -> Option<String> {
+    let head = session.plan()?.current.as_ref()?;
+    if is_foreign(session) {
+        return Some("Written by an agent that reads what Planwright does not see.".into());
+    }
+    let tools: Vec<_> = head.outside.iter().map(String::as_str).collect();
+    (!tools.is_empty()).then(|| {
+        format!(
+            "Written after reading what came from outside ({}), which may have steered it.",
+            tools.join(", ")
+        )
+    })
 }
 
 /// The steps of the current revision, and how each came out.

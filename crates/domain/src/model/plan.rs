@@ -432,6 +432,8 @@ pub struct RevisionHead {
     pub lines: u32,
     /// Its blocks.
     pub blocks: BlockSet,
+    /// The tools whose output was in the conversation that it was written in.
+    pub outside: BTreeSet<String>,
 }
 
 /// Whether a revision can still be approved.

@@ -1,6 +1,6 @@
 //! The session and everything that can happen in it: data, without the rules that decide and fold it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,8 @@ pub struct Session {
     pub agent_looked: Seq,
     /// Where the view that the model is given begins.
     pub view_from: Seq,
+    /// The tools whose output the model was given since then: pages, files, what other programs say. All of it is from outside.
+    pub outside: BTreeSet<String>,
     /// The head of the decision log.
     pub log: Digest,
 }
@@ -205,6 +207,7 @@ impl Session {
             usage: Usage::default(),
             agent_looked: Seq(0),
             view_from: Seq(0),
+            outside: BTreeSet::new(),
         }
     }
 

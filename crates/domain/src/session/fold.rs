@@ -4,7 +4,10 @@ use crate::{
     model::{
         id::{PlanId, Seq},
         notebook::Removal,
-        plan::event::{Account, PlanEvent},
+        plan::{
+            PlanWork,
+            event::{Account, PlanEvent},
+        },
         session::{
             CorruptJournal, EndedPlan, Session, SessionEvent, is_foreign,
             life::{Life, LifeEvent},
@@ -20,7 +23,7 @@ use crate::{
 };
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 14;
+pub const FOLD_VERSION: u32 = 15;
 
 /// How many characters of a first message become the title.
 const TITLE_CHARS: usize = 60;
@@ -83,7 +86,10 @@ impl Session {
                     self.agent_looked = seq;
                 }
             }
-            SessionEvent::ViewReset { .. } => self.view_from = seq,
+            SessionEvent::ViewReset { .. } => {
+                self.view_from = seq;
+                self.outside.clear();
+            }
             SessionEvent::Logged { head } if *head == self.log => {}
             SessionEvent::Logged { .. } => {
                 return Err(CorruptJournal::new(
@@ -161,6 +167,11 @@ impl Session {
             (_, _) => {}
         }
         self.work = plan::evolve::evolve(std::mem::take(&mut self.work), seq, event)?;
+        if let (PlanEvent::RevisionAdded { .. }, PlanWork::Active(plan)) = (event, &mut self.work)
+            && let Some(head) = &mut plan.current
+        {
+            head.outside.clone_from(&self.outside);
+        }
         Ok(())
     }
 

@@ -46,6 +46,7 @@ fn a_plan_that_is_ready_is_a_card_that_says_what_approval_allows() {
         revision: Some(1),
         digest: Some(world.digest()),
         allows: envelope.in_words(),
+        outside: None,
         waits: None,
         claimed: None,
         basis: None,
@@ -60,6 +61,35 @@ fn a_plan_that_is_ready_is_a_card_that_says_what_approval_allows() {
         response,
         OutgoingResponse { text: "there".into(), card: Some(card), quick_commands }
     );
+}
+
+#[test]
+fn a_plan_says_what_came_from_outside_before_it_was_written() {
+    let words = |world: &World| {
+        let envelope = world.plan().envelope(&schemas(), world.now);
+        PlanCard::of(&world.session, &envelope).unwrap().outside
+    };
+    let draft = || vec![set_content("# Move the photos\n")];
+    let plain = collecting().says("x").turn_starts().answers("", draft()).plan_tools_run();
+    assert_eq!(words(&plain), None);
+    let reads = collecting().says("x").turn_starts().answers("", vec![read("a.txt")]);
+    let reads = reads.calls_start().calls_give(&wrote("a.txt"));
+    let after = reads.answers("", draft()).plan_tools_run();
+    let label =
+        "Written after reading what came from outside (read_file), which may have steered it.";
+    assert_eq!(words(&after).as_deref(), Some(label));
+    // It was read in this conversation, so a later turn has it before it, too; and what is read later says nothing of a plan
+    // that is written.
+    let later = after.answers("done", vec![]).says("again").turn_starts();
+    let later = later.answers("", vec![set_content("# Move them\n")]).plan_tools_run();
+    assert_eq!(words(&later).as_deref(), Some(label));
+    let mut read_later = plain.answers("", vec![read("a.txt")]).calls_start();
+    read_later = read_later.calls_give(&wrote("a.txt"));
+    assert_eq!(words(&read_later), None);
+    assert_eq!(read_later.session.outside, ["read_file".to_owned()].into());
+    // A conversation that begins anew has nothing before it.
+    read_later.person(PersonCommand::Reset).unwrap();
+    assert_eq!(read_later.session.outside, [].into());
 }
 
 #[test]

@@ -108,6 +108,48 @@ async fn thief() -> anyhow::Result<(u16, tokio::task::JoinHandle<String>)> {
     Ok((port, heard))
 }
 
+/// 66: the server is asked to try models where only its machine can.
+async fn asks_itself(report: &mut Report, target: &Target, ada: &str) {
+    report
+        .attack("66", "the server is made to ask its own machine and network", async {
+            let (port, heard) = thief().await?;
+            let own = target.url.clone();
+            for url in [
+                own,
+                format!("http://127.0.0.1:{port}"),
+                format!("http://localhost:{port}"),
+                format!("http://[::1]:{port}"),
+                format!("http://2130706433:{port}"),
+                "http://169.254.169.254/latest".into(),
+                "http://10.0.0.1/v1".into(),
+            ] {
+                let wish = json!({"url": url, "name": "x"});
+                for (method, path) in
+                    [(Method::POST, "/api/model/try"), (Method::PUT, "/api/model")]
+                {
+                    let (status, body) =
+                        answer_to(target.by(ada, method, path).json(&wish)).await?;
+                    let words = body["detail"].as_str().unwrap_or_default();
+                    let held = status == 422 && words.contains("leads to this machine");
+                    ensure!(held, "{url}: {status} {body}");
+                }
+            }
+            let heard = heard.await?;
+            ensure!(heard.is_empty(), "{heard}");
+            Ok(())
+        })
+        .await;
+    report
+        .control("66", "the configured model is tried", async {
+            let wish = json!({"url": target.model_url(), "name": "scripted"});
+            let (status, body) =
+                answer_to(target.by(ada, Method::POST, "/api/model/try").json(&wish)).await?;
+            ensure!(status == 200, "{status} {body}");
+            Ok(())
+        })
+        .await;
+}
+
 async fn keys(report: &mut Report) -> anyhow::Result<()> {
     let environment = [
         ("ANTHROPIC_API_KEY", "sk-ant-canary-env"),
@@ -128,6 +170,7 @@ async fn keys(report: &mut Report) -> anyhow::Result<()> {
             })
             .await;
     }
+    asks_itself(report, &target, &ada).await;
     report
         .attack("65c", "a token that may speak tries a model", async {
             let wish = json!({"url": target.url, "name": "x"});

@@ -141,6 +141,11 @@ impl Target {
         self.home.path().join("data")
     }
 
+    /// Where its model is.
+    pub(super) fn model_url(&self) -> String {
+        self.model.base_url()
+    }
+
     pub(super) fn workspace(&self) -> PathBuf {
         self.home.path().join("workspace")
     }

@@ -13,6 +13,7 @@ use planwright_domain::{
     autonomy::event::AutoEvent,
     command::Verdict,
     digest::Digest,
+    effect::Effect,
     id::{CallId, PlanId, Seq, TaskId},
     identity::SessionKey,
     memory::rank::Ranked,
@@ -127,6 +128,8 @@ struct Called {
     id: CallId,
     wire_id: String,
     tool: String,
+    /// Whether what it gives is from outside.
+    is_outside: bool,
     result: Option<String>,
 }
 
@@ -414,7 +417,7 @@ impl History {
                     CallStatus::Done => result.output,
                     CallStatus::Failed => format!("failed: {}", result.output),
                 };
-                self.result(seq, call, text);
+                self.output(seq, call, text);
             }
             TurnEvent::CallAnswered { call, reply } => {
                 let text = match reply {
@@ -461,7 +464,8 @@ impl History {
         let calls: Vec<_> = calls
             .map(|call| {
                 let (wire_id, tool) = (call.wire_id.clone(), call.tool.clone());
-                self.calls.push(Called { id: call.id, wire_id, tool, result: None });
+                let is_outside = call.kind.effect() != Effect::Internal;
+                self.calls.push(Called { id: call.id, wire_id, tool, is_outside, result: None });
                 WireCall { wire_id: call.wire_id, tool: call.tool, arguments: call.arguments }
             })
             .collect();
@@ -523,12 +527,25 @@ impl History {
         Ok(())
     }
 
-    /// Gives a call its result; once all have theirs they enter the conversation in order.
-    fn result(&mut self, seq: Seq, call: CallId, text: String) {
+    /// What a tool gave: labelled as from outside, unless the tool is ours.
+    fn output(&mut self, seq: Seq, call: CallId, text: String) {
         if let Some(step) = self.replayed.get(&call) {
-            self.note(format!("[Step {step} of the approved plan was run: {text}]"));
+            self.note(format!("[Step {step} of the approved plan was run; from outside: {text}]"));
             return;
         }
+        match self.calls.iter().find(|called| called.id == call && called.result.is_none()) {
+            Some(Called { is_outside: true, .. }) => {
+                self.result(seq, call, format!("{}{text}", prompt::OUTSIDE_LABEL));
+            }
+            Some(Called { is_outside: false, .. }) => self.result(seq, call, text),
+            None => {
+                self.note(format!("[A call that was left running has ended; from outside: {text}]"))
+            }
+        }
+    }
+
+    /// Gives a call its result; once all have theirs they enter the conversation in order.
+    fn result(&mut self, seq: Seq, call: CallId, text: String) {
         match self.calls.iter_mut().find(|called| called.id == call && called.result.is_none()) {
             Some(called) => called.result = Some(text),
             None => self.note(format!("[A call that was left running has ended: {text}]")),

@@ -41,7 +41,7 @@ impl RequestBuilder {
         view: &View,
         profile: Option<&AgentProfile>,
     ) -> ModelRequest {
-        let mut paragraphs = vec![self.system_prompt.clone()];
+        let mut paragraphs = vec![self.system_prompt.clone(), prompt::OUTSIDE_PARAGRAPH.into()];
         paragraphs.extend(prompt::memory_paragraph(&view.recalled));
         paragraphs.extend(
             profile.filter(|profile| !profile.prompt.is_empty()).map(|named| named.prompt.clone()),

@@ -33,6 +33,15 @@ use crate::{
     },
 };
 
+/// Whether the turn still waits for this attempt.
+fn is_wanted(session: &Session, attempt: CallAttempt) -> bool {
+    let CallAttempt { call, number } = attempt;
+    session.turn.as_ref().is_some_and(|turn| {
+        let is_open = CallState::Open(number);
+        turn.calls().iter().any(|one| one.requested.id == call && one.state == is_open)
+    })
+}
+
 /// A call that was started, and what it needs.
 struct Started {
     attempt: CallAttempt,
@@ -101,16 +110,12 @@ impl Engine {
                 open.close(Outcome::NotStarted);
                 return None;
             };
-            let is_wanted = after.turn.as_ref().is_some_and(|turn| {
-                let is_open = CallState::Open(number);
-                turn.calls().iter().any(|one| one.requested.id == call && one.state == is_open)
-            });
             let arguments = match made.step {
                 Some(step) => recorded.get(&step).cloned(),
                 None => requested(call).map(|asked| asked.arguments.clone()),
             };
             let run = match arguments {
-                _ if !is_wanted => Run::Unwanted,
+                _ if !is_wanted(&after, *attempt) => Run::Unwanted,
                 None => Run::WithoutArguments,
                 Some(arguments) => Run::Ready(Box::new(ToolRun {
                     identity: identity.clone(),

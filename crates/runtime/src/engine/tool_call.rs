@@ -92,7 +92,7 @@ impl ToolRunner {
             return Some(Tool::new((*read_result()).clone(), Repeat::Harmless));
         }
         if let Some(tool) = NotebookTool::named(name) {
-            return Some(Tool { spec: tool.spec(), facts: tool.facts() });
+            return Some(Tool { spec: tool.spec(), facts: tool.facts(), is_unconfined: false });
         }
         self.toolbox.tools().iter().find(|tool| tool.spec.name == name).cloned()
     }

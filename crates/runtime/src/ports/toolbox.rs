@@ -23,6 +23,8 @@ pub struct Tool {
     pub spec: Arc<ToolSpec>,
     /// As the gate knows it.
     pub facts: ToolFacts,
+    /// Whether it runs in a process beside us that this machine does not confine.
+    pub is_unconfined: bool,
 }
 
 impl Tool {
@@ -30,7 +32,7 @@ impl Tool {
     #[must_use]
     pub fn new(spec: ToolSpec, repeat: Repeat) -> Self {
         let facts = ToolFacts { effect: spec.effect, repeat, schema: spec.schema_digest() };
-        Self { spec: Arc::new(spec), facts }
+        Self { spec: Arc::new(spec), facts, is_unconfined: false }
     }
 }
 

@@ -11,7 +11,7 @@ use planwright_domain::{
     id::{CallId, PlanId, Seq},
     identity::{Root, SessionIdentity, SessionKey},
     next::{Waiting, next, waiting},
-    outcome::{PlanCard, allows, quick_commands},
+    outcome::{PlanCard, allows, outside, quick_commands},
     plan::{Ended, Plan, Revision, event::PlanEvent, review::Comment},
     session::{Session, SessionEvent},
     time::Time,
@@ -128,6 +128,9 @@ pub struct RevisionView {
     pub current: bool,
     /// What approving it would allow.
     pub allows: Vec<String>,
+    /// What came from outside and was read before it was written, if it is the current one and anything did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<String>,
 }
 
 /// What changed between two revisions.
@@ -223,7 +226,24 @@ impl Queries {
     #[must_use]
     pub fn card(&self, session: &Session) -> Option<PlanCard> {
         let envelope = session.plan().map(|plan| self.would_lease(session, plan));
-        PlanCard::of(session, &envelope.unwrap_or_default())
+        let envelope = envelope.unwrap_or_default();
+        let mut card = PlanCard::of(session, &envelope)?;
+        if !card.allows.is_empty() {
+            card.allows.extend(self.unconfined(&envelope));
+        }
+        Some(card)
+    }
+
+    /// The leased tools that this machine does not confine, in words.
+    fn unconfined(&self, envelope: &Envelope) -> Option<String> {
+        let tools = self.tools.toolbox.tools();
+        let leased = tools
+            .iter()
+            .filter(|tool| tool.is_unconfined && envelope.tools.contains_key(&tool.spec.name));
+        let names: Vec<_> = leased.map(|tool| tool.spec.name.as_str()).collect();
+        let words =
+            "which this machine does not confine: they reach whatever the server's user does";
+        (!names.is_empty()).then(|| format!("use {}, {words}", names.join(", ")))
     }
 
     /// What an approval of this plan would lease now.
@@ -249,15 +269,19 @@ impl Queries {
             let Some(seq) = ended else { return Ok(None) };
             let (revision, digest) = revision_at(&*self.journal, identity, seq).await?;
             let is_meant = number.is_none_or(|number| number == revision.number);
-            let view = RevisionView { current: false, allows: Vec::new(), revision, digest };
+            let (allows, outside) = (Vec::new(), None);
+            let view = RevisionView { current: false, allows, outside, revision, digest };
             return Ok(is_meant.then_some(view));
         };
         let current = plan.current.as_ref().map(|head| head.number);
         let Some(number) = number.or(current) else { return Ok(None) };
         let found = of_plan(&*self.journal, identity, plan, number).await?;
+        let envelope = self.would_lease(&session, plan);
+        let allows = allows(&session, &envelope).into_iter().chain(self.unconfined(&envelope));
         Ok(found.map(|(revision, digest)| RevisionView {
             current: current == Some(number),
-            allows: allows(&session, &self.would_lease(&session, plan)),
+            allows: allows.collect(),
+            outside: outside(&session).filter(|_| current == Some(number)),
             revision,
             digest,
         }))

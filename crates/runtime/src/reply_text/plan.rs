@@ -73,6 +73,9 @@ pub fn card(card: &PlanCard, quick: &[String]) -> Text {
     if let Some(waits) = &card.waits {
         frame = frame.words(Tone::Warn, waits);
     }
+    if let Some(outside) = &card.outside {
+        frame = frame.words(Tone::Warn, outside);
+    }
     for step in &card.steps {
         let came_out = step.came_out.as_deref().unwrap_or("·");
         let words = format!("  {}. {} ", step.number, step.words);
@@ -150,6 +153,9 @@ pub fn revision(view: &RevisionView) -> Text {
             .and(Tone::Dim, format!("{:>4}", at + 1))
             .and(Tone::Plain, format!("  {line}"))
             .line();
+    }
+    if let Some(outside) = &view.outside {
+        text = text.then(Text::of(Tone::Warn, format!("{outside}\n")));
     }
     if view.current && !view.allows.is_empty() {
         let words = format!("Approval allows the agent to: {}", view.allows.join("; "));

@@ -140,6 +140,9 @@ pub struct PlanDto {
     pub digest: Option<String>,
     /// What approving it allows, or has allowed.
     pub allows: Vec<String>,
+    /// What came from outside (pages, files, what other programs say) and was read before it was written, if anything.
+    #[serde(default)]
+    pub outside: Option<String>,
     /// Why it waits, if it does.
     pub waits: Option<String>,
     /// By whose word it ended, and what they say, if it ended.
@@ -229,6 +232,9 @@ pub struct RevisionDto {
     pub current: bool,
     /// What approving it would allow.
     pub allows: Vec<String>,
+    /// What came from outside and was read before it was written, if it is the current one and anything did.
+    #[serde(default)]
+    pub outside: Option<String>,
     /// Its blocks, in order: every line that is not blank stands in one of them.
     pub blocks: Vec<BlockDto>,
     /// Whether it was shown to the caller in full where they stand, so that they can approve it there.
@@ -397,6 +403,7 @@ impl From<PlanCard> for PlanDto {
             revision: card.revision,
             digest: card.digest.map(|digest| digest.to_string()),
             allows: card.allows,
+            outside: card.outside,
             waits: card.waits,
             claimed: card.claimed,
             basis: card.basis.map(|basis| basis.name().to_owned()),
@@ -473,6 +480,7 @@ impl RevisionDto {
             markdown: view.revision.markdown,
             current: view.current,
             allows: view.allows,
+            outside: view.outside,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a plan event means. Never judges: that was `decide`'s job, once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     model::{
@@ -156,6 +156,7 @@ fn head_of(revision: &Revision, digest: Digest) -> RevisionHead {
         envelope: revision.envelope.clone(),
         lines: u32::try_from(revision.markdown.lines().count()).unwrap_or(u32::MAX),
         blocks: BlockSet::of(&revision.markdown),
+        outside: BTreeSet::new(),
     }
 }
 
