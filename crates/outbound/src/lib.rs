@@ -31,6 +31,7 @@ pub mod passphrase;
 #[cfg(feature = "cluster")]
 mod postgres;
 mod shutdown;
+pub mod signing_key;
 #[cfg(target_os = "linux")]
 pub mod toolbox_command;
 pub mod toolbox_files;

@@ -185,9 +185,10 @@ pub enum Command {
         /// The database of a cluster. Never taken from the environment: where to is said here.
         #[arg(long, value_name = "URL")]
         database: Option<String>,
-        /// The digest that export printed where the archive was written: what was approved there then goes on here. Without
-        /// it, everything that was approved, permitted or scheduled elsewhere waits for a decision here.
-        #[arg(long, value_name = "DIGEST")]
+        /// The key that signed the archive (ed25519:…), or its digest, as export printed it where the archive was written: what
+        /// was approved there then goes on here. Without it, everything that was approved, permitted or scheduled elsewhere
+        /// waits for a decision here.
+        #[arg(long, value_name = "KEY")]
         trust: Option<String>,
     },
     /// Say whether a server runs.

@@ -18,6 +18,7 @@ use planwright_outbound::{
     clock_system::SystemClock,
     data_directory::{DataDirectory, JOURNAL, belongs_to_node},
     journal_sqlite::SqliteJournal,
+    signing_key::{PublicKey, SigningKey},
 };
 #[cfg(feature = "cluster")]
 use planwright_outbound::{cluster_postgres::PostgresNodes, journal_postgres::PostgresJournal};
@@ -28,7 +29,7 @@ use planwright_runtime::{
         notebook::Notebooks,
     },
     queries::audit::{self, Summary},
-    transfer::archive::{self, ArchiveError, Totals, Trust},
+    transfer::archive::{self, ArchiveError, Signature, Totals, Trust},
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -39,7 +40,7 @@ use crate::{
     data_path::data_path,
     durable_file::{move_into_place, sync_name},
     exit::Exit,
-    terminal::Terminal,
+    terminal::{Terminal, visible::visible},
 };
 
 /// A journal, and the data directory that it may need to itself.
@@ -127,10 +128,17 @@ pub async fn export(
     let opened = open(args, database).await?;
     let mut out = BufWriter::new(make(file)?);
     let totals = archive::export(&*opened.journal, &*opened.notebooks, &mut out).await?;
+    let key = signing_key(&data_path(args)?)?;
+    archive::write_signature(&mut out, key.sign(&archive::signed_message(&totals)))?;
     out.flush()?;
     out.get_ref().sync_all()?;
     sync_name(file)?;
     say(terminal, "written", &totals);
+    let public = key.public();
+    terminal.row(
+        &format!("signed by {public}; import --trust {public} believes it"),
+        || json!({"type": "signed", "key": public.to_string()}),
+    );
     terminal.line("the passphrase and the tokens are not in it: choose and give them anew");
     Ok(Exit::Fine)
 }
@@ -154,6 +162,11 @@ pub async fn import(
             Trust::Held { by, at, import: Uuid::new_v4() }
         }
         Some(digest) if digest == totals.digest.to_string() => Trust::Vouched,
+        Some(key) if key.starts_with("ed25519:") => {
+            let key: PublicKey = key.parse().map_err(anyhow::Error::msg)?;
+            check_signature(key, archive::signature(read()?)?.as_ref(), &totals)?;
+            Trust::Vouched
+        }
         Some(digest) => anyhow::bail!(
             "--trust names {digest}, and this archive has {}; nothing was brought in",
             totals.digest
@@ -171,10 +184,33 @@ pub async fn import(
     say(terminal, "brought in, and written out again with the same digest", &totals);
     if is_held {
         terminal.line(
-            "nothing that was approved, permitted or scheduled elsewhere goes on by itself: plans wait for /plan resume, runs and schedules are off; import --trust DIGEST brings an archive in as it was",
+            "nothing that was approved, permitted or scheduled elsewhere goes on by itself: plans wait for /plan resume, runs and schedules are off; import --trust with the key or the digest that export printed brings an archive in as it was",
         );
     }
     Ok(Exit::Fine)
+}
+
+/// Whether the key that the operator names signed this archive.
+fn check_signature(
+    key: PublicKey,
+    signature: Option<&Signature>,
+    totals: &Totals,
+) -> anyhow::Result<()> {
+    let signature = signature.with_context(|| {
+        format!("nobody signed this archive, and --trust names {key}; nothing was brought in")
+    })?;
+    anyhow::ensure!(
+        key.signed(&archive::signed_message(totals), signature),
+        "{key} did not sign this archive (it says that {} did); nothing was brought in",
+        visible(&signature.key)
+    );
+    Ok(())
+}
+
+/// The key of a data directory, which is made if it is not there.
+fn signing_key(data: &Path) -> anyhow::Result<SigningKey> {
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(data)?;
+    Ok(SigningKey::open(data)?)
 }
 
 /// What is brought into a database is held at the end: a node would work on it before.

@@ -551,6 +551,45 @@ async fn an_archive_with_an_approval_executes_nothing_unless_the_operator_names_
 }
 
 #[tokio::test]
+async fn an_archive_signed_by_the_key_that_the_operator_names_goes_on_as_it_was() {
+    let home = Home::new().await;
+    approved_and_due(&home).await;
+    let archive = home.path("archive.jsonl").display().to_string();
+    let (_, text) = home.says(&["export", &archive]).await;
+    let key = text.split_whitespace().find(|word| word.starts_with("ed25519:"));
+    let key = key.unwrap().trim_end_matches(';').to_owned();
+    std::fs::rename(home.path("data"), home.path("elsewhere")).unwrap();
+    let whole = std::fs::read_to_string(&archive).unwrap();
+    let (lines, signed) = whole.trim_end().rsplit_once('\n').unwrap();
+    assert!(signed.contains(&key), "{signed}");
+
+    // An archive of somebody else, signed by them; nobody's; one whose end or signature was changed; a word that is no key.
+    let forged = home.path("forged.jsonl").display().to_string();
+    let spoilt = signed.replace("signature\":\"", "signature\":\"00");
+    let other = format!("ed25519:{}", "07".repeat(32));
+    let claimed = signed.replace(&key, &other);
+    for (text, trust, words) in [
+        (whole.clone(), other.as_str(), "did not sign this archive"),
+        (format!("{lines}\n{claimed}\n"), other.as_str(), "did not sign this archive"),
+        (format!("{lines}\n"), key.as_str(), "nobody signed this archive"),
+        (format!("{lines}\n{spoilt}\n"), key.as_str(), "did not sign"),
+        (whole.replacen("\"events\":", "\"events\": ", 1), key.as_str(), "is damaged"),
+        (whole.clone(), "ed25519:07", "is no key"),
+    ] {
+        std::fs::write(&forged, text).unwrap();
+        let (code, told) = home.says(&["import", &forged, "--trust", trust]).await;
+        assert!(code == Some(1) && told.contains(words), "{words}: {told}");
+        assert!(!home.path("data/journal.sqlite").exists());
+    }
+
+    let (code, text) = home.says(&["import", &archive, "--trust", &key]).await;
+    assert_eq!(code, Some(0), "{text}");
+    home.says(&["chat", "just talk"]).await;
+    let (_, status) = home.says(&["plan", "status"]).await;
+    assert!(status.contains("ended its turn without reporting"), "{status}");
+}
+
+#[tokio::test]
 async fn an_import_that_was_killed_leaves_nothing_that_is_served() {
     let home = Home::new().await;
     approved_and_due(&home).await;

@@ -40,15 +40,78 @@ const PAGE: usize = 256;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Line {
-    Planwright { format: u32 },
-    Person { name: PersonId, owner: OwnerId },
-    Session { key: SessionKey, events: u64, answers: u64, outputs: u64 },
-    Event { seq: Seq, at: Time, event: Box<StoredSessionEvent> },
-    Answer { command: CommandId, before: Seq, version: Seq, refusal: Option<Box<StoredRefusal>> },
+    Planwright {
+        format: u32,
+    },
+    Person {
+        name: PersonId,
+        owner: OwnerId,
+    },
+    Session {
+        key: SessionKey,
+        events: u64,
+        answers: u64,
+        outputs: u64,
+    },
+    Event {
+        seq: Seq,
+        at: Time,
+        event: Box<StoredSessionEvent>,
+    },
+    Answer {
+        command: CommandId,
+        before: Seq,
+        version: Seq,
+        refusal: Option<Box<StoredRefusal>>,
+    },
     Output(String),
-    Page { key: SessionKey, name: String, text: String },
-    Owner { owner: OwnerId, at: Time, event: Box<StoredOwnerEvent> },
+    Page {
+        key: SessionKey,
+        name: String,
+        text: String,
+    },
+    Owner {
+        owner: OwnerId,
+        at: Time,
+        event: Box<StoredOwnerEvent>,
+    },
     End(Totals),
+    /// After the end, if somebody signed it.
+    Signed(Signature),
+}
+
+/// Who signed an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// What they are known by.
+    pub key: String,
+    /// The signature, in hexadecimal digits.
+    pub signature: String,
+}
+
+/// What is signed of an archive: its digest, as that of an archive.
+#[must_use]
+pub fn signed_message(totals: &Totals) -> Vec<u8> {
+    [b"planwright archive 1\n".as_slice(), &totals.digest.0].concat()
+}
+
+/// Writes down who signed an archive, after its end.
+pub fn write_signature(
+    out: &mut (dyn Write + Send),
+    signature: Signature,
+) -> Result<(), ArchiveError> {
+    let text = serde_json::to_string(&Line::Signed(signature)).map_err(io::Error::from)?;
+    Ok(writeln!(out, "{text}")?)
+}
+
+/// Who signed an archive, if anybody did. Reads it to its end.
+pub fn signature(lines: impl BufRead) -> Result<Option<Signature>, ArchiveError> {
+    let last = lines.lines().last().transpose()?;
+    let last = last.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(match last {
+        Some(Line::Signed(signature)) => Some(signature),
+        Some(_) | None => None,
+    })
 }
 
 /// How much there was, and the digest of every line before.
@@ -240,6 +303,10 @@ pub fn verify(lines: impl BufRead) -> Result<Totals, ArchiveError> {
             | Line::Output(_)
             | Line::Page { .. }
             | Line::Owner { .. } => digest = chained(digest, &text),
+            Line::Signed(_) => {
+                let what = "a signature stands after the end".into();
+                return Err(ArchiveError::Line { line: number, what });
+            }
         }
     }
     Err(ArchiveError::Line { line: 0, what: "it has no end; it was cut off".into() })
@@ -341,7 +408,7 @@ async fn store(
                     what: refusal.to_string(),
                 })?;
             }
-            Line::End(_) => break,
+            Line::End(_) | Line::Signed(_) => break,
         }
         if open.as_ref().is_some_and(is_whole)
             && let Some((stream, _)) = open.take()
