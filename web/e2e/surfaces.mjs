@@ -44,6 +44,25 @@ export function surfaces({ house, model, browser }) {
     suite.figures.push({ name: "axe violations", value: 0, limit: 0, unit: `on ${looked} screens` });
   });
 
+  suite.test("a plan that was written after reading says so where it is decided, at every width", async () => {
+    const talk = "api:e2e-read-before";
+    await house.say(talk, `look\n${script({ calls: [["list_files", {}]], say: "I looked." })}`);
+    await house.rests(talk);
+    await house.ready(talk, "# Move the photos\n\n1. Read `compose.yml`.\n2. Stop the service.\n");
+    for (const theme of ["light", "dark"]) {
+      for (const width of [390, 1024, 1440]) {
+        const page = await openPage(browser, house.base, { width, height: width === 390 ? 844 : 800, theme });
+        await logIn(page, house);
+        await page.goto(`${sessionUrl(house, talk)}/plan`);
+        await page.getByTestId("outside").getByText("Written after reading what came from outside (list_files)").waitFor();
+        const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        assert.equal(over, 0, `${over} px too wide at ${width}`);
+        if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/outside-${width}-${theme}.png` });
+        await page.context().close();
+      }
+    }
+  });
+
   suite.test("30 text that wants to be a script stays text, and nothing is cut from what is approved", async () => {
     const talk = "api:e2e-hostile-text";
     const plan = `# ${payloads[0]}\n\n${payloads.map((text, at) => `${at + 1}. ${text.replaceAll("\n", " ")}`).join("\n")}\n`;

@@ -206,7 +206,8 @@ impl HttpModel {
             .redirect(reqwest::redirect::Policy::none());
         if settings.is_public {
             let egress = Egress::to(BTreeSet::new(), "", Addresses::default());
-            client = client.dns_resolver(Arc::new(Guarded(Arc::new(egress))));
+            // A proxy would look the name up itself.
+            client = client.no_proxy().dns_resolver(Arc::new(Guarded(Arc::new(egress))));
         }
         let client = client
             .build()

@@ -1,7 +1,7 @@
 //! Commands, in a sandbox: off unless the operator turns them on, and only where the kernel can hold them.
 //!
-//! Each command has a keeper of its own: this same program, started anew, which confines itself and only then
-//! starts a shell ([`keeper`]). The keeper and all that it starts are one process group that nobody in it can
+//! Each command has a keeper of its own: this same program, started anew, which starts it once more, confined, as
+//! a shell ([`keeper`]). The keeper and all that it starts are one process group that nobody in it can
 //! leave, so the end of a call is the end of everything it began.
 
 use std::{
@@ -41,6 +41,10 @@ pub use crate::egress::{Addresses, Lookup};
 pub const RUN_COMMAND: &str = "run_command";
 /// The word after the program's name that makes it a keeper.
 pub const KEEPER: &str = "keep-command";
+/// The word that makes it what a keeper starts: it confines itself and becomes the shell.
+pub const SHELL: &str = "confine-command";
+/// How long a report may be: what a command prints is written in it, and each byte may take six.
+const REPORT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// What a command may use.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -176,8 +180,7 @@ impl CommandToolbox {
             }
         };
         let group = Group::of(&child);
-        let (Some(mut orders), Some(mut reports)) = (child.stdin.take(), child.stdout.take())
-        else {
+        let (Some(mut orders), Some(reports)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(std::io::Error::other("the keeper has no streams"));
         };
         let mut line = serde_json::to_vec(&order)?;
@@ -185,15 +188,17 @@ impl CommandToolbox {
         orders.write_all(&line).await?;
         let mut text = Vec::new();
         let limit = Duration::from_secs(u64::from(self.limits.seconds));
+        let mut reports = reports.take(REPORT_BYTES_MAX);
         let in_time = timeout(limit, reports.read_to_end(&mut text)).await;
         // The keeper is not waited for yet, so its number is still its own.
         drop(group);
-        child.wait().await?;
+        let is_its_own = child.wait().await?.success();
         drop(orders);
         match in_time {
             Ok(read) => {
                 read?;
-                Ok(serde_json::from_slice(&text).ok())
+                // A keeper that was killed, or wrote too much, has reported nothing.
+                Ok(serde_json::from_slice(&text).ok().filter(|_| is_its_own))
             }
             Err(_) => {
                 let words = format!(

@@ -57,7 +57,7 @@ pub struct LiveConnection {
     workspace: PathBuf,
     window_tokens: usize,
     connected: RwLock<Connected>,
-    /// The address that the installation began with: the operator's choice.
+    /// The address that the operator named, if they did.
     configured: Option<String>,
     secrets: Arc<Secrets>,
 }
@@ -73,9 +73,14 @@ impl LiveConnection {
         connected: Connected,
     ) -> Self {
         let (data, workspace) = (data.to_owned(), workspace.to_owned());
-        let (configured, secrets) = (connected.url.clone(), Arc::default());
-        let connected = RwLock::new(connected);
+        let (connected, configured, secrets) = (RwLock::new(connected), None, Arc::default());
         Self { switch, data, workspace, window_tokens, connected, configured, secrets }
+    }
+
+    /// The same, whose operator named this address.
+    #[must_use]
+    pub fn configured(self, url: Option<String>) -> Self {
+        Self { configured: url, ..self }
     }
 
     /// The same, which adds the keys that are chosen to these.
@@ -97,8 +102,9 @@ impl LiveConnection {
     }
 
     async fn is_known(&self, url: &str) -> bool {
-        let connected = self.connected().url;
         let is_same = |known: &String| origin(known).is_some() && origin(known) == origin(url);
+        // The name of one that was chosen may lead elsewhere by now; an address does not.
+        let connected = self.connected().url.filter(|url| is_address(url));
         self.configured.iter().chain(&connected).any(is_same)
             || local().await.iter().any(|found| is_same(&found.url))
     }
@@ -184,6 +190,13 @@ pub fn key_of(wish: &ModelWish) -> Result<Option<String>, String> {
         ));
     }
     Ok(std::env::var(variable).ok())
+}
+
+/// Whether a host is written as an address and not as a name.
+fn is_address(url: &str) -> bool {
+    let url = reqwest::Url::parse(url).ok();
+    let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
+    host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok()
 }
 
 fn origin(url: &str) -> Option<reqwest::Url> {

@@ -109,10 +109,12 @@ impl Installation {
     ) -> anyhow::Result<Self> {
         let data = data_path(args)?;
         let Agents { model, profiles, connected, window_tokens } = agents(args, config)?;
+        let configured = connected.url.clone().filter(|_| is_said(args, &config.model));
         let agents = (model.clone() as Arc<dyn Model>, profiles);
         let mut opened = Self::wire(&data, &args.workspace, agents, config, wrap).await?;
         let connection =
             LiveConnection::new(model, &data, &args.workspace, window_tokens, connected)
+                .configured(configured)
                 .hiding(opened.secrets.clone());
         opened.connection = Some(Arc::new(connection));
         opened.choose_session(args.session.as_deref()).await?;

@@ -64,6 +64,10 @@ pub fn main(wrap: Option<WrapToolbox>) -> std::process::ExitCode {
         return toolbox_command::keeper::keep();
     }
     #[cfg(target_os = "linux")]
+    if std::env::args().nth(1).as_deref() == Some(toolbox_command::SHELL) {
+        return toolbox_command::keeper::become_shell();
+    }
+    #[cfg(target_os = "linux")]
     if std::env::args().nth(1).as_deref() == Some(toolbox_mcp::KEEPER) {
         return toolbox_mcp::keeper::become_server();
     }

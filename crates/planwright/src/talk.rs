@@ -312,9 +312,22 @@ pub async fn unlock(backend: &mut dyn Backend, lines: &mut Lines) -> anyhow::Res
             Choice::Later => anyhow::bail!("no passphrase was chosen, and deciding needs one"),
         };
     }
-    let given = lines.hidden("passphrase: ").await?;
-    backend.unlock(&given).await
+    let mut prompt = "passphrase: ".to_owned();
+    for tries_left in (0..TRIES).rev() {
+        let given = lines.hidden(&prompt).await?;
+        match backend.unlock(&given).await {
+            // What is typed next is not to become a message.
+            Err(error) if tries_left > 0 && !given.is_empty() => {
+                prompt = format!("{error}\npassphrase, once more (or only Enter): ");
+            }
+            unlocked => return unlocked,
+        }
+    }
+    Ok(())
 }
+
+/// How often a person is asked for their passphrase before the line that needs it is given up.
+const TRIES: u32 = 3;
 
 /// Whether a passphrase was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

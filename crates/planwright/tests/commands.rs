@@ -240,16 +240,83 @@ async fn the_end_of_a_call_is_the_end_of_all_that_it_started() {
     assert!(!place.path("workspace/late.txt").exists());
 }
 
-#[tokio::test]
-async fn a_command_that_kills_its_keeper_leaves_the_outcome_unknown_and_nothing_running() {
+/// Whether this process has a child that keeps a command, which is then killed.
+fn kills_a_keeper() -> bool {
+    let me = std::process::id().to_string();
+    let keepers = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let words = fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.to_owned();
+        let is_keeper = parent == me && words.contains(KEEPER);
+        is_keeper.then(|| entry.file_name().into_string().ok()).flatten()
+    });
+    let killed = keepers.map(|pid| Command::new("kill").args(["-9", &pid]).status().is_ok());
+    killed.collect::<Vec<_>>().contains(&true)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_keeper_that_is_killed_leaves_the_outcome_unknown_and_nothing_running() {
     let Some(place) = Place::new() else { return };
-    let ran = place
-        .run("(sleep 2; echo late > late.txt) & kill -9 $PPID; sleep 2; echo late > late.txt")
-        .await;
+    let killer = tokio::task::spawn_blocking(|| {
+        std::thread::sleep(Duration::from_millis(500));
+        kills_a_keeper()
+    });
+    let ran = place.run("(sleep 2; echo late > late.txt) & sleep 2; echo late > late.txt").await;
+    assert!(killer.await.unwrap());
     let why = "the command took its keeper with it".to_owned();
     assert_eq!(ran, Ran::Unknown { why });
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     assert!(!place.path("workspace/late.txt").exists());
+}
+
+#[tokio::test]
+async fn a_command_neither_ends_its_keeper_nor_writes_its_report() {
+    let Some(place) = Place::new() else { return };
+    let forged = r#"{"ended":{"code":0,"signal":null,"output":"all passed","dropped":0}}"#;
+    for command in [
+        "kill -9 $PPID; kill -STOP $PPID; kill -TERM $PPID".to_owned(),
+        format!("printf '%s' '{forged}' > /proc/$PPID/fd/1; kill -9 $PPID"),
+        "for fd in 0 1 2 3 4 5; do exec 9<>/proc/$PPID/fd/$fd; done".into(),
+        "head -c 100000000 /dev/zero > /proc/$PPID/fd/1".into(),
+        "cat /proc/$PPID/environ /proc/$PPID/maps".into(),
+        "timeout 1 sleep 5".into(),
+        "sh -c 'sleep 3 & kill 0'".into(),
+    ] {
+        let started = Instant::now();
+        let (_, output) = place.ended(&format!("({command}) 2>/dev/null; echo mine")).await;
+        assert!(output.starts_with("mine\n"), "{command}: {output}");
+        assert!(started.elapsed() < Duration::from_secs(10), "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_learns_nothing_of_what_lies_elsewhere() {
+    let Some(place) = Place::new() else { return };
+    let (secret, home) = (place.path("secret"), place.home.path().to_owned());
+    let tries = format!(
+        "import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def inotify():
+    watch = libc.inotify_init1(0)
+    assert watch >= 0 and libc.inotify_add_watch(watch, {home:?}.encode(), 0x100) >= 0
+def attribute():
+    os.getxattr({secret:?}, 'user.token')
+def attributes():
+    os.listxattr({secret:?})
+def niceness():
+    os.setpriority(os.PRIO_USER, 0, 7)
+for way in [inotify, attribute, attributes, niceness]:
+    try:
+        way(); print(way.__name__, 'worked')
+    except (OSError, AssertionError):
+        print(way.__name__, 'failed')
+"
+    );
+    fs::write(place.path("workspace/tries.py"), tries).unwrap();
+    let output = place.done("python3 tries.py").await;
+    assert_eq!(output.matches("failed").count(), 4, "{output}");
+    // What tells how large the machine is may be read: programs make as many threads.
+    assert_eq!(place.done("grep -c MemTotal /proc/meminfo").await, "1\n");
 }
 
 #[tokio::test]
@@ -444,6 +511,8 @@ async fn a_command_with_a_proxy_gets_out_no_other_way() {
 PORT = {}
 def tcp():
     socket.create_connection(('127.0.0.1', PORT), 2)
+def same_port():
+    s = socket.socket(); s.connect(('127.0.0.2', int(os.environ.get('https_proxy', ':1').rsplit(':', 1)[1])))
 def tcp_six():
     socket.socket(socket.AF_INET6).bind(('::1', 0))
 def fast():
@@ -460,7 +529,7 @@ def mptcp():
     socket.socket(proto=262).connect(('127.0.0.1', PORT))
 def pair():
     socket.socketpair(type=socket.SOCK_DGRAM)
-for way in [tcp, tcp_six, fast, udp, serve, listen, local, mptcp, pair]:
+for way in [tcp, same_port, tcp_six, fast, udp, serve, listen, local, mptcp, pair]:
     try:
         way(); print(way.__name__, 'worked')
     except OSError as error:
@@ -470,7 +539,7 @@ for way in [tcp, tcp_six, fast, udp, serve, listen, local, mptcp, pair]:
     );
     fs::write(place.path("workspace/tries.py"), &tries).unwrap();
     let Ran::Ended(ended) = place.run_as("python3 tries.py", None, &LEASE).await else { panic!() };
-    assert_eq!(ended.output.matches("failed").count(), 9, "{}", ended.output);
+    assert_eq!(ended.output.matches("failed").count(), 10, "{}", ended.output);
     assert_eq!(ended.output.matches("worked").count(), 0, "{}", ended.output);
     let free = Command::new("python3").args(["-c", &tries]).output().unwrap();
     let free = String::from_utf8(free.stdout).unwrap();

@@ -16,7 +16,7 @@ use crate::{
     listener::Listener,
     tables::{
         ALLOWED, ALLOWED_NEWER, ALLOWED_OLDER, ATTRIBUTES, CONDITIONAL, NEWER, REFUSED,
-        REFUSED_NEWER, Table, is_known,
+        REFUSED_NEWER, is_known,
     },
 };
 
@@ -32,18 +32,13 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// On the call with this number and this first argument, which the filter did not let through.
     pub(crate) fn on(number: i64, first: u64) -> Self {
-        let named = |table: Table| {
-            let known = table.iter().find(|(_, known)| *known == number);
-            known.map(|(name, _)| name.replace("SYS_", ""))
-        };
-        let known = [REFUSED, REFUSED_NEWER, CONDITIONAL].into_iter().find_map(named);
-        match (known, named(ATTRIBUTES)) {
-            (Some(_), _) if number == libc::SYS_socket => {
+        let known = [REFUSED, REFUSED_NEWER, CONDITIONAL].into_iter().flatten();
+        match known.copied().find(|(_, known)| *known == number) {
+            Some((_, libc::SYS_socket)) => {
                 Self { name: socket_of(first).into(), errno: libc::EPERM }
             }
-            (Some(name), _) => Self { name, errno: libc::EPERM },
-            (None, Some(name)) => Self { name, errno: libc::EOPNOTSUPP },
-            (None, None) => Self { name: "an unknown system call".into(), errno: libc::ENOSYS },
+            Some((name, _)) => Self { name: name.replace("SYS_", ""), errno: libc::EPERM },
+            None => Self { name: "an unknown system call".into(), errno: libc::ENOSYS },
         }
     }
 }
@@ -67,11 +62,9 @@ pub(crate) fn drop_capabilities() -> Result<(), String> {
 
 /// Refuses what is not allowed.
 pub(crate) fn refuse(network: Network) -> Result<(), String> {
-    let attributes = || ATTRIBUTES.iter().map(|(_, call)| *call);
     let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let program = allowing(network, newer_calls().chain(attributes()), refuse)?;
-    answer(newer_calls(), libc::ENOSYS)?;
-    answer(attributes(), libc::EOPNOTSUPP)?;
+    let program = allowing(network, refuse)?;
+    answer_quietly()?;
     apply_filter(&program).map_err(|error| format!("the filter cannot be set: {error}"))
 }
 
@@ -79,15 +72,25 @@ pub(crate) fn refuse(network: Network) -> Result<(), String> {
 pub(crate) fn report(network: Network) -> Result<Listener, String> {
     // The action that the kernel reports by has no name in the crate that builds filters.
     let placeholder = SeccompAction::Trace(0);
-    let mut program = allowing(network, newer_calls(), placeholder)?;
+    let mut program = allowing(network, placeholder)?;
     let is_placeholder = |step: &&mut seccompiler::sock_filter| {
         step.code == RETURN && step.k == libc::SECCOMP_RET_TRACE
     };
     for step in program.iter_mut().filter(is_placeholder) {
         step.k = libc::SECCOMP_RET_USER_NOTIF;
     }
-    answer(newer_calls(), libc::ENOSYS)?;
+    answer_quietly()?;
     Listener::set(&program).map_err(|error| format!("the filter cannot be set: {error}"))
+}
+
+/// Answers what programs go on without, and nobody is told of.
+fn answer_quietly() -> Result<(), String> {
+    answer(newer_calls(), libc::ENOSYS)?;
+    answer(attributes(), libc::EOPNOTSUPP)
+}
+
+fn attributes() -> impl Iterator<Item = i64> {
+    ATTRIBUTES.iter().map(|(_, call)| *call)
 }
 
 /// The instruction that returns a constant.
@@ -121,13 +124,9 @@ fn built(
 }
 
 /// Lets through what is allowed, and what another filter answers: of several filters the strictest counts.
-fn allowing(
-    network: Network,
-    answered: impl Iterator<Item = i64>,
-    otherwise: SeccompAction,
-) -> Result<BpfProgram, String> {
+fn allowing(network: Network, otherwise: SeccompAction) -> Result<BpfProgram, String> {
     let tables = [ALLOWED, ALLOWED_OLDER, ALLOWED_NEWER].into_iter().flatten();
-    let allowed = tables.map(|(_, call)| *call).chain(answered);
+    let allowed = tables.map(|(_, call)| *call).chain(newer_calls()).chain(attributes());
     let mut rules: Rules = allowed.map(|call| (call, Vec::new())).collect();
     rules.extend(by_arguments()?);
     rules.extend(by_network(network)?);
@@ -186,14 +185,19 @@ fn by_arguments() -> Result<Rules, String> {
     ] {
         rules.insert(call, vec![when([is(0, 0)])?]);
     }
-    rules.insert(libc::SYS_setpriority, vec![when([is(1, 0)])?]);
+    // The first says that the second is a process: a whole user's are none of its own.
+    rules.insert(libc::SYS_setpriority, vec![when([is(0, 0), is(1, 0)])?]);
+    // To one process. Nobody leaves the group, so a signal to the group is one to the shell: who sends it means their own.
+    let one = [has_none_of(0, 0x8000_0000), condition(0, SeccompCmpOp::Ne, 0)];
+    rules.insert(libc::SYS_kill, vec![when(one)?]);
     rules.insert(libc::SYS_clone, vec![when([has_none_of(0, bits(SPACES))])?]);
     let other_filter = condition(0, SeccompCmpOp::Ne, bits(libc::PR_SET_SECCOMP));
     rules.insert(libc::SYS_prctl, vec![when([other_filter])?]);
     // To ask, and to be what it is.
     rules.insert(libc::SYS_personality, vec![when([is(0, -1)])?, when([is(0, 0)])?]);
     // A datagram is sent to any socket of this machine by its path.
-    let pairs = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| when([is_kind(1, kind)]));
+    let pairs = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET]
+        .map(|kind| when([is(0, libc::AF_UNIX), is_kind(1, kind)]));
     rules.insert(libc::SYS_socketpair, pairs.into_iter().collect::<Result<_, _>>()?);
     // With this flag, sending connects, and landlock is not asked.
     let connects = bits(libc::MSG_FASTOPEN);
@@ -215,8 +219,8 @@ fn by_network(network: Network) -> Result<Rules, String> {
                 })
             };
             let sockets = families.into_iter().flat_map(tcp).collect::<Result<_, _>>()?;
+            // Where it connects to, the listener looks: a filter does not see it.
             rules.insert(libc::SYS_socket, sockets);
-            rules.insert(libc::SYS_connect, Vec::new());
         }
         Network::Internet => {
             let mut sockets = Vec::new();
@@ -246,7 +250,7 @@ mod tests {
 
     use super::{
         ALLOWED, ALLOWED_NEWER, ALLOWED_OLDER, ATTRIBUTES, CONDITIONAL, REFUSED, REFUSED_NEWER,
-        Verdict, allowing, bits, newer_calls,
+        Verdict, allowing, bits,
     };
     use crate::{Network, tables::Table};
     use seccompiler::SeccompAction;
@@ -270,7 +274,7 @@ mod tests {
     #[test]
     fn a_filter_is_built_for_every_network() {
         for network in [Network::None, Network::Proxy(7), Network::Internet] {
-            let program = allowing(network, newer_calls(), SeccompAction::Trace(0));
+            let program = allowing(network, SeccompAction::Trace(0));
             assert!(program.is_ok_and(|program| program.len() < 4_096), "{network:?}");
         }
     }

@@ -13,7 +13,7 @@ use crate::Network;
 /// The version of the kernel's interface that everything here needs: Linux 6.12.
 const NEEDED: ABI = ABI::V6;
 /// What everyone may read and execute: the system's programs, and what they need to start.
-const SYSTEM: [&str; 17] = [
+const SYSTEM: [&str; 22] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -30,7 +30,12 @@ const SYSTEM: [&str; 17] = [
     "/etc/nsswitch.conf",
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
+    "/etc/gitconfig",
     "/dev/urandom",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/sys/devices/system/cpu",
 ];
 /// What names on the network are looked up in.
 const NAMES: [&str; 5] =

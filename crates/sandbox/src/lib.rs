@@ -8,6 +8,8 @@ use std::path::PathBuf;
 #[cfg(target_os = "linux")]
 mod calls;
 #[cfg(target_os = "linux")]
+mod connect;
+#[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
 mod listener;
@@ -76,20 +78,29 @@ pub fn is_supported() -> Result<(), String> {
 impl Sandbox {
     /// Confines the calling process. What is refused fails, and nobody is told.
     pub fn enter(&self) -> Result<(), String> {
+        drop_capabilities()?;
         self.restrict()?;
         calls::refuse(self.network)
     }
 
-    /// Confines the calling process. Somebody must answer what the listener hears of, or refused calls wait for ever.
-    pub fn enter_heard(&self) -> Result<Listener, String> {
-        self.restrict()?;
-        calls::report(self.network)
-    }
-
-    fn restrict(&self) -> Result<(), String> {
+    /// Limits the calling process to its files, its part of the network and of the machine. Its calls are filtered by who starts
+    /// it: [`filter_calls`].
+    pub fn restrict(&self) -> Result<(), String> {
         resources::limit(&self.resources)
             .map_err(|error| format!("the limits cannot be set: {error}"))?;
-        files::restrict(&self.read, &self.write, self.network)?;
-        calls::drop_capabilities()
+        files::restrict(&self.read, &self.write, self.network)
     }
+}
+
+/// Gives up what a process may do beyond its user, for good. Threads that are there already keep it.
+#[cfg(target_os = "linux")]
+pub fn drop_capabilities() -> Result<(), String> {
+    calls::drop_capabilities()
+}
+
+/// Filters the calls of the calling thread and of all that it starts. A thread that was there before must answer what the
+/// listener hears of, or refused calls wait for ever.
+#[cfg(target_os = "linux")]
+pub fn filter_calls(network: Network) -> Result<Listener, String> {
+    calls::report(network)
 }

@@ -8,17 +8,23 @@ use std::{
     os::fd::{FromRawFd as _, OwnedFd},
 };
 
-use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+use rustix::{
+    io::Errno,
+    ioctl::{Opcode, Setter, Updater, ioctl, opcode},
+};
 use seccompiler::sock_filter;
 
-use crate::calls::Verdict;
+use crate::{calls::Verdict, connect::Connect};
 
-/// Hears of every call that the filter of this process refuses, and answers it.
+/// Hears of every call that the filter did not let through, and answers it.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
 const RECEIVE: Opcode = opcode::read_write::<libc::seccomp_notif>(b'!', 0);
 const SEND: Opcode = opcode::read_write::<libc::seccomp_notif_resp>(b'!', 1);
+const WAITS: Opcode = opcode::write::<u64>(b'!', 2);
+/// How a connection around the proxy is called.
+const ELSEWHERE: &str = "a connection around the proxy";
 
 impl Listener {
     /// Sets this filter for the calling thread and all that it starts.
@@ -49,26 +55,51 @@ impl Listener {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(listener) }))
     }
 
-    /// Waits for the next refused call, answers it, and says its name. Nothing, if the caller was gone meanwhile.
-    pub fn next(&self) -> io::Result<Option<String>> {
+    /// Waits for the next call that the filter did not let through, and answers it: a connection to the proxy is made, if there is
+    /// one; everything else is refused, and named.
+    pub fn next(&self, proxy: Option<u16>) -> io::Result<Option<String>> {
         let data = libc::seccomp_data { nr: 0, arch: 0, instruction_pointer: 0, args: [0; 6] };
         let mut call = libc::seccomp_notif { id: 0, pid: 0, flags: 0, data };
         // SAFETY: `RECEIVE` reads and writes one `seccomp_notif`, and `call` is one, zeroed as the kernel asks for.
         let received = unsafe { ioctl(&self.0, Updater::<RECEIVE, _>::new(&mut call)) };
         match received {
             Ok(()) => {}
-            Err(rustix::io::Errno::INTR | rustix::io::Errno::NOENT) => return Ok(None),
+            // Whoever called is gone.
+            Err(Errno::INTR | Errno::NOENT) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        let Verdict { name, errno } = Verdict::on(call.data.nr.into(), call.data.args[0]);
-        let (id, error) = (call.id, -errno);
-        let mut answer = libc::seccomp_notif_resp { id, val: 0, error, flags: 0 };
+        let (error, named) = self.judge(&call, proxy);
+        let mut answer = libc::seccomp_notif_resp { id: call.id, val: 0, error, flags: 0 };
         // SAFETY: `SEND` reads one `seccomp_notif_resp`, and `answer` is one.
         let sent = unsafe { ioctl(&self.0, Updater::<SEND, _>::new(&mut answer)) };
         match sent {
-            Ok(()) => Ok(Some(name)),
-            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Ok(()) => Ok(named),
+            Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What is answered, and what it is called if it is refused.
+    fn judge(&self, call: &libc::seccomp_notif, proxy: Option<u16>) -> (i32, Option<String>) {
+        let [first, second, ..] = call.data.args;
+        if let Some(port) = proxy
+            && i64::from(call.data.nr) == libc::SYS_connect
+        {
+            let (thread, descriptor) = (call.pid.cast_signed(), first as i32);
+            let connect = Connect { thread, descriptor, address: second };
+            return match connect.to_proxy(port, || self.is_waiting(call.id)) {
+                Ok(()) => (0, None),
+                Err(Errno::ACCESS) => (-libc::EACCES, Some(ELSEWHERE.into())),
+                Err(error) => (-error.raw_os_error(), None),
+            };
+        }
+        let Verdict { name, errno } = Verdict::on(call.data.nr.into(), first);
+        (-errno, Some(name))
+    }
+
+    /// Whether whoever made this call still waits for the answer.
+    fn is_waiting(&self, id: u64) -> bool {
+        // SAFETY: `WAITS` reads one `u64`.
+        unsafe { ioctl(&self.0, Setter::<WAITS, _>::new(id)) }.is_ok()
     }
 }

@@ -80,10 +80,6 @@ pub(crate) const ALLOWED: Table = table![
     SYS_gettid,
     SYS_gettimeofday,
     SYS_getuid,
-    SYS_getxattr,
-    SYS_inotify_add_watch,
-    SYS_inotify_init1,
-    SYS_inotify_rm_watch,
     SYS_io_cancel,
     SYS_io_destroy,
     SYS_io_getevents,
@@ -91,14 +87,10 @@ pub(crate) const ALLOWED: Table = table![
     SYS_io_submit,
     SYS_ioctl,
     SYS_ioprio_get,
-    SYS_kill,
     SYS_landlock_add_rule,
     SYS_landlock_create_ruleset,
     SYS_landlock_restrict_self,
-    SYS_lgetxattr,
     SYS_linkat,
-    SYS_listxattr,
-    SYS_llistxattr,
     SYS_lseek,
     SYS_madvise,
     SYS_mbind,
@@ -229,7 +221,6 @@ pub(crate) const ALLOWED_OLDER: Table = table![
     SYS_futimesat,
     SYS_getdents,
     SYS_getpgrp,
-    SYS_inotify_init,
     SYS_link,
     SYS_lstat,
     SYS_mkdir,
@@ -262,12 +253,10 @@ pub(crate) const ALLOWED_NEWER: Table = &[
     ("SYS_futex_wake", 454),
     ("SYS_futex_wait", 455),
     ("SYS_futex_requeue", 456),
-    ("SYS_getxattrat", 464),
-    ("SYS_listxattrat", 465),
 ];
 
 /// What nobody may call: ways into other processes, out of the process group, to what belongs to the machine, and into the
-/// kernel; and owners of files by their path, which landlock does not look at.
+/// kernel; and owners of files by their path and what happens in directories, which landlock does not look at.
 pub(crate) const REFUSED: Table = table![
     SYS_acct,
     SYS_add_key,
@@ -286,6 +275,9 @@ pub(crate) const REFUSED: Table = table![
     SYS_fsopen,
     SYS_fspick,
     SYS_init_module,
+    SYS_inotify_add_watch,
+    SYS_inotify_init1,
+    SYS_inotify_rm_watch,
     SYS_io_uring_enter,
     SYS_io_uring_register,
     SYS_io_uring_setup,
@@ -355,6 +347,8 @@ pub(crate) const REFUSED: Table = table![
     #[cfg(target_arch = "x86_64")]
     SYS_chown,
     #[cfg(target_arch = "x86_64")]
+    SYS_inotify_init,
+    #[cfg(target_arch = "x86_64")]
     SYS_ioperm,
     #[cfg(target_arch = "x86_64")]
     SYS_iopl,
@@ -372,13 +366,19 @@ pub(crate) const REFUSED: Table = table![
 pub(crate) const REFUSED_NEWER: Table = &[("SYS_open_tree_attr", 467), ("SYS_file_setattr", 469)];
 
 /// Attributes of files by their path, which landlock does not look at either. They seem to be ones that the file system does not
-/// have: programs that copy them go on without.
+/// have: programs that copy or list them go on without, and nobody is told.
 pub(crate) const ATTRIBUTES: Table = &[
+    ("SYS_getxattr", libc::SYS_getxattr),
+    ("SYS_lgetxattr", libc::SYS_lgetxattr),
+    ("SYS_listxattr", libc::SYS_listxattr),
+    ("SYS_llistxattr", libc::SYS_llistxattr),
     ("SYS_setxattr", libc::SYS_setxattr),
     ("SYS_lsetxattr", libc::SYS_lsetxattr),
     ("SYS_removexattr", libc::SYS_removexattr),
     ("SYS_lremovexattr", libc::SYS_lremovexattr),
     ("SYS_setxattrat", 463),
+    ("SYS_getxattrat", 464),
+    ("SYS_listxattrat", 465),
     ("SYS_removexattrat", 466),
 ];
 
@@ -389,6 +389,7 @@ pub(crate) const CONDITIONAL: Table = table![
     SYS_bind,
     SYS_clone,
     SYS_connect,
+    SYS_kill,
     SYS_listen,
     SYS_personality,
     SYS_prctl,

@@ -36,6 +36,15 @@ impl Effect {
             Self::External => "external",
         }
     }
+
+    /// Whether what such a tool gives is from outside: a page, a file, what another program says. What was written is not.
+    #[must_use]
+    pub const fn brings_outside(self) -> bool {
+        match self {
+            Self::Read | Self::External => true,
+            Self::Internal | Self::Write => false,
+        }
+    }
 }
 
 /// Whether a call whose outcome is unknown may be made again without asking.

@@ -1,21 +1,25 @@
-//! The keeper of a command: confines itself, starts a shell, reports how it ended and what was refused.
+//! The keeper of a command: starts a shell that is confined, reports how it ended and what was refused.
 //!
-//! It reads its order from standard input and dies with whoever holds the other end.
+//! The keeper filters the calls of all that it starts, and lies outside of the rest of the sandbox: what is confined can neither
+//! signal it nor look into it, so it ends what it started, and nobody writes its report for it. It reads its order from standard
+//! input and dies with whoever holds the other end.
 
 use std::{
     collections::BTreeMap,
-    io::{self, BufRead as _, Read as _, Write as _},
-    os::unix::process::ExitStatusExt as _,
-    path::Path,
+    io::{self, BufRead, Read as _, Write as _},
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
     process::{Command, ExitCode, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc},
     time::Duration,
 };
 
-use planwright_sandbox::{Listener, Network, Resources, Sandbox};
-use rustix::process::{Signal, getpgrp, kill_process_group};
+use planwright_sandbox::{Listener, Network, Resources, Sandbox, drop_capabilities, filter_calls};
+use rustix::process::{
+    DumpableBehavior, Signal, getpgrp, kill_process_group, set_dumpable_behavior,
+};
+use uuid::Uuid;
 
-use super::{Ended, Order, Report};
+use super::{Ended, Order, Report, SHELL};
 
 /// How much of what a command prints is kept.
 const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -26,26 +30,87 @@ const MIB: u64 = 1024 * 1024;
 /// The life of a keeper. Call it before anything else has started a thread.
 #[must_use]
 pub fn keep() -> ExitCode {
-    let entered = ordered().and_then(|order| Ok((confine(&order)?, order)));
-    let report = match entered {
-        Ok((listener, order)) => {
-            run(&order, listener).map_or_else(|why| Report::Refused(why.to_string()), Report::Ended)
-        }
-        Err(why) => Report::Refused(why),
-    };
+    // Standard input is free again: its end is the end of whoever holds it.
+    let order = ordered(&mut io::stdin().lock());
+    let ended = order.and_then(|order| run(&order));
+    let report = ended.map_or_else(Report::Refused, Report::Ended);
     let told = serde_json::to_vec(&report)
         .map_err(io::Error::other)
         .and_then(|line| io::stdout().write_all(&line));
     if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn ordered() -> Result<Order, String> {
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).map_err(|error| error.to_string())?;
-    serde_json::from_str(&line).map_err(|error| format!("that is no order: {error}"))
+fn ordered(from: &mut dyn BufRead) -> Result<Order, String> {
+    serde_json::from_str(&line(from)?).map_err(|error| format!("that is no order: {error}"))
 }
 
-fn confine(order: &Order) -> Result<Listener, String> {
+fn line(from: &mut dyn BufRead) -> Result<String, String> {
+    let mut line = String::new();
+    from.read_line(&mut line).map_err(|error| error.to_string())?;
+    Ok(line)
+}
+
+fn network(order: &Order) -> Network {
+    order.proxy.map_or(Network::None, Network::Proxy)
+}
+
+fn run(order: &Order) -> Result<Ended, String> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| error.to_string())?;
+    drop_capabilities()?;
+    let refused: Arc<Mutex<BTreeMap<String, u64>>> = Arc::default();
+    let (hand_over, handed_over) = mpsc::channel();
+    let (counts, proxy) = (refused.clone(), order.proxy);
+    // Both are begun before there is a filter, so that they lie outside of it.
+    std::thread::spawn(die_with_the_holder);
+    std::thread::spawn(move || {
+        if let Ok(listener) = handed_over.recv() {
+            count(&listener, proxy, &counts);
+        }
+    });
+    let listener = filter_calls(network(order))?;
+    hand_over.send(listener).map_err(|error| error.to_string())?;
+    // Nobody who is confined knows it: only the program before the shell can say that there is none.
+    let secret = Uuid::new_v4().to_string();
+    let ended = shell(order, &secret).map_err(|error| error.to_string())?;
+    if let Some(why) = ended.output.strip_prefix(&secret) {
+        return Err(why.into());
+    }
+    let refused = refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(Ended { refused, ..ended })
+}
+
+/// Counts the calls that the sandbox refuses, by their names.
+fn count(listener: &Listener, proxy: Option<u16>, refused: &Mutex<BTreeMap<String, u64>>) {
+    while let Ok(heard) = listener.next(proxy) {
+        let Some(name) = heard else { continue };
+        *refused.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += 1;
+    }
+}
+
+/// The life of what a keeper starts: confines itself, and becomes the shell.
+#[must_use]
+pub fn become_shell() -> ExitCode {
+    let mut input = io::stdin().lock();
+    let Ok(secret) = line(&mut input) else { return ExitCode::FAILURE };
+    let why = match ordered(&mut input).and_then(|order| confine(&order).map(|()| order)) {
+        Err(why) => why,
+        Ok(order) => {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", &order.command]).current_dir(&order.workspace).env_clear();
+            shell
+                .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+                .env("HOME", &order.scratch)
+                .env("TMPDIR", &order.scratch)
+                .env("LANG", "C.UTF-8")
+                .envs(order.environment.iter().map(|(name, value)| (name, value)));
+            shell.stdin(Stdio::null()).exec().to_string()
+        }
+    };
+    let _ = write!(io::stdout(), "{}{why}", secret.trim_end());
+    ExitCode::FAILURE
+}
+
+fn confine(order: &Order) -> Result<(), String> {
     let Order { workspace, scratch, limits, .. } = order;
     let resources = Resources {
         cpu_seconds: Some(limits.seconds.into()),
@@ -55,32 +120,24 @@ fn confine(order: &Order) -> Result<Listener, String> {
     let sandbox = Sandbox {
         read: limits.read.clone(),
         write: vec![workspace.clone(), scratch.clone()],
-        network: order.proxy.map_or(Network::None, Network::Proxy),
+        network: network(order),
         resources,
     };
-    sandbox.enter_heard()
+    sandbox.restrict()
 }
 
-fn run(order: &Order, listener: Listener) -> io::Result<Ended> {
-    let refused: Arc<Mutex<BTreeMap<String, u64>>> = Arc::default();
-    let counts = refused.clone();
-    std::thread::spawn(move || count(&listener, &counts));
+fn shell(order: &Order, secret: &str) -> io::Result<Ended> {
     let (reader, writer) = io::pipe()?;
-    let scratch: &Path = &order.scratch;
-    let mut child = Command::new("/bin/sh")
-        .args(["-c", &order.command])
-        .current_dir(&order.workspace)
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg(SHELL)
         .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .env("HOME", scratch)
-        .env("TMPDIR", scratch)
-        .env("LANG", "C.UTF-8")
-        .envs(order.environment.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(writer.try_clone()?)
         .stderr(writer)
         .spawn()?;
-    std::thread::spawn(die_with_the_holder);
+    if let Some(mut orders) = child.stdin.take() {
+        writeln!(orders, "{secret}\n{}", serde_json::to_string(order)?)?;
+    }
     let heard: Arc<Mutex<Heard>> = Arc::default();
     let (over, is_over) = mpsc::channel();
     let hears = heard.clone();
@@ -93,17 +150,8 @@ fn run(order: &Order, listener: Listener) -> io::Result<Ended> {
     let _ = is_over.recv_timeout(LAST_WORDS);
     let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
     let output = String::from_utf8_lossy(&heard.output).into_owned();
-    let refused = refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let (code, signal, dropped) = (status.code(), status.signal(), heard.dropped);
-    Ok(Ended { code, signal, output, dropped, refused })
-}
-
-/// Counts the calls that the sandbox refuses, by their names.
-fn count(listener: &Listener, refused: &Mutex<BTreeMap<String, u64>>) {
-    while let Ok(heard) = listener.next() {
-        let Some(name) = heard else { continue };
-        *refused.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += 1;
-    }
+    Ok(Ended { code, signal, output, dropped, refused: BTreeMap::new() })
 }
 
 /// What a command has printed so far.

@@ -32,6 +32,10 @@ use crate::egress::Egress;
 
 /// How many connections a command may have open.
 const CONNECTIONS_MAX: usize = 128;
+/// How many hosts that were reached, and how many that were not, are named.
+const SEEN_MAX: usize = 100;
+/// How long the name of a host may be.
+const HOST_BYTES_MAX: usize = 253;
 /// How long a host may take to answer a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(20);
 /// How long it waits before it accepts again, where that failed.
@@ -146,6 +150,9 @@ impl Way {
         let Some((host, port)) = host_of(request.uri(), is_tunnel) else {
             return words(StatusCode::BAD_REQUEST, "this is a proxy, and that names no host");
         };
+        if host.len() > HOST_BYTES_MAX {
+            return self.refuse("a name that is too long for a host".into());
+        }
         if let Some(why) = self.egress.refuses(&host, port) {
             return self.refuse(why);
         }
@@ -153,7 +160,7 @@ impl Way {
             Ok(stream) => stream,
             Err(error) => return self.refuse(format!("{host}: {error}")),
         };
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).reached.insert(host.clone());
+        self.note_reached(&host);
         if is_tunnel {
             self.tunnel(request, stream, seat);
             return Response::new(empty());
@@ -164,9 +171,19 @@ impl Way {
         }
     }
 
+    fn note_reached(&self, host: &str) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.reached.len() < SEEN_MAX {
+            seen.reached.insert(host.to_owned());
+        }
+    }
+
     fn refuse(&self, why: String) -> Response<Body> {
         let answer = words(StatusCode::FORBIDDEN, &why);
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).refused.insert(why);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.refused.len() < SEEN_MAX {
+            seen.refused.insert(why);
+        }
         answer
     }
 
@@ -230,7 +247,8 @@ fn host_of(uri: &Uri, is_tunnel: bool) -> Option<(String, u16)> {
 fn as_sent(request: Request<Incoming>) -> Request<Incoming> {
     let (mut head, body) = request.into_parts();
     // The host is the one that was admitted, whatever the header said.
-    if let Some(host) = head.uri.authority().and_then(|host| host.as_str().parse().ok()) {
+    let host = head.uri.authority().map(|host| host.as_str().rsplit('@').next());
+    if let Some(host) = host.flatten().and_then(|host| host.parse().ok()) {
         head.headers.insert(HOST, host);
     }
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());

@@ -13,7 +13,6 @@ use planwright_domain::{
     autonomy::event::AutoEvent,
     command::Verdict,
     digest::Digest,
-    effect::Effect,
     id::{CallId, PlanId, Seq, TaskId},
     identity::SessionKey,
     memory::rank::Ranked,
@@ -464,7 +463,7 @@ impl History {
         let calls: Vec<_> = calls
             .map(|call| {
                 let (wire_id, tool) = (call.wire_id.clone(), call.tool.clone());
-                let is_outside = call.kind.effect() != Effect::Internal;
+                let is_outside = call.kind.effect().brings_outside();
                 self.calls.push(Called { id: call.id, wire_id, tool, is_outside, result: None });
                 WireCall { wire_id: call.wire_id, tool: call.tool, arguments: call.arguments }
             })

@@ -18,7 +18,9 @@ pub enum PlanRefusal {
     )]
     WorkAlreadyActive,
     /// Deciding needs a surface that identified the person.
-    #[error("this terminal may not decide; give the passphrase first")]
+    #[error(
+        "you may not decide from here: give your passphrase first, and if you did, ask an administrator for the role decide"
+    )]
     MayNotDecide,
     /// Nothing waits for a decision.
     #[error("the plan is {status}; there is no revision to decide on")]

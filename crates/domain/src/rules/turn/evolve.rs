@@ -4,7 +4,7 @@ use crate::{
     model::{
         attempt::CallAttempt,
         command::{Permit, Verdict},
-        effect::{Bracket, Effect},
+        effect::Bracket,
         id::{CallId, PlanId, Seq, TurnId},
         limits,
         plan::{
@@ -243,10 +243,8 @@ fn finish_call(session: &mut Session, attempt: CallAttempt, result: &CallResult)
     notebook::count(session, call, result);
     let open = session.open.remove(&call);
     let doubt = session.doubts.remove(&call);
-    let opened_outside = open.as_ref().filter(|open| open.facts.effect != Effect::Internal);
-    session.outside.extend(opened_outside.map(|open| open.tool.clone()));
-    // What is ever in doubt has changed something.
-    session.outside.extend(doubt.as_ref().map(|doubt| doubt.tool.clone()));
+    let read_outside = open.as_ref().filter(|open| open.facts.effect.brings_outside());
+    session.outside.extend(read_outside.map(|open| open.tool.clone()));
     let opened = open.map(|open| (open.plan, open.step));
     let doubted = doubt.map(|doubt| (doubt.plan, doubt.step));
     if let Some((plan, step)) = opened.or(doubted)
