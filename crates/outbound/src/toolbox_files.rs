@@ -341,12 +341,12 @@ fn put(root: &Dir, path: &Path, content: &str) -> io::Result<()> {
     written
 }
 
-/// Makes the directories of this path that are not there, and syncs the names of those that it makes.
+/// Makes the directories of this path that are not there, and syncs their names: also of those that are there, because whoever
+/// made them may have failed or been killed before their names were synced. Where nothing is to be written that costs nothing.
 fn make_directories(root: &Dir, path: &Path) -> io::Result<()> {
-    if root.is_dir(path) {
-        return Ok(());
+    if !root.is_dir(path) {
+        root.create_dir_all(path)?;
     }
-    root.create_dir_all(path)?;
     for above in path.ancestors().skip(1) {
         let is_root = above.as_os_str().is_empty();
         sync_directory(&if is_root { root.try_clone()? } else { root.open_dir(above)? })?;
