@@ -31,6 +31,32 @@ impl std::fmt::Debug for Addresses {
     }
 }
 
+impl Addresses {
+    fn admits(&self, address: SocketAddr) -> bool {
+        let also = |also: &SocketAddr| {
+            also.ip() == address.ip() && (address.port() == 0 || also.port() == address.port())
+        };
+        is_public(address.ip()) || self.also.iter().any(also)
+    }
+
+    /// Where a name leads; refused if any of it may not be reached.
+    async fn of(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let found: Vec<_> = match &self.lookup {
+            Some(lookup) => lookup(host),
+            None => tokio::net::lookup_host((host, port)).await?.collect(),
+        };
+        if found.is_empty() || !found.iter().all(|address| self.admits(*address)) {
+            return Err(io::Error::other(format!("{host} does not lead to a public address")));
+        }
+        Ok(found)
+    }
+}
+
+/// The address that a host is, if it is written as one.
+fn literal(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
 /// What may be reached.
 #[derive(Debug)]
 pub(crate) struct Egress {
@@ -59,10 +85,9 @@ impl Egress {
                 "{host} is not one of the hosts that may be reached ({listed_in})"
             ));
         }
-        let literal = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
         let also = self.addresses.also.iter().any(|also| also.port() == port);
-        match literal {
-            Some(address) if !self.admits(SocketAddr::new(address, port)) => {
+        match literal(host) {
+            Some(address) if !self.addresses.admits(SocketAddr::new(address, port)) => {
                 Some(format!("{host} is not a public address"))
             }
             Some(_) | None if !also && !matches!(port, 80 | 443) => {
@@ -72,34 +97,26 @@ impl Egress {
         }
     }
 
-    fn admits(&self, address: SocketAddr) -> bool {
-        let also = |also: &SocketAddr| {
-            also.ip() == address.ip() && (address.port() == 0 || also.port() == address.port())
-        };
-        is_public(address.ip()) || self.addresses.also.iter().any(also)
+    /// Where a host leads.
+    pub(crate) async fn addresses_of(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        self.addresses.of(host, port).await
     }
 
-    /// Where a name leads; refused if any of it is not public.
-    pub(crate) async fn addresses_of(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        let found: Vec<_> = match &self.addresses.lookup {
-            Some(lookup) => lookup(host),
-            None => tokio::net::lookup_host((host, port)).await?.collect(),
-        };
-        if found.is_empty() || !found.iter().all(|address| self.admits(*address)) {
-            return Err(io::Error::other(format!("{host} does not lead to a public address")));
-        }
-        Ok(found)
+    /// A resolver for a client that reaches the same.
+    pub(crate) fn resolver(&self) -> Arc<Guarded> {
+        Arc::new(Guarded(self.addresses.clone()))
     }
 }
 
 /// Resolves names for a client, and refuses those that lead where nothing may go.
-pub(crate) struct Guarded(pub(crate) Arc<Egress>);
+#[derive(Default)]
+pub(crate) struct Guarded(Addresses);
 
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
-        let egress = self.0.clone();
+        let addresses = self.0.clone();
         Box::pin(async move {
-            let found = egress.addresses_of(name.as_str(), 0).await?;
+            let found = addresses.of(name.as_str(), 0).await?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
@@ -110,8 +127,7 @@ pub async fn check_public(url: &str) -> Result<(), String> {
     let parsed =
         reqwest::Url::parse(url).map_err(|error| format!("{url:?} is not an address: {error}"))?;
     let host = parsed.host_str().ok_or_else(|| format!("{url} names no host"))?;
-    let literal = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
-    let is_private = match literal {
+    let is_private = match literal(host) {
         Some(address) => !is_public(address),
         None => {
             let port = parsed.port_or_known_default().unwrap_or(443);

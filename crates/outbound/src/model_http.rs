@@ -4,7 +4,7 @@
 //! parallel tool calls. Each format has a file that writes a request and puts an answer together, free of any network;
 //! here is what they share: sending, reading the stream, and who can mend a refusal.
 
-use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -26,8 +26,8 @@ mod responses;
 
 use refused::{cause, causes, refused, retry_after};
 
+use crate::egress::Guarded;
 pub use crate::egress::check_public;
-use crate::egress::{Addresses, Egress, Guarded};
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -205,9 +205,8 @@ impl HttpModel {
             .read_timeout(settings.silence)
             .redirect(reqwest::redirect::Policy::none());
         if settings.is_public {
-            let egress = Egress::to(BTreeSet::new(), "", Addresses::default());
             // A proxy would look the name up itself.
-            client = client.no_proxy().dns_resolver(Arc::new(Guarded(Arc::new(egress))));
+            client = client.no_proxy().dns_resolver(Arc::new(Guarded::default()));
         }
         let client = client
             .build()

@@ -17,8 +17,8 @@ use reqwest::{Client, Response, Url, header::CONTENT_TYPE, redirect};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::egress::Egress;
 pub use crate::egress::{Addresses, Lookup, is_public};
-use crate::egress::{Egress, Guarded};
 
 /// The tool's name.
 pub const WEB_FETCH: &str = "web_fetch";
@@ -52,7 +52,7 @@ impl WebToolbox {
         });
         let client = Client::builder()
             .no_proxy()
-            .dns_resolver(Arc::new(Guarded(egress.clone())))
+            .dns_resolver(egress.resolver())
             .redirect(follow)
             .timeout(PAGE_MAX)
             .build()?;

@@ -6,13 +6,12 @@ use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 use planwright_domain::{
     effect::{Effect, Repeat, Touched},
-    id::CallId,
     identity::Root,
     turn::{CallResult, CallStatus},
 };
 use planwright_outbound::{data_directory::DataDirectory, toolbox_files::FileToolbox};
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox};
-use planwright_testkit::people::ada_key;
+use planwright_testkit::tool_run::tool_run;
 use serde_json::{Value, json};
 
 struct Workspace {
@@ -39,20 +38,7 @@ impl Workspace {
     }
 
     async fn run_in(&self, root: Option<Root>, tool: &str, arguments: Value) -> CallResult {
-        let ran = self
-            .toolbox
-            .run(ToolRun {
-                identity: ada_key("cli:talk-0001").unwrap(),
-                call: CallId(uuid::Uuid::from_u128(1)),
-                attempt: 1,
-                tool: tool.into(),
-                arguments: arguments.to_string(),
-                plan: None,
-                context: None,
-                root,
-                hosts: std::collections::BTreeSet::new(),
-            })
-            .await;
+        let ran = self.toolbox.run(ToolRun { root, ..tool_run(tool, arguments) }).await;
         match ran {
             Ran::Ended(result) => result,
             Ran::Unknown { why } => panic!("{why}"),

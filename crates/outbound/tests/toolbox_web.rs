@@ -6,8 +6,8 @@ use std::{collections::BTreeSet, net::SocketAddr};
 
 use planwright_domain::{effect::Touched, turn::CallStatus};
 use planwright_outbound::toolbox_web::{Addresses, WebToolbox, is_public};
-use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
-use planwright_testkit::people::ada_key;
+use planwright_runtime::ports::toolbox::{Ran, Toolbox as _};
+use planwright_testkit::tool_run::tool_run;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -43,17 +43,7 @@ fn web(hosts: &[&str], also: &[SocketAddr]) -> WebToolbox {
 }
 
 async fn fetch(web: &WebToolbox, url: &str) -> (CallStatus, String, Vec<Touched>) {
-    let run = ToolRun {
-        identity: ada_key("cli:talk-0001").unwrap(),
-        call: uuid::Uuid::now_v7().into(),
-        attempt: 1,
-        tool: "web_fetch".into(),
-        arguments: json!({"url": url}).to_string(),
-        plan: None,
-        context: None,
-        root: None,
-        hosts: BTreeSet::new(),
-    };
+    let run = tool_run("web_fetch", json!({"url": url}));
     match web.run(run).await {
         Ran::Ended(result) => (result.status, result.output, result.touched),
         Ran::Unknown { why } => panic!("{why}"),

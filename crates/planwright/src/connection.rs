@@ -194,9 +194,8 @@ pub fn key_of(wish: &ModelWish) -> Result<Option<String>, String> {
 
 /// Whether a host is written as an address and not as a name.
 fn is_address(url: &str) -> bool {
-    let url = reqwest::Url::parse(url).ok();
-    let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
-    host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok()
+    let url = reqwest::Url::parse(url);
+    url.is_ok_and(|url| url.domain().is_none_or(|name| name == "localhost"))
 }
 
 fn origin(url: &str) -> Option<reqwest::Url> {

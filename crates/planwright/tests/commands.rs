@@ -17,7 +17,6 @@ use std::{
 use planwright_domain::{
     autonomy::AutoExecutionContext,
     effect::Touched,
-    id::CallId,
     turn::{CallResult, CallStatus},
 };
 use planwright_outbound::toolbox_command::{
@@ -26,6 +25,7 @@ use planwright_outbound::toolbox_command::{
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
 use planwright_sandbox::is_supported;
 use planwright_testkit::people::ada_key;
+use planwright_testkit::tool_run::tool_run;
 use serde_json::json;
 
 const KEEPER_PROGRAM: &str = env!("CARGO_BIN_EXE_planwright");
@@ -74,15 +74,9 @@ impl Place {
         hosts: &[&str],
     ) -> Ran {
         let run = ToolRun {
-            identity: ada_key("cli:talk-0001").unwrap(),
-            call: CallId(uuid::Uuid::from_u128(1)),
-            attempt: 1,
-            tool: RUN_COMMAND.into(),
-            arguments: json!({"command": command}).to_string(),
-            plan: None,
             context,
-            root: None,
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            ..tool_run(RUN_COMMAND, json!({"command": command}))
         };
         self.toolbox.run(run).await
     }

@@ -12,8 +12,8 @@ use std::{
 };
 
 use planwright_outbound::toolbox_mcp::{Confinement, McpServer, McpToolbox, Pins};
-use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
-use planwright_testkit::people::ada_key;
+use planwright_runtime::ports::toolbox::{Ran, Toolbox as _};
+use planwright_testkit::tool_run::tool_run;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -98,6 +98,7 @@ impl Place {
             "files": {"token": self.path("data/token"), "given": self.path("given/file")},
             "port": self.port, "socket": self.path("given/socket"),
         });
+        let is_confined = confinement.is_some();
         let server = McpServer::Child {
             command: vec!["python3".into(), "-c".into(), SERVER.into(), targets.to_string()],
             environment: BTreeMap::new(),
@@ -107,6 +108,7 @@ impl Place {
         let pins = self.path(&format!("pins-{}.json", Uuid::now_v7()));
         let pins = Arc::new(Pins::open(pins).unwrap());
         let toolbox = McpToolbox::new("evil", server, BTreeMap::new(), pins);
+        assert_eq!(toolbox.is_unconfined(), !is_confined);
         serde_json::from_str(&called(&toolbox, "evil__probe", &json!({})).await).unwrap()
     }
 }
@@ -114,17 +116,7 @@ impl Place {
 async fn called(toolbox: &McpToolbox, tool: &str, arguments: &Value) -> String {
     toolbox.refresh().await;
     assert_eq!(toolbox.trouble(), None);
-    let run = ToolRun {
-        identity: ada_key("cli:evil-0001").unwrap(),
-        call: Uuid::now_v7().into(),
-        attempt: 1,
-        tool: tool.into(),
-        arguments: arguments.to_string(),
-        plan: None,
-        context: None,
-        root: None,
-        hosts: std::collections::BTreeSet::new(),
-    };
+    let run = tool_run(tool, arguments);
     match toolbox.run(run).await {
         Ran::Ended(result) => result.output,
         Ran::Unknown { why } => panic!("{why}"),

@@ -13,7 +13,6 @@ use std::{
 };
 
 use planwright_domain::{
-    id::CallId,
     identity::Root,
     turn::{CallResult, CallStatus},
 };
@@ -21,7 +20,7 @@ use planwright_outbound::toolbox_command::{
     Addresses, CommandLimits, CommandToolbox, Lookup, RUN_COMMAND,
 };
 use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
-use planwright_testkit::people::ada_key;
+use planwright_testkit::tool_run::tool_run;
 use serde_json::json;
 
 /// Runs a command in a workspace of its own, with what it may read; says what it printed.
@@ -50,15 +49,8 @@ async fn output_reaching(
     let toolbox = CommandToolbox::open(keeper, roots, limits).unwrap();
     let toolbox = toolbox.reaching(Addresses { also, lookup: Some(lookup) });
     let run = ToolRun {
-        identity: ada_key("cli:talk-0001").unwrap(),
-        call: CallId(uuid::Uuid::from_u128(1)),
-        attempt: 1,
-        tool: RUN_COMMAND.into(),
-        arguments: json!({"command": command}).to_string(),
-        plan: None,
-        context: None,
-        root: None,
         hosts: registry.map(|_| "registry.test".to_owned()).into_iter().collect(),
+        ..tool_run(RUN_COMMAND, json!({"command": command}))
     };
     match toolbox.run(run).await {
         Ran::Ended(CallResult { status: CallStatus::Done, output, .. }) => Some(output),

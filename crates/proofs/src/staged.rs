@@ -2,7 +2,7 @@
 //! over any journal that moves when it is told to.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::Path,
     sync::{
         Arc,
@@ -86,21 +86,6 @@ pub(crate) fn ports(
         session_label: false,
         notebook: Arc::new(planwright_outbound::notebook_object_store::NoNotebooks),
         roles: planwright_runtime::ports::model::Roles::default(),
-    }
-}
-
-/// A call, made outside of any plan.
-pub(crate) fn tool_run(tool: &str, arguments: &Value) -> ToolRun {
-    ToolRun {
-        identity: talk("staged-01"),
-        call: uuid::Uuid::now_v7().into(),
-        attempt: 1,
-        tool: tool.into(),
-        arguments: arguments.to_string(),
-        plan: None,
-        context: None,
-        root: None,
-        hosts: BTreeSet::new(),
     }
 }
 

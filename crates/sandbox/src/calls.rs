@@ -1,7 +1,7 @@
 //! Which system calls a confined process may make.
 //!
-//! They are in tables. What is in none is newer than they are: it is answered as if the kernel did not know it, so that programs take the older
-//! call.
+//! They are in tables. What is in none is newer than they are: it is answered as if the kernel did not know it, so that programs
+//! take the older call.
 
 use std::collections::BTreeMap;
 

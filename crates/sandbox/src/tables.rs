@@ -382,7 +382,7 @@ pub(crate) const ATTRIBUTES: Table = &[
     ("SYS_removexattrat", 466),
 ];
 
-/// What depends on the arguments.
+/// What depends on the arguments, or on what may be reached of the network.
 pub(crate) const CONDITIONAL: Table = table![
     SYS_accept,
     SYS_accept4,

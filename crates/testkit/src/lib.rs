@@ -35,4 +35,5 @@ pub mod servers;
 pub mod stored;
 pub mod stories;
 pub mod streams;
+pub mod tool_run;
 pub mod work_stories;

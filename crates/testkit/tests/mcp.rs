@@ -9,9 +9,8 @@ use planwright_domain::{
     turn::CallStatus,
 };
 use planwright_outbound::toolbox_mcp::{McpServer, McpToolbox, Pinned, Pins};
-use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
-use planwright_testkit::people::ada_key;
-use uuid::Uuid;
+use planwright_runtime::ports::toolbox::{Ran, Tool, Toolbox as _};
+use planwright_testkit::tool_run::tool_run;
 
 struct Strict {
     home: tempfile::TempDir,
@@ -33,19 +32,7 @@ impl Strict {
     }
 
     async fn run(&self, tool: &str, arguments: &str) -> Ran {
-        self.toolbox
-            .run(ToolRun {
-                identity: ada_key("cli:talk-0001").unwrap(),
-                call: Uuid::now_v7().into(),
-                attempt: 1,
-                tool: tool.into(),
-                arguments: arguments.into(),
-                plan: None,
-                context: None,
-                root: None,
-                hosts: std::collections::BTreeSet::new(),
-            })
-            .await
+        self.toolbox.run(tool_run(tool, arguments)).await
     }
 
     fn names(&self) -> Vec<String> {
@@ -84,6 +71,8 @@ async fn tools_are_external_whatever_the_server_says_until_the_operator_pins_the
         .iter()
         .map(|tool| (tool.spec.name.clone(), tool.facts.effect))
         .collect();
+    let is_unconfined = |tool: &Tool| tool.is_unconfined;
+    assert!(strict.toolbox.tools().iter().all(is_unconfined), "nothing confines this one");
     let external = |name: &str| (format!("strict__{name}"), Effect::External);
     assert_eq!(
         effects,

@@ -15,11 +15,10 @@ use std::{
 
 use planwright_domain::turn::CallStatus;
 use planwright_outbound::toolbox_mcp::{McpServer, McpToolbox, Pins};
-use planwright_runtime::ports::toolbox::{Ran, ToolRun, Toolbox as _};
-use planwright_testkit::people::ada_key;
+use planwright_runtime::ports::toolbox::{Ran, Toolbox as _};
 use planwright_testkit::servers::free_port;
+use planwright_testkit::tool_run::tool_run;
 use serde_json::json;
-use uuid::Uuid;
 
 fn program(name: &str) -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -42,17 +41,7 @@ async fn tools_of(server: McpServer, home: &Path) -> McpToolbox {
 
 async fn done(toolbox: &McpToolbox, tool: &str, arguments: serde_json::Value) -> String {
     toolbox.check(tool, &arguments.to_string()).unwrap();
-    let run = ToolRun {
-        identity: ada_key("cli:talk-0001").unwrap(),
-        call: Uuid::now_v7().into(),
-        attempt: 1,
-        tool: tool.into(),
-        arguments: arguments.to_string(),
-        plan: None,
-        context: None,
-        root: None,
-        hosts: std::collections::BTreeSet::new(),
-    };
+    let run = tool_run(tool, arguments);
     match toolbox.run(run).await {
         Ran::Ended(result) if result.status == CallStatus::Done => result.output,
         other @ (Ran::Ended(_) | Ran::Unknown { .. }) => panic!("{other:?}"),

@@ -82,8 +82,9 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
         let seen: Arc<Mutex<Seen>> = Arc::default();
-        let way = Arc::new(Way { egress, seen: seen.clone(), background: Mutex::default() });
-        let serves = tokio::spawn(serve(listener, way));
+        let state =
+            Arc::new(ProxyState { egress, seen: seen.clone(), background: Mutex::default() });
+        let serves = tokio::spawn(serve(listener, state));
         Ok(Self { port, seen, serves })
     }
 
@@ -109,14 +110,14 @@ impl Proxy {
 }
 
 /// What all connections of a proxy share.
-struct Way {
+struct ProxyState {
     egress: Egress,
     seen: Arc<Mutex<Seen>>,
     /// Tunnels, and connections to hosts. They end with the last who shares this.
     background: Mutex<JoinSet<()>>,
 }
 
-async fn serve(listener: TcpListener, way: Arc<Way>) {
+async fn serve(listener: TcpListener, state: Arc<ProxyState>) {
     let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     while let Ok(seat) = seats.clone().acquire_owned().await {
@@ -125,11 +126,11 @@ async fn serve(listener: TcpListener, way: Arc<Way>) {
             continue;
         };
         while connections.try_join_next().is_some() {}
-        let (way, seat) = (way.clone(), Arc::new(seat));
+        let (state, seat) = (state.clone(), Arc::new(seat));
         connections.spawn(async move {
             let answer = service_fn(|request| {
-                let (way, seat) = (way.clone(), seat.clone());
-                async move { Ok::<_, Infallible>(way.answer(request, seat).await) }
+                let (state, seat) = (state.clone(), seat.clone());
+                async move { Ok::<_, Infallible>(state.answer(request, seat).await) }
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -140,7 +141,7 @@ async fn serve(listener: TcpListener, way: Arc<Way>) {
     }
 }
 
-impl Way {
+impl ProxyState {
     async fn answer(
         &self,
         request: Request<Incoming>,

@@ -20,7 +20,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
 use super::Found;
-use crate::staged::tool_run;
+use planwright_testkit::tool_run::tool_run;
 
 const SECRET: &str = "what nobody may read";
 

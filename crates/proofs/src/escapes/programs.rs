@@ -13,7 +13,7 @@ use planwright_testkit::scratch;
 use serde_json::json;
 
 use super::Found;
-use crate::staged::tool_run;
+use planwright_testkit::tool_run::tool_run;
 
 /// More than there are on any processor.
 const NUMBERS: i64 = 600;
@@ -119,7 +119,7 @@ async fn by_server(home: &Path, numbers: &[i64]) -> anyhow::Result<String> {
     if let Some(trouble) = toolbox.trouble() {
         anyhow::bail!(trouble);
     }
-    output_of(&toolbox, tool_run("caller__calls", &json!({}))).await
+    output_of(&toolbox, tool_run("caller__calls", json!({}))).await
 }
 
 /// A machine that cannot confine has nothing to show, which is not the same as nothing that got through.

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::Found;
-use crate::staged::tool_run;
+use planwright_testkit::tool_run::tool_run;
 
 /// Where everyone may go, and where nobody may: two addresses of this machine, at one port.
 const FRONT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -236,7 +236,7 @@ fn serve(listener: TcpListener, visitors: Arc<AtomicU64>) {
 }
 
 async fn fetch(web: &WebToolbox, url: &str) -> anyhow::Result<(CallStatus, String)> {
-    match web.run(tool_run(WEB_FETCH, &json!({"url": url}))).await {
+    match web.run(tool_run(WEB_FETCH, json!({"url": url}))).await {
         Ran::Ended(result) => Ok((result.status, result.output)),
         Ran::Unknown { why } => anyhow::bail!("{why}"),
     }

@@ -14,7 +14,7 @@ use planwright_testkit::people::ada_key;
 use planwright_testkit::scratch;
 use serde_json::json;
 
-use crate::staged::tool_run;
+use planwright_testkit::tool_run::tool_run;
 
 const SECRET: &str = "what only the notebook holds";
 const UNNAMED: &str = "findings.md";

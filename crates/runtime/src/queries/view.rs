@@ -241,9 +241,8 @@ impl Queries {
             .iter()
             .filter(|tool| tool.is_unconfined && envelope.tools.contains_key(&tool.spec.name));
         let names: Vec<_> = leased.map(|tool| tool.spec.name.as_str()).collect();
-        let words =
-            "which this machine does not confine: they reach whatever the server's user does";
-        (!names.is_empty()).then(|| format!("use {}, {words}", names.join(", ")))
+        let words = "unconfined: on this machine they reach whatever the server's user does";
+        (!names.is_empty()).then(|| format!("use {} {words}", names.join(", ")))
     }
 
     /// What an approval of this plan would lease now.

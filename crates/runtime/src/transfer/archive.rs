@@ -40,43 +40,15 @@ const PAGE: usize = 256;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Line {
-    Planwright {
-        format: u32,
-    },
-    Person {
-        name: PersonId,
-        owner: OwnerId,
-    },
-    Session {
-        key: SessionKey,
-        events: u64,
-        answers: u64,
-        outputs: u64,
-    },
-    Event {
-        seq: Seq,
-        at: Time,
-        event: Box<StoredSessionEvent>,
-    },
-    Answer {
-        command: CommandId,
-        before: Seq,
-        version: Seq,
-        refusal: Option<Box<StoredRefusal>>,
-    },
+    Planwright { format: u32 },
+    Person { name: PersonId, owner: OwnerId },
+    Session { key: SessionKey, events: u64, answers: u64, outputs: u64 },
+    Event { seq: Seq, at: Time, event: Box<StoredSessionEvent> },
+    Answer { command: CommandId, before: Seq, version: Seq, refusal: Option<Box<StoredRefusal>> },
     Output(String),
-    Page {
-        key: SessionKey,
-        name: String,
-        text: String,
-    },
-    Owner {
-        owner: OwnerId,
-        at: Time,
-        event: Box<StoredOwnerEvent>,
-    },
+    Page { key: SessionKey, name: String, text: String },
+    Owner { owner: OwnerId, at: Time, event: Box<StoredOwnerEvent> },
     End(Totals),
-    /// After the end, if somebody signed it.
     Signed(Signature),
 }
 
