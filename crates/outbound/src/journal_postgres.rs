@@ -47,6 +47,7 @@ mod memory;
 mod owner;
 mod read;
 mod schema;
+mod staged;
 mod write;
 
 use crate::{

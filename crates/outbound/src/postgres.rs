@@ -20,6 +20,15 @@ pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// Connections to the database at this address.
 pub(crate) fn pool(address: &str) -> Result<Pool, JournalError> {
+    pool_with(address, "")
+}
+
+/// Connections to the tables in this schema of the database at this address.
+pub(crate) fn pool_in(address: &str, schema: &str) -> Result<Pool, JournalError> {
+    pool_with(address, &format!(" -c search_path={schema}"))
+}
+
+fn pool_with(address: &str, options: &str) -> Result<Pool, JournalError> {
     let (address, tls) = database_address::split(address);
     let mut config: tokio_postgres::Config = address.parse().map_err(engine)?;
     config.application_name("planwright");
@@ -27,9 +36,9 @@ pub(crate) fn pool(address: &str) -> Result<Pool, JournalError> {
     config.tcp_user_timeout(ANSWER_MAX);
     // A lock that is never given and a statement that never ends must not hold a node.
     // Our statements are few and always the same: one plan for each will do.
-    config.options(
-        "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=10000 -c plan_cache_mode=force_generic_plan",
-    );
+    config.options(format!(
+        "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=10000 -c plan_cache_mode=force_generic_plan{options}"
+    ));
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = match tls {
         Some(tls) => {

@@ -34,7 +34,11 @@ use rmcp::{
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
-use tokio::{process::Command, time::timeout};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    process::Command,
+    time::timeout,
+};
 
 #[cfg(target_os = "linux")]
 pub mod keeper;
@@ -46,6 +50,9 @@ pub use pins::Pins;
 pub const KEEPER: &str = "keep-server";
 /// How long a server may take to start and to greet.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// How much is kept of what a server writes beside the protocol, and how long is waited for the end of it.
+const LAST_WORDS_BYTES: usize = 1_024;
+const LAST_WORDS_MAX: Duration = Duration::from_millis(200);
 /// How long a call may take, unless something else is said.
 const CALL_MAX: Duration = Duration::from_secs(60);
 /// How long it may take to list its tools.
@@ -127,6 +134,50 @@ impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
             let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+/// A server that answers in time.
+async fn greeting<S, E: std::fmt::Display>(
+    greeted: impl Future<Output = Result<S, E>>,
+) -> Result<S, String> {
+    timeout(CONNECT_MAX, greeted)
+        .await
+        .map_err(|_| format!("no greeting within {} s", CONNECT_MAX.as_secs()))?
+        .map_err(|error| error.to_string())
+}
+
+/// The end of what a server wrote beside the protocol. It is read to its end, so that no server waits for a reader.
+struct LastWords {
+    kept: Arc<Mutex<Vec<u8>>>,
+    reader: tokio::task::JoinHandle<()>,
+}
+
+impl LastWords {
+    fn of(errors: Option<impl AsyncRead + Send + Unpin + 'static>) -> Self {
+        let kept = Arc::<Mutex<Vec<u8>>>::default();
+        let keeps = kept.clone();
+        let reader = tokio::spawn(async move {
+            let Some(mut errors) = errors else { return };
+            let mut piece = [0; LAST_WORDS_BYTES];
+            while let Ok(read @ 1..) = errors.read(&mut piece).await {
+                let mut kept = keeps.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend(piece.iter().take(read));
+                let over = kept.len().saturating_sub(LAST_WORDS_BYTES);
+                kept.drain(..over);
+            }
+        });
+        Self { kept, reader }
+    }
+
+    /// Why a server did not answer, and what it wrote.
+    async fn after(self, why: String) -> String {
+        let _ = timeout(LAST_WORDS_MAX, self.reader).await;
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match String::from_utf8_lossy(&kept).trim() {
+            "" => why,
+            words => format!("{why}; it wrote: {words}"),
         }
     }
 }
@@ -243,17 +294,22 @@ impl McpToolbox {
     }
 
     async fn connect(&self) -> Result<RunningService<RoleClient, ()>, String> {
-        let greeted = match &self.server {
+        match &self.server {
             McpServer::Child { command, environment, directory, confinement } => {
                 let mut child = self.child(command, directory, confinement.as_ref())?;
                 child.env_clear().envs(environment).current_dir(directory);
                 child.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).kill_on_drop(true);
                 child.process_group(0);
-                let started = TokioChildProcess::builder(child).stderr(Stdio::null()).spawn();
-                let (transport, _) = started.map_err(|error| format!("{command:?}: {error}"))?;
+                let started = TokioChildProcess::builder(child).stderr(Stdio::piped()).spawn();
+                let (transport, errors) =
+                    started.map_err(|error| format!("{command:?}: {error}"))?;
+                let words = LastWords::of(errors);
                 let group = transport.id().and_then(|id| Pid::from_raw(id.cast_signed()));
                 *self.group.lock().unwrap_or_else(PoisonError::into_inner) = Group(group);
-                timeout(CONNECT_MAX, ().serve(transport)).await
+                match greeting(().serve(transport)).await {
+                    Ok(greeted) => Ok(greeted),
+                    Err(why) => Err(words.after(why).await),
+                }
             }
             McpServer::Http { url, token } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
@@ -261,12 +317,9 @@ impl McpToolbox {
                     config = config.auth_header(token.clone());
                 }
                 let transport = StreamableHttpClientTransport::from_config(config);
-                timeout(CONNECT_MAX, ().serve(transport)).await
+                greeting(().serve(transport)).await
             }
-        };
-        greeted
-            .map_err(|_| format!("no greeting within {} s", CONNECT_MAX.as_secs()))?
-            .map_err(|error| error.to_string())
+        }
     }
 
     async fn list(&self) -> Result<Listed, String> {

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::{Person, Standing},
     command::{Issued, PersonCommand, SessionCommand},
+    digest::Digest,
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
     owner::{self, Moved, Owner, OwnerCommand},
@@ -28,7 +29,7 @@ use planwright_runtime::{
         memory::Store,
         notebook::Notebooks as _,
     },
-    transfer::archive::{self, ArchiveError, Trust},
+    transfer::archive::{self, ArchiveError, Totals, Trust},
 };
 use planwright_testkit::people::{self, ada_key};
 use planwright_testkit::{journal_contract, journal_contract::Place, servers::Postgres};
@@ -226,15 +227,24 @@ async fn an_installation_moves_into_a_cluster_and_back_unchanged() {
     }
     let totals = archive::export(&local, &pages_of(&home_pages[0]), &mut first).await.unwrap();
     assert_eq!((totals.sessions, totals.events), (2, 300));
-    archive::import(
-        &there,
-        &pages_of(&home_pages[1]),
-        &first[..],
-        archive::verify(&first[..]).unwrap(),
-        Trust::Vouched,
-    )
-    .await
-    .unwrap();
+    let pages = pages_of(&home_pages[1]);
+    let verified = archive::verify(&first[..]).unwrap();
+    // One that fails at its end leaves nothing, nor does one that is given up half way.
+    let other = Totals { digest: Digest([7; 32]), ..verified };
+    let staged = there.stage(&place.0.address()).await.unwrap();
+    let failed = archive::import(&staged, &pages, &first[..], other, Trust::Vouched).await;
+    assert!(matches!(failed, Err(ArchiveError::Differs { .. })), "{failed:?}");
+    archive::check_empty(&there).await.unwrap();
+    assert_eq!(pages.list(&identity("talk-0002")).await.unwrap().len(), 2);
+    archive::remove_pages(&staged, &pages).await.unwrap();
+    assert_eq!(pages.list(&identity("talk-0002")).await.unwrap(), [""; 0]);
+    let staged = there.stage(&place.0.address()).await.unwrap();
+    archive::check_empty(&staged).await.unwrap();
+    archive::import(&staged, &pages, &first[..], verified, Trust::Vouched).await.unwrap();
+    archive::check_empty(&there).await.unwrap();
+    there.put_staged_in_place().await.unwrap();
+    let there = PostgresJournal::open(&place.0.address()).await.unwrap();
+    assert!(matches!(archive::check_empty(&there).await, Err(ArchiveError::Exists(_))));
     let mut second = Vec::new();
     archive::export(&there, &pages_of(&home_pages[1]), &mut second).await.unwrap();
     archive::import(

@@ -19,6 +19,7 @@ use planwright_runtime::ports::{
     model::{Message, Model, ModelRequest},
 };
 use planwright_runtime::secrets::Secrets;
+use serde::{Deserialize, Serialize};
 
 use crate::{config::model::dollars, durable_file::write_private};
 
@@ -60,6 +61,7 @@ pub struct LiveConnection {
     /// The address that the operator named, if they did.
     configured: Option<String>,
     secrets: Arc<Secrets>,
+    choosing: tokio::sync::Mutex<()>,
 }
 
 impl LiveConnection {
@@ -74,7 +76,8 @@ impl LiveConnection {
     ) -> Self {
         let (data, workspace) = (data.to_owned(), workspace.to_owned());
         let (connected, configured, secrets) = (RwLock::new(connected), None, Arc::default());
-        Self { switch, data, workspace, window_tokens, connected, configured, secrets }
+        let choosing = tokio::sync::Mutex::default();
+        Self { switch, data, workspace, window_tokens, connected, configured, secrets, choosing }
     }
 
     /// The same, whose operator named this address.
@@ -91,14 +94,15 @@ impl LiveConnection {
 
     /// The model that somebody wishes for. The server asks nothing of its own machine and network for them, but what the
     /// operator configured and what answers as a model at a usual port.
-    async fn model(&self, wish: &ModelWish) -> Result<HttpModel, String> {
+    async fn model(&self, wish: &ModelWish) -> Result<(HttpModel, ModelChoice), String> {
         let is_known = self.is_known(&wish.url).await;
         if !is_known {
             check_public(&wish.url).await.map_err(|words| format!("{words}; {ELSEWHERE}"))?;
         }
-        let window_tokens = self.window_tokens;
-        let settings = HttpSettings { window_tokens, is_public: !is_known, ..wished(wish)? };
-        HttpModel::new(settings).map_err(|failure| failure.message)
+        let choice = ModelChoice { wish: wish.clone(), is_public: !is_known };
+        let settings = HttpSettings { window_tokens: self.window_tokens, ..choice.settings()? };
+        let model = HttpModel::new(settings).map_err(|failure| failure.message)?;
+        Ok((model, choice))
     }
 
     async fn is_known(&self, url: &str) -> bool {
@@ -133,17 +137,18 @@ impl Connection for LiveConnection {
     }
 
     async fn try_out(&self, wish: &ModelWish) -> Result<Tried, String> {
-        ask(&self.model(wish).await?).await
+        ask(&self.model(wish).await?.0).await
     }
 
     async fn choose(&self, wish: ModelWish) -> Result<Tried, String> {
-        let model = self.model(&wish).await?;
+        let (model, choice) = self.model(&wish).await?;
         let tried = ask(&model).await?;
         if let Some(key) = &wish.api_key {
             self.secrets.add("the model's key", key);
         }
-        let text = serde_json::to_string(&wish).map_err(|error| error.to_string())?;
-        write_private(&path(&self.data), &text).map_err(|error| format!("{error:#}"))?;
+        // One after the other: what is kept is what is asked.
+        let _choosing = self.choosing.lock().await;
+        choice.keep(&self.data).map_err(|error| format!("{error:#}"))?;
         let connected =
             Connected { name: model.name(), url: Some(wish.url), is_chosen: true, is_demo: false };
         self.set(Arc::new(model), connected);
@@ -159,8 +164,29 @@ impl Connection for LiveConnection {
     }
 }
 
-/// How a model that was chosen is asked; why it cannot be, in words.
-pub fn wished(wish: &ModelWish) -> Result<HttpSettings, String> {
+/// A model that was chosen, as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ModelChoice {
+    /// Which.
+    #[serde(flatten)]
+    pub wish: ModelWish,
+    /// Whether its address must not lead to this machine or its network, now or later: the operator did not name it.
+    pub is_public: bool,
+}
+
+impl ModelChoice {
+    /// How it is asked; why it cannot be, in words.
+    pub fn settings(&self) -> Result<HttpSettings, String> {
+        Ok(HttpSettings { is_public: self.is_public, ..wished(&self.wish)? })
+    }
+
+    /// Keeps it in this data directory.
+    pub fn keep(&self, data: &Path) -> anyhow::Result<()> {
+        write_private(&path(data), &serde_json::to_string(self)?)
+    }
+}
+
+fn wished(wish: &ModelWish) -> Result<HttpSettings, String> {
     let wire = match wish.wire.as_deref() {
         None | Some("") => Wire::of(&wish.url),
         Some(named) => Wire::named(named).ok_or_else(|| {
@@ -245,10 +271,17 @@ pub fn stage(workspace: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The model that was chosen in the dashboard, if one was.
-#[must_use]
-pub fn chosen(data: &Path) -> Option<ModelWish> {
-    serde_json::from_str(&fs::read_to_string(path(data)).ok()?).ok()
+/// The model that was chosen in the dashboard or with `planwright models set`, if one was.
+pub fn chosen(data: &Path) -> anyhow::Result<Option<ModelChoice>> {
+    let path = path(data);
+    let usable = "choose a model again, or remove the file";
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => anyhow::bail!("{} cannot be read: {error}; {usable}", path.display()),
+    };
+    let choice = serde_json::from_str(&text);
+    choice.map(Some).with_context(|| format!("{} is damaged; {usable}", path.display()))
 }
 
 /// One real call.

@@ -164,8 +164,9 @@ async fn journal(path: &Path) -> Finding {
 async fn model(args: &Args, data: &Path) -> Finding {
     let config =
         Config::load(args.config.as_deref(), data).map_err(|error| format!("{error:#}"))?;
-    let chosen = connection::chosen(data);
+    let chosen = connection::chosen(data).map_err(|error| format!("{error:#}"))?;
     let settings = model_settings(args, &config.model, chosen.as_ref());
+    let settings = settings.map_err(|error| format!("{error:#}"))?;
     let (name, url) = (settings.model.clone(), settings.base_url.clone());
     let model = HttpModel::new(settings).map_err(|failure| failure.message)?;
     match connection::ask(&model).await {

@@ -149,7 +149,7 @@ impl Installation {
             policy: Arc::new(config.approval.policy(&config.auto, roots)),
             session_label: config.metrics.session_label,
         };
-        let secrets = Arc::new(known_secrets(config, directory.path()));
+        let secrets = Arc::new(known_secrets(config, directory.path())?);
         let settings = Settings { secrets: secrets.clone(), ..config.settings() };
         let runtime = Runtime::new(&ports, &settings);
         let (name, surface) = (PersonId(OWNER.into()), Surface(surface()));
@@ -432,8 +432,8 @@ pub struct Agents {
 
 /// The model of the conversation, and the agent profiles.
 pub fn agents(args: &Args, config: &Config) -> anyhow::Result<Agents> {
-    let wish = chosen(&data_path(args)?);
-    let settings = model_settings(args, &config.model, wish.as_ref());
+    let choice = chosen(&data_path(args)?)?;
+    let settings = model_settings(args, &config.model, choice.as_ref())?;
     let (window_tokens, url) = (settings.window_tokens, settings.base_url.clone());
     let named = |name: Option<&String>| -> anyhow::Result<Arc<dyn Model>> {
         let known = name.and_then(|name| Some((name, config.models.get(name)?)));
@@ -457,7 +457,7 @@ pub fn agents(args: &Args, config: &Config) -> anyhow::Result<Agents> {
         let agent = AgentProfile::new(name, prompt, model, tools.clone(), *rounds);
         profiles.insert(name.clone(), agent);
     }
-    let is_chosen = wish.is_some() || is_said(args, &config.model);
+    let is_chosen = choice.is_some() || is_said(args, &config.model);
     let connected = Connected { name: model.name(), url: Some(url), is_chosen, is_demo: false };
     Ok(Agents { model: switch, profiles: Arc::new(profiles), connected, window_tokens })
 }

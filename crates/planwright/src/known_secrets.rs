@@ -13,15 +13,14 @@ use crate::{
 pub const TOKEN_NAME: &str = "the token of the data directory";
 
 /// What this installation knows to be secret.
-#[must_use]
-pub fn known_secrets(config: &Config, data: &Path) -> Secrets {
+pub fn known_secrets(config: &Config, data: &Path) -> anyhow::Result<Secrets> {
     let variables = std::env::vars().filter(|(name, value)| is_secret(name, value));
     let secrets = Secrets::new(variables.chain(config.secrets.iter().cloned()));
     if let Ok(token) = fs::read_to_string(data.join("token")) {
         secrets.add(TOKEN_NAME, &token);
     }
-    if let Some(key) = connection::chosen(data).and_then(|wish| wish.api_key) {
+    if let Some(key) = connection::chosen(data)?.and_then(|choice| choice.wish.api_key) {
         secrets.add("the model's key", &key);
     }
-    secrets
+    Ok(secrets)
 }

@@ -16,9 +16,8 @@ use crate::{
         Config,
         model::{ModelConfig, RolesConfig},
     },
-    connection::{self, ask, wished},
+    connection::{self, ModelChoice, ask},
     data_path::data_path,
-    durable_file::write_private,
     exit::Exit,
     terminal::Terminal,
 };
@@ -97,7 +96,9 @@ pub async fn run(
                 price_in: *price_in,
                 price_out: *price_out,
             };
-            let settings = connection::wished(&wish).map_err(anyhow::Error::msg)?;
+            // Whoever types this is the operator: they may name any address.
+            let choice = ModelChoice { wish, is_public: false };
+            let settings = choice.settings().map_err(anyhow::Error::msg)?;
             if let (Some(variable), None) = (key_from, &settings.api_key) {
                 bail!(
                     "{variable} holds no key of a known provider; set it, or give the key in PLANWRIGHT_API_KEY"
@@ -113,7 +114,7 @@ pub async fn run(
             }
             let data = data_path(args)?;
             std::fs::create_dir_all(&data)?;
-            write_private(&connection::path(&data), &serde_json::to_string(&wish)?)?;
+            choice.keep(&data)?;
             terminal.line("this is the model of the conversation from the next start on");
             Ok(Exit::Fine)
         }
@@ -121,8 +122,8 @@ pub async fn run(
 }
 
 fn all(args: &Args, config: &Config) -> anyhow::Result<Vec<Known>> {
-    let chosen = connection::chosen(&data_path(args)?);
-    let settings = model_settings(args, &config.model, chosen.as_ref());
+    let chosen = connection::chosen(&data_path(args)?)?;
+    let settings = model_settings(args, &config.model, chosen.as_ref())?;
     let does = |name: &String| {
         let RolesConfig { plan, execute, summary, fallback } = &config.roles;
         let is = |role: &Option<String>| role.as_ref() == Some(name);
@@ -177,14 +178,16 @@ fn row(terminal: &mut Terminal, known: &Known, tried: Option<&Result<Tried, Stri
 
 /// The model that the arguments name, else the configuration, else the one chosen in the dashboard; by default a
 /// local one that wants no key.
-#[must_use]
 pub fn model_settings(
     args: &Args,
     config: &ModelConfig,
-    chosen: Option<&ModelWish>,
-) -> HttpSettings {
+    chosen: Option<&ModelChoice>,
+) -> anyhow::Result<HttpSettings> {
     // A choice is one thing: an address and the key for it are never taken apart.
-    let chosen = chosen.filter(|_| !is_said(args, config)).and_then(|wish| wished(wish).ok());
+    let chosen = chosen.filter(|_| !is_said(args, config)).map(ModelChoice::settings);
+    let chosen = chosen.transpose().map_err(|why| {
+        anyhow::anyhow!("the model that was chosen cannot be asked: {why}; choose another with planwright models set")
+    })?;
     let named = config.wire.map(Wire::from);
     let url = args.model_url.clone().or_else(|| config.url.clone());
     let url = url.or_else(|| chosen.as_ref().map(|chosen| chosen.base_url.clone()));
@@ -197,13 +200,18 @@ pub fn model_settings(
         &url,
         &name.unwrap_or_else(|| "qwen3".into()),
     );
-    let chosen = chosen.map_or((None, None), |chosen| (chosen.api_key, chosen.price));
-    let set = config.with(HttpSettings { api_key: chosen.0, price: chosen.1, ..plain });
-    HttpSettings {
+    let plain = match chosen {
+        Some(HttpSettings { api_key, price, is_public, .. }) => {
+            HttpSettings { api_key, price, is_public, ..plain }
+        }
+        None => plain,
+    };
+    let set = config.with(plain);
+    Ok(HttpSettings {
         api_key: args.api_key.clone().filter(|key| !key.is_empty()).or(set.api_key),
         window_tokens: args.window.unwrap_or(set.window_tokens),
         ..set
-    }
+    })
 }
 
 /// Whether the arguments or the configuration say which model is asked.

@@ -71,7 +71,7 @@ pub async fn run(
         policy: Arc::new(config.approval.policy(&config.auto, roots)),
         session_label: config.metrics.session_label,
     };
-    let secrets = Arc::new(known_secrets(config, &data));
+    let secrets = Arc::new(known_secrets(config, &data)?);
     let runtime = Runtime::new(&ports, &Settings { secrets, ..config.settings() });
     let access = Arc::new(PostgresAccess::new(journal.pool()));
     up::first_token(&*access, runtime.queries.now(), &data).await?;

@@ -29,7 +29,7 @@ use planwright_runtime::{
         notebook::Notebooks,
     },
     queries::audit::{self, Summary},
-    transfer::archive::{self, ArchiveError, Signature, Totals, Trust},
+    transfer::archive::{self, Signature, Totals, Trust},
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -52,45 +52,39 @@ struct Opened {
 
 /// The cluster that the arguments name, else the data directory.
 async fn open(args: &Args, database: Option<&str>) -> anyhow::Result<Opened> {
-    let data = data_path(args)?;
-    let config = Config::load(args.config.as_deref(), &data)?;
     let Some(database) = database else {
+        let data = data_path(args)?;
+        let config = Config::load(args.config.as_deref(), &data)?;
         let directory = DataDirectory::own_for_installation(&data, "planwright export or import")?;
         let journal = SqliteJournal::open(&directory.path().join(JOURNAL))?;
         let notebooks = config.notebook.local(directory.path())?;
         let journal = Arc::new(journal);
         return Ok(Opened { journal, notebooks, _directory: Some(directory) });
     };
-    let said = ClusterArgs { database: Some(database.to_owned()), ..ClusterArgs::default() };
-    config.cluster.with(&said).check()?;
-    let journal = open_cluster(database, Access::Write).await?;
-    let notebooks = config.notebook.shared()?;
-    Ok(Opened { journal, notebooks, _directory: None })
+    let notebooks = cluster_config(args, database)?.notebook.shared()?;
+    Ok(Opened { journal: open_cluster(database).await?, notebooks, _directory: None })
+}
+
+/// The configuration, if this database may be used with it.
+fn cluster_config(args: &Args, database: &str) -> anyhow::Result<Config> {
+    let config = Config::load(args.config.as_deref(), &data_path(args)?)?;
+    let named = ClusterArgs { database: Some(database.to_owned()), ..ClusterArgs::default() };
+    config.cluster.with(&named).check()?;
+    Ok(config)
 }
 
 /// Why this program cannot do what is asked of it.
 #[cfg(not(feature = "cluster"))]
 pub(crate) const NO_CLUSTER: &str = "this program was built without clusters; build it with the feature `cluster`, which is on unless it is left out";
 
-/// What a journal is opened for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
-    Read,
-    Write,
-}
-
-/// The journal of a cluster; what is written is written at the level that its nodes agreed on.
+/// The journal of a cluster, to be read.
 #[cfg(feature = "cluster")]
-async fn open_cluster(database: &str, access: Access) -> anyhow::Result<Arc<dyn Archive>> {
-    let journal = PostgresJournal::open(database).await?;
-    if access == Access::Write {
-        journal.write_up_to(PostgresNodes::new(journal.pool()).level().await?);
-    }
-    Ok(Arc::new(journal))
+async fn open_cluster(database: &str) -> anyhow::Result<Arc<dyn Archive>> {
+    Ok(Arc::new(PostgresJournal::open(database).await?))
 }
 
 #[cfg(not(feature = "cluster"))]
-async fn open_cluster(_: &str, _: Access) -> anyhow::Result<Arc<dyn Archive>> {
+async fn open_cluster(_: &str) -> anyhow::Result<Arc<dyn Archive>> {
     anyhow::bail!(NO_CLUSTER)
 }
 
@@ -113,9 +107,8 @@ async fn open_to_read(args: &Args, database: Option<&str>) -> anyhow::Result<Arc
         anyhow::ensure!(file.exists(), "there is no journal in {} yet", data.display());
         return Ok(Arc::new(SqliteJournal::open_read_only(&file)?));
     };
-    let said = ClusterArgs { database: Some(database.clone()), ..ClusterArgs::default() };
-    config.cluster.with(&said).check()?;
-    open_cluster(&database, Access::Read).await
+    cluster_config(args, &database)?;
+    open_cluster(&database).await
 }
 
 /// Writes everything out.
@@ -175,11 +168,7 @@ pub async fn import(
     let is_held = matches!(trust, Trust::Held { .. });
     match database {
         None => import_into_directory(args, read()?, totals, trust).await?,
-        Some(_) => {
-            let opened = open(args, database).await?;
-            refuse_while_nodes_run(database.unwrap_or_default()).await?;
-            archive::import(&*opened.journal, &*opened.notebooks, read()?, totals, trust).await?;
-        }
+        Some(database) => import_into_cluster(args, database, read()?, totals, trust).await?,
     }
     say(terminal, "brought in, and written out again with the same digest", &totals);
     if is_held {
@@ -213,22 +202,43 @@ fn signing_key(data: &Path) -> anyhow::Result<SigningKey> {
     Ok(SigningKey::open(data)?)
 }
 
-/// What is brought into a database is held at the end: a node would work on it before.
+/// Brings an archive into a cluster's database: beside what is there first, and in its place once it is whole. A node would
+/// go on with what it keeps warm.
 #[cfg(feature = "cluster")]
-async fn refuse_while_nodes_run(database: &str) -> anyhow::Result<()> {
+async fn import_into_cluster(
+    args: &Args,
+    database: &str,
+    lines: impl BufRead,
+    totals: Totals,
+    trust: Trust,
+) -> anyhow::Result<()> {
+    let config = cluster_config(args, database)?;
     let journal = PostgresJournal::open(database).await?;
-    let alive = PostgresNodes::new(journal.pool()).alive(SystemClock.now()).await?;
+    let nodes = PostgresNodes::new(journal.pool());
+    let alive = nodes.alive(SystemClock.now()).await?;
     let names: Vec<_> = alive.iter().map(|node| node.name.as_str()).collect();
-    anyhow::ensure!(
-        names.is_empty(),
-        "{} runs; stop every node of the cluster, then import",
-        names.join(", ")
-    );
-    Ok(())
+    let names = names.join(", ");
+    anyhow::ensure!(names.is_empty(), "{names} runs; stop every node of the cluster, then import");
+    journal.write_up_to(nodes.level().await?);
+    archive::check_empty(&journal).await?;
+    let notebooks = config.notebook.shared()?;
+    let staged = journal.stage(database).await?;
+    if let Err(error) = archive::import(&staged, &*notebooks, lines, totals, trust).await {
+        archive::remove_pages(&staged, &*notebooks).await?;
+        journal.unstage().await?;
+        return Err(error.into());
+    }
+    Ok(journal.put_staged_in_place().await?)
 }
 
 #[cfg(not(feature = "cluster"))]
-async fn refuse_while_nodes_run(_: &str) -> anyhow::Result<()> {
+async fn import_into_cluster(
+    _: &Args,
+    _: &str,
+    _: impl BufRead,
+    _: Totals,
+    _: Trust,
+) -> anyhow::Result<()> {
     anyhow::bail!(NO_CLUSTER)
 }
 
@@ -251,9 +261,7 @@ async fn import_into_directory(
     let mut people = Vec::new();
     if journal.exists() {
         let journal = SqliteJournal::open_inline(&journal)?;
-        if let Some(session) = journal.keys(None, 1).await?.into_iter().next() {
-            return Err(ArchiveError::Exists(session.identity).into());
-        }
+        archive::check_empty(&journal).await?;
         people = journal.installation_events().await?;
     }
     // What an import that was killed left.

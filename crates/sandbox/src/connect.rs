@@ -34,7 +34,8 @@ impl Connect {
     /// the one that called.
     pub(crate) fn to_proxy(&self, port: u16, is_waiting: impl Fn() -> bool) -> Result<(), Errno> {
         let proxy = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        if self.asked().ok() != Some(proxy) {
+        // Whether it may be looked at is the kernel's rule (Yama), and no word on where it was to go.
+        if self.asked().map_err(|_| Errno::PERM)? != Some(proxy) {
             return Err(Errno::ACCESS);
         }
         let thread = Pid::from_raw(self.thread).ok_or(Errno::SRCH)?;
@@ -46,16 +47,16 @@ impl Connect {
         rustix::net::connect(&socket, &proxy)
     }
 
-    /// The address that was asked for, of the one family that a proxy has.
-    fn asked(&self) -> io::Result<SocketAddrV4> {
+    /// The address that was asked for, if it is of the one family that a proxy has.
+    fn asked(&self) -> io::Result<Option<SocketAddrV4>> {
         let mut bytes = [0; 8];
         File::open(format!("/proc/{}/mem", self.thread))?
             .read_exact_at(&mut bytes, self.address)?;
         let [family @ .., _, _, _, _, _, _] = bytes;
         let [_, _, high, low, a, b, c, d] = bytes;
         if i32::from(u16::from_ne_bytes(family)) != libc::AF_INET {
-            return Err(io::Error::other("another family"));
+            return Ok(None);
         }
-        Ok(SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low])))
+        Ok(Some(SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low]))))
     }
 }

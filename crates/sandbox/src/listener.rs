@@ -25,6 +25,8 @@ const SEND: Opcode = opcode::read_write::<libc::seccomp_notif_resp>(b'!', 1);
 const WAITS: Opcode = opcode::write::<u64>(b'!', 2);
 /// How a connection around the proxy is called.
 const ELSEWHERE: &str = "a connection around the proxy";
+/// How one is called of which the kernel does not say where it goes.
+const UNSEEN: &str = "a connection whose address may not be looked at (kernel.yama.ptrace_scope)";
 
 impl Listener {
     /// Sets this filter for the calling thread and all that it starts.
@@ -90,6 +92,7 @@ impl Listener {
             return match connect.to_proxy(port, || self.is_waiting(call.id)) {
                 Ok(()) => (0, None),
                 Err(Errno::ACCESS) => (-libc::EACCES, Some(ELSEWHERE.into())),
+                Err(Errno::PERM) => (-libc::EPERM, Some(UNSEEN.into())),
                 Err(error) => (-error.raw_os_error(), None),
             };
         }

@@ -2,7 +2,7 @@
 //! as strict as the real ones about what it is sent. What it says is scripted.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -105,6 +105,7 @@ pub struct ScriptedModel {
     requests: Arc<Mutex<Vec<Value>>>,
     request_count: Arc<AtomicUsize>,
     thinking: Arc<AtomicUsize>,
+    keys: Arc<Mutex<BTreeSet<String>>>,
     serving: JoinHandle<()>,
 }
 
@@ -115,7 +116,15 @@ struct Shared {
     latest: Arc<Mutex<VecDeque<Value>>>,
     request_count: Arc<AtomicUsize>,
     thinking: Arc<AtomicUsize>,
+    keys: Arc<Mutex<BTreeSet<String>>>,
     key: Option<String>,
+}
+
+impl Shared {
+    fn note_key(&self, given: Option<&str>) {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.extend(given.map(str::to_owned));
+    }
 }
 
 impl ScriptedModel {
@@ -135,7 +144,9 @@ impl ScriptedModel {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let (request_count, thinking) =
             (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let keys = Arc::<Mutex<_>>::default();
         let shared = Shared {
+            keys: keys.clone(),
             conduct,
             requests: requests.clone(),
             latest: Arc::default(),
@@ -154,7 +165,7 @@ impl ScriptedModel {
         let serving = tokio::spawn(async move {
             let _ = axum::serve(listener, router).await;
         });
-        Ok(Self { address, requests, request_count, thinking, serving })
+        Ok(Self { address, requests, request_count, thinking, keys, serving })
     }
 
     /// A server that says these things, one after the other, and then nothing but "the script has ended".
@@ -185,6 +196,12 @@ impl ScriptedModel {
         self.request_count.load(Ordering::SeqCst)
     }
 
+    /// The keys that it was sent.
+    #[must_use]
+    pub fn keys(&self) -> BTreeSet<String> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What it was sent first: as many requests as it keeps.
     #[must_use]
     pub fn requests(&self) -> Vec<Value> {
@@ -211,6 +228,7 @@ async fn sent(State(shared): State<Shared>) -> String {
 
 async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    shared.note_key(given);
     if let Some(key) = &shared.key
         && given != Some(&format!("Bearer {key}"))
     {

@@ -281,6 +281,14 @@ pub fn outside(session: &Session) -> Option<String> {
     })
 }
 
+/// The tools of this envelope that this machine does not confine, in words.
+#[must_use]
+pub fn unconfined<'a>(envelope: &Envelope, tools: impl Iterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<_> = tools.filter(|name| envelope.tools.contains_key(*name)).collect();
+    let words = "unconfined: on this machine they reach whatever the server's user does";
+    (!names.is_empty()).then(|| format!("use {} {words}", names.join(", ")))
+}
+
 /// The steps of the current revision, and how each came out.
 fn steps(session: &Session, plan: &Plan) -> Vec<StepRow> {
     let row = |step: &StepHead| {

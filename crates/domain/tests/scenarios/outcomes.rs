@@ -3,7 +3,7 @@
 use planwright_domain::{
     command::{Ending, PersonCommand},
     effect::Envelope,
-    outcome::{OutgoingResponse, PlanCard, TurnOutcome},
+    outcome::{OutgoingResponse, PlanCard, TurnOutcome, unconfined},
     plan::observation::Basis,
     turn::{FailureKind, event::TurnEnd},
 };
@@ -20,6 +20,17 @@ fn an_answer_is_its_text_and_nothing_else() {
         response,
         OutgoingResponse { text: "hi".into(), card: None, quick_commands: vec![] }
     );
+}
+
+#[test]
+fn a_card_names_the_leased_tools_that_nothing_confines() {
+    let envelope = ready().plan().envelope(&schemas(), ready().now);
+    let leased = envelope.tools.keys().next().unwrap().as_str();
+    let words = format!(
+        "use {leased} unconfined: on this machine they reach whatever the server's user does"
+    );
+    assert_eq!(unconfined(&envelope, ["another", leased].into_iter()), Some(words));
+    assert_eq!(unconfined(&envelope, ["another"].into_iter()), None);
 }
 
 #[test]

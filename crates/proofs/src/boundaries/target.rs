@@ -1,7 +1,7 @@
 //! What is attacked: the program as people run it, with a model that does what it is told.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
@@ -139,6 +139,11 @@ impl Target {
 
     pub(super) fn data(&self) -> PathBuf {
         self.home.path().join("data")
+    }
+
+    /// The keys that its model was sent.
+    pub(super) fn keys_sent(&self) -> BTreeSet<String> {
+        self.model.keys()
     }
 
     /// Where its model is.

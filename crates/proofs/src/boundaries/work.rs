@@ -44,7 +44,7 @@ async fn files(report: &mut Report, target: &Target, ada: &str) {
                 "./../data/token",
                 "a/../../data/token",
                 "/proc/self/environ",
-                "lnk_rel/passphrase",
+                "lnk_rel/passphrases",
                 "lnk_rel/../data/token",
                 "..",
                 "~/data/token",
@@ -204,31 +204,33 @@ async fn asks(report: &mut Report, target: &Target, ada: &str) {
 
 /// 70, 71: who decides, and where, is what the server gave out.
 async fn surfaces(report: &mut Report) -> anyhow::Result<()> {
-    let settings = "[approval]\npeople = [\"carol\"]\nsurfaces = [\"web\"]\n";
-    let target = Target::start(settings, &[]).await?;
-    let (owner, carol) =
-        (target.token_of("owner", true).await?, target.token_of("carol", true).await?);
-    for (number, what, token, surface) in [
-        ("70", "the owner decides where carol alone may", &owner, None),
-        ("71", "carol decides over the API and calls it a page", &carol, Some("web forged")),
+    let (carols, pages) = ("people = [\"carol\"]", "surfaces = [\"web\"]");
+    for (number, what, rule, person, allowed) in [
+        ("70", "the owner decides where carol alone may", carols, "owner", false),
+        ("70", "carol decides where she may", carols, "carol", true),
+        ("71", "carol decides over the API and calls it a page", pages, "carol", false),
     ] {
-        report
-            .attack(number, what, async {
-                let session = format!("api:people-{number}-1");
-                planned(&target, token, &session).await?;
-                let digest = format!("\"{}\"", target.digest(token, &session).await?);
-                for action in ["shown", "approve"] {
-                    let path = format!("/api/sessions/{session}/plan/{action}");
-                    let mut request = target.by(token, Method::POST, &path).json(&json!({}));
-                    if let Some(surface) = surface {
-                        request = request.header("planwright-surface", surface);
-                    }
-                    let (status, body) = answer_to(request.header("if-match", &digest)).await?;
-                    ensure!(action == "shown" || status == 403, "{status} {body}");
-                }
-                Ok(())
-            })
-            .await;
+        let target = Target::start(&format!("[approval]\n{rule}\n"), &[]).await?;
+        let decides = async {
+            let token = target.token_of(person, true).await?;
+            let session = format!("api:people-{number}-1");
+            planned(&target, &token, &session).await?;
+            let digest = format!("\"{}\"", target.digest(&token, &session).await?);
+            for action in ["shown", "approve"] {
+                let path = format!("/api/sessions/{session}/plan/{action}");
+                let request = target.by(&token, Method::POST, &path).json(&json!({}));
+                let request = request.header("planwright-surface", "web forged");
+                let (status, body) = answer_to(request.header("if-match", &digest)).await?;
+                let held = if allowed { status == 200 } else { status == 403 };
+                ensure!(action == "shown" || held, "{status} {body}");
+            }
+            Ok(())
+        };
+        if allowed {
+            report.control(number, what, decides).await;
+        } else {
+            report.attack(number, what, decides).await;
+        }
     }
     Ok(())
 }

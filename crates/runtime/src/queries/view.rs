@@ -11,7 +11,7 @@ use planwright_domain::{
     id::{CallId, PlanId, Seq},
     identity::{Root, SessionIdentity, SessionKey},
     next::{Waiting, next, waiting},
-    outcome::{PlanCard, allows, outside, quick_commands},
+    outcome::{self, PlanCard, allows, outside, quick_commands},
     plan::{Ended, Plan, Revision, event::PlanEvent, review::Comment},
     session::{Session, SessionEvent},
     time::Time,
@@ -237,12 +237,8 @@ impl Queries {
     /// The leased tools that this machine does not confine, in words.
     fn unconfined(&self, envelope: &Envelope) -> Option<String> {
         let tools = self.tools.toolbox.tools();
-        let leased = tools
-            .iter()
-            .filter(|tool| tool.is_unconfined && envelope.tools.contains_key(&tool.spec.name));
-        let names: Vec<_> = leased.map(|tool| tool.spec.name.as_str()).collect();
-        let words = "unconfined: on this machine they reach whatever the server's user does";
-        (!names.is_empty()).then(|| format!("use {} {words}", names.join(", ")))
+        let unconfined = tools.iter().filter(|tool| tool.is_unconfined);
+        outcome::unconfined(envelope, unconfined.map(|tool| tool.spec.name.as_str()))
     }
 
     /// What an approval of this plan would lease now.

@@ -132,9 +132,9 @@ pub enum ArchiveError {
         "{0} is there already; bring an archive into an installation without sessions: name another directory with --data"
     )]
     Exists(SessionIdentity),
-    /// Somebody of this name is there already.
+    /// Somebody has something there already.
     #[error(
-        "{0:?} has sessions here already, and is somebody else in the archive; bring an archive into an installation that has none of its sessions"
+        "{0:?} has sessions or memories here already; bring an archive into an installation in which nobody has any"
     )]
     OwnerExists(String),
     /// Something in it would go on by itself.
@@ -300,8 +300,39 @@ pub enum Trust {
     },
 }
 
-/// Brings a verified archive in, then writes it out again to nowhere and compares the digests. Into a journal that holds no
-/// session: nothing of it must be served before this has ended well.
+/// Whether an archive may take the place of what this journal holds: nobody has anything in it.
+pub async fn check_empty(journal: &dyn Archive) -> Result<(), ArchiveError> {
+    if let Some(there) = journal.keys(None, 1).await?.first() {
+        return Err(ArchiveError::Exists(there.identity.clone()));
+    }
+    for (name, owner) in journal.owners().await? {
+        if !journal.owner(owner).await?.promoted.is_empty() {
+            return Err(ArchiveError::OwnerExists(name.0));
+        }
+    }
+    Ok(())
+}
+
+/// Removes the pages of the sessions of this journal, which does not take its place.
+pub async fn remove_pages(
+    journal: &dyn Archive,
+    notebooks: &dyn Notebooks,
+) -> Result<(), ArchiveError> {
+    let mut after: Option<SessionKey> = None;
+    loop {
+        let page = journal.keys(after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some(last.clone());
+        for key in page {
+            for name in notebooks.list(&key).await? {
+                notebooks.remove(&key, &name).await?;
+            }
+        }
+    }
+}
+
+/// Brings a verified archive in, then writes it out again to nowhere and compares the digests. Into an empty journal: nothing
+/// of it must be served before this has ended well.
 pub async fn import(
     journal: &dyn Archive,
     notebooks: &dyn Notebooks,
@@ -309,9 +340,7 @@ pub async fn import(
     verified: Totals,
     trust: Trust,
 ) -> Result<(), ArchiveError> {
-    if let Some(there) = journal.keys(None, 1).await?.first() {
-        return Err(ArchiveError::Exists(there.identity.clone()));
-    }
+    check_empty(journal).await?;
     store(journal, notebooks, lines).await?;
     let found = export(journal, notebooks, &mut io::sink()).await?.digest;
     if found != verified.digest {
@@ -339,6 +368,10 @@ async fn store(
                 }
             }
             Line::Session { key, events, answers, outputs } => {
+                // Pages of a session that is not there belong to nobody: an import that was killed left them.
+                for name in notebooks.list(&key).await? {
+                    notebooks.remove(&key, &name).await?;
+                }
                 let stream = Stream {
                     key,
                     events: Vec::new(),

@@ -42,7 +42,7 @@ use crate::http::{
     app::{App, BODY_BYTES_MAX},
     auth::{AgentCaller, Caller, issue},
     body::{Body, check_depth},
-    problem::{Problem, Problems, too_large},
+    problem::{Problem, Problems, unread_body},
     streams::sse::sse,
 };
 use crate::mcp::Planner;
@@ -243,7 +243,7 @@ pub(crate) async fn serve(
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, BODY_BYTES_MAX).await;
-    let bytes = bytes.map_err(|_| too_large(BODY_BYTES_MAX))?;
+    let bytes = bytes.map_err(|error| unread_body(&error, BODY_BYTES_MAX))?;
     check_depth(&bytes)?;
     let request = Request::from_parts(parts, HttpBody::from(bytes));
     let planner = Planner::new(

@@ -28,7 +28,7 @@ pub mod tokens;
 use crate::http::{
     app::{App, BODY_BYTES_MAX},
     connections::{ConnectionHold, PeerConnection, hold_while_sent},
-    problem::{Problem, too_large},
+    problem::{Problem, unread_body},
 };
 
 /// The cookie that a browser gets at login.
@@ -219,8 +219,9 @@ async fn known(
             let key = key.map(|key| command_id(caller.grant, &asks, &key));
             // The connection is held once the whole request is there: who sends slowly keeps nothing.
             let (parts, body) = request.into_parts();
-            let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {
-                return too_large(BODY_BYTES_MAX).into_response();
+            let body = match to_bytes(body, BODY_BYTES_MAX).await {
+                Ok(body) => body,
+                Err(error) => return unread_body(&error, BODY_BYTES_MAX).into_response(),
             };
             if let Some(key) = key
                 && let Err(problem) = app.keys.check(key, &body)

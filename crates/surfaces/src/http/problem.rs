@@ -1,5 +1,7 @@
 //! What is wrong, as `application/problem+json`: what is the case, and what to do next.
 
+use std::{error::Error, io, iter::successors};
+
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -60,10 +62,19 @@ impl Problem {
     }
 }
 
-/// A body that is larger than it may be, or that did not come whole.
-pub(crate) fn too_large(bytes_max: usize) -> Problem {
-    let words = format!("the body is larger than {bytes_max} bytes, or broke off");
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
+/// Why a body could not be read: it is larger than it may be, came too slowly, or broke off.
+pub(crate) fn unread_body(error: &axum::Error, bytes_max: usize) -> Problem {
+    let causes: Vec<&dyn Error> = successors(error.source(), |&error| error.source()).collect();
+    if causes.iter().any(|cause| cause.is::<http_body_util::LengthLimitError>()) {
+        let words = format!("the body is larger than {bytes_max} bytes");
+        return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words);
+    }
+    let is_late = |cause: &io::Error| cause.kind() == io::ErrorKind::TimedOut;
+    if causes.iter().filter_map(|cause| cause.downcast_ref()).any(is_late) {
+        let words = "the body came too slowly; send it again";
+        return Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", words);
+    }
+    Problem::new(StatusCode::BAD_REQUEST, "broken_body", "the body broke off; send it again")
 }
 
 impl IntoResponse for Problem {

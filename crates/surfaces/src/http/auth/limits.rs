@@ -23,7 +23,7 @@ use crate::http::problem::Problem;
 const ALL_SHARE: u32 = 3;
 /// How many tries there may be at one account from all addresses together, for each that one address may have.
 const ACCOUNT_SHARE: u32 = 2;
-/// From so many on, what is known of tries long ago is forgotten.
+/// From so many on, what is known of callers and tries long ago is forgotten.
 const TRIES_KNOWN: usize = 4_096;
 
 /// How often each caller may ask.
@@ -66,6 +66,9 @@ impl Limits {
 
     /// Whether a caller may ask now.
     pub(crate) fn asks(&self, grant: Uuid) -> Result<(), Problem> {
+        if self.callers.len() > TRIES_KNOWN {
+            self.callers.retain_recent();
+        }
         self.callers.check_key(&grant).map_err(|until| {
             let wait = until.wait_time_from(self.clock.now());
             wait_for(wait, "too_often", "you ask too often")
