@@ -21,11 +21,10 @@ use axum::{
 };
 use planwright_domain::{
     actor::{PersonId, Standing},
-    digest::Digest,
-    time::Time,
+    identity::ChannelType,
 };
 use planwright_outbound::access_file::FileAccess;
-use planwright_runtime::ports::access::{Access as _, Grant};
+use planwright_runtime::commands::grants::Wanted;
 use planwright_surfaces::http::{App, HttpSettings, serve};
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -117,9 +116,10 @@ pub(crate) async fn run(name: &str) -> anyhow::Result<()> {
 async fn ours_at(listener: TcpListener, port: u16, ours: Ours) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     let access = Arc::new(FileAccess::open(home.path())?);
-    let (id, owner) = (uuid::Uuid::now_v7(), PersonId("owner".into()));
-    let grant = Grant::new(id, "bench", owner, Standing::Decides, Time(1));
-    access.keep(grant, Digest::of(TOKEN.as_bytes())).await?;
+    let accounts = ours.runtime.commands.accounts(access.clone());
+    let owner = PersonId("owner".into());
+    let wanted = Wanted::new("bench", owner, Standing::Decides, ChannelType::Api);
+    accounts.give_for(wanted, TOKEN).await?;
     let settings = HttpSettings {
         requests_per_second: u32::MAX,
         streams_per_person_max: usize::MAX,

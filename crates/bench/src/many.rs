@@ -180,8 +180,9 @@ fn ready(identity: &SessionKey, number: usize) -> anyhow::Result<(Session, Vec<S
     let mut session = Session::new(identity.clone());
     let mut all = Vec::new();
     for command in commands {
-        let events = decide(&session, &Issued::new(id(9), Time(number as i64), command))?;
-        session = session.fold(&events)?;
+        let at = Time(number as i64);
+        let events = decide(&session, &Issued::new(id(9), at, command))?;
+        session = session.fold(at, &events)?;
         all.extend(events);
     }
     Ok((session, all))

@@ -150,6 +150,7 @@ impl Ours {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             policy: Arc::default(),
+            handover: None,
             session_label: false,
             notebook: Arc::new(
                 planwright_outbound::notebook_object_store::ObjectStoreNotebooks::in_directory(

@@ -14,7 +14,7 @@
 //! let person = Person::new(owner, "me", "cli", Standing::Speaks);
 //! let command = PersonCommand::StartPlan { plan: uuid::Uuid::from_u128(1).into(), strategy: Default::default(), reads: Default::default() };
 //! let issued = Issued::new(uuid::Uuid::from_u128(2), Time(0), SessionCommand::Person(person, command));
-//! let session = session.fold(&decide(&session, &issued).unwrap()).unwrap();
+//! let session = session.fold(Time(0), &decide(&session, &issued).unwrap()).unwrap();
 //! assert_eq!(session.plan().unwrap().status.label(), "Drafting");
 //! ```
 

@@ -12,6 +12,7 @@ pub mod hidden;
 pub mod id;
 pub mod identity;
 pub mod limits;
+pub mod log;
 pub mod memory;
 pub mod notebook;
 pub mod plan;

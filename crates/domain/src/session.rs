@@ -108,7 +108,7 @@ fn decide_in(
             *waits = issued.policy.waits(issued.at);
         }
     }
-    let mut decided = Decided { before: session, events, after: None };
+    let mut decided = Decided { before: session, at: issued.at, events, after: None };
     if settles(issued) {
         decided.resume_plan()?;
     }
@@ -116,13 +116,15 @@ fn decide_in(
         decided.follow_runs(issued)?;
     }
     let mut events = decided.events;
-    events.extend(log::anchor(session, &events).map(|head| SessionEvent::Logged { head }));
+    events
+        .extend(log::anchor(session, issued.at, &events).map(|head| SessionEvent::Logged { head }));
     Ok(events)
 }
 
 /// What was decided so far, and the session after it: folded once, when somebody needs it.
 struct Decided<'a> {
     before: &'a Session,
+    at: Time,
     events: Vec<SessionEvent>,
     after: Option<Session>,
 }
@@ -131,14 +133,14 @@ impl Decided<'_> {
     fn after(&mut self) -> Result<&Session, Refusal> {
         let after = match self.after.take() {
             Some(after) => after,
-            None => folded(self.before.clone(), &self.events)?,
+            None => folded(self.before, self.at, &self.events)?,
         };
         Ok(self.after.insert(after))
     }
 
     fn add(&mut self, more: Vec<SessionEvent>) -> Result<(), Refusal> {
         if let Some(after) = self.after.take() {
-            self.after = Some(folded(after, &more)?);
+            self.after = Some(folded(&after, self.at, &more)?);
         }
         self.events.extend(more);
         Ok(())
@@ -173,9 +175,8 @@ impl Decided<'_> {
     }
 }
 
-fn folded(session: Session, events: &[SessionEvent]) -> Result<Session, Refusal> {
-    let folded = events.iter().try_fold(session, Session::evolve);
-    folded.map_err(|corrupt| moved_on(&corrupt.to_string()))
+fn folded(session: &Session, at: Time, events: &[SessionEvent]) -> Result<Session, Refusal> {
+    session.fold(at, events).map_err(|corrupt| moved_on(&corrupt.to_string()))
 }
 
 /// Whether this is a person's word on a call whose outcome was unknown.

@@ -82,6 +82,13 @@ pub enum Place<'a> {
         /// The version of the fold.
         fold: u32,
     },
+    /// The folded state of the installation.
+    InstallationState {
+        /// How many events are folded in it.
+        version: u64,
+        /// The version of the fold.
+        fold: u32,
+    },
     /// An output that is kept whole.
     Output {
         /// The session's identity.
@@ -162,6 +169,11 @@ impl Place<'_> {
                 feed_bytes(crc, kind.as_bytes());
                 crc.update(&at.to_le_bytes());
             }
+            Self::InstallationState { version, fold } => {
+                crc.update(&[9]);
+                crc.update(&version.to_le_bytes());
+                crc.update(&fold.to_le_bytes());
+            }
         }
     }
 }
@@ -183,6 +195,9 @@ impl std::fmt::Display for Place<'_> {
             }
             Self::OwnerState { owner, version, .. } => {
                 write!(f, "the state of the owner {owner} at event {version}")
+            }
+            Self::InstallationState { version, .. } => {
+                write!(f, "the state of the installation at event {version}")
             }
             Self::Output { session, .. } => write!(f, "an output of {session}"),
             Self::Memory { .. } => write!(f, "a memory"),
@@ -360,6 +375,7 @@ mod tests {
             Place::Memory { owner: "", session: "o", part: "", item: b"k" },
             Place::Answer { session: "cli:talk-01", command: b"k" },
             Place::InstallationEvent { seq: 7, kind: "k", at: 9 },
+            Place::InstallationState { version: 7, fold: 9 },
         ];
         for (at, place) in other.iter().enumerate() {
             assert!(is_corrupt(&open(place, &sealed(&PLACE, "words"))), "{place}");

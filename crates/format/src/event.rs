@@ -63,6 +63,15 @@ const INSTALLATION_KINDS: &[Kind] = &[
     Kind::first("passphrase_reset"),
     Kind::first("roles_changed"),
     Kind::first("person_removed"),
+    Kind::first("granted"),
+    Kind::first("grant_renewed"),
+    Kind::first("grant_revoked"),
+    Kind::first("terminal_unlocked"),
+    Kind::first("settings_found"),
+    Kind::first("key_found"),
+    Kind::first("imported"),
+    Kind::first("head_taken"),
+    Kind::first("session_erased"),
 ];
 
 /// The kinds of sessions' events of this version. Edited until 0.1.0, and from then on only added to.

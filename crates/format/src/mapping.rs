@@ -12,8 +12,8 @@ use planwright_domain::{
     actor::{PersonId, Surface},
     digest::Digest,
     id::{
-        CallId, GoalId, Incarnation, MemoryId, OwnerId, PlanId, RunId, ScheduleId, Seq, TaskId,
-        TurnId,
+        CallId, GoalId, GrantId, Incarnation, MemoryId, OwnerId, PlanId, RunId, ScheduleId, Seq,
+        TaskId, TurnId,
     },
     identity::{ConversationKey, Root, SessionIdentity, TransportChatId},
     plan::block::BlockSet,
@@ -184,7 +184,7 @@ macro_rules! same {
 
 same! {
     String, bool, u8, u32, u64, i64, usize,
-    BlockSet, CallId, ConversationKey, Digest, GoalId, Incarnation, MemoryId, OwnerId, PersonId, PlanId, Root, RunId, ScheduleId, Seq,
+    BlockSet, CallId, ConversationKey, Digest, GoalId, GrantId, Incarnation, MemoryId, OwnerId, PersonId, PlanId, Root, RunId, ScheduleId, Seq,
     SessionIdentity, Surface, TaskId, Time, TransportChatId, TurnId,
 }
 

@@ -1,8 +1,8 @@
-//! Who may do what, in private files of the data directory: what passphrases are hashed to, the terminals that gave
-//! one lately, and the digests of the tokens that were given out.
+//! What is kept beside the audit log, in private files of the data directory: what passphrases are hashed to, and what is told of
+//! the tokens that were given out.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
@@ -10,20 +10,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use planwright_domain::{digest::Digest, id::Seq, time::Time};
-use planwright_runtime::ports::access::{Access, AccessError, Grant, Room, TICKETS_MAX, Ticket};
-use uuid::Uuid;
+use planwright_domain::{digest::Digest, id::GrantId, time::Time};
+use planwright_runtime::ports::access::{Access, AccessError, GrantDetails, TICKETS_MAX, Ticket};
 
 use crate::{durable_file, passphrase};
-
-/// How long a terminal is remembered.
-const REMEMBERED_MICROS: i64 = 15 * 60 * 1_000_000;
 
 /// Access kept in files of one data directory.
 #[derive(Debug)]
 pub struct FileAccess {
     directory: PathBuf,
-    grants: RwLock<HashMap<Digest, Grant>>,
+    grants: RwLock<HashMap<Digest, GrantDetails>>,
     tickets: Mutex<HashMap<Digest, Ticket>>,
     /// What passphrases are hashed to, by the digest of that, as it was when this process began or as it was kept since.
     /// The journal says which one is whose: nobody makes this process take another by moving files.
@@ -33,7 +29,7 @@ pub struct FileAccess {
 impl FileAccess {
     /// The access that is kept in this directory. A file that others can read is refused.
     pub fn open(directory: &Path) -> Result<Self, AccessError> {
-        for name in [PASSPHRASES, "unlocked", "tokens"] {
+        for name in [PASSPHRASES, "tokens"] {
             let path = directory.join(name);
             if let Ok(there) = fs::metadata(&path)
                 && there.permissions().mode() & 0o077 != 0
@@ -46,12 +42,13 @@ impl FileAccess {
         }
         let grants = match fs::read_to_string(directory.join("tokens")) {
             Ok(text) => {
-                let kept: Vec<(Digest, Grant)> = serde_json::from_str(&text).map_err(|error| {
-                    AccessError::Refused(format!(
-                        "{} is damaged: {error}",
-                        directory.join("tokens").display()
-                    ))
-                })?;
+                let kept: Vec<(Digest, GrantDetails)> =
+                    serde_json::from_str(&text).map_err(|error| {
+                        AccessError::Refused(format!(
+                            "{} is damaged: {error}",
+                            directory.join("tokens").display()
+                        ))
+                    })?;
                 kept.into_iter().collect()
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => HashMap::new(),
@@ -99,77 +96,46 @@ impl FileAccess {
         Ok(())
     }
 
-    /// Remembers that the passphrase was given at this surface, when the installation had come so far.
-    pub fn remember(&self, surface: &str, now: Time, installation: Seq) -> Result<(), AccessError> {
-        let mut remembered = self.remembered();
-        remembered.retain(|_, (until, _)| *until > now.0);
-        remembered.insert(surface.to_owned(), (now.0 + REMEMBERED_MICROS, installation));
-        let text = serde_json::to_string(&remembered)
-            .map_err(|error| AccessError::Refused(error.to_string()))?;
-        write_private(&self.directory.join("unlocked"), text.as_bytes())
-    }
-
-    /// When the passphrase was given at this surface, if that is not long ago, and it is the same one since.
-    #[must_use]
-    pub fn given_at(&self, surface: &str, now: Time, since: Seq) -> Option<Time> {
-        let (until, installation) = self.remembered().get(surface).copied()?;
-        let is_recent = (now.0..=now.0 + REMEMBERED_MICROS).contains(&until);
-        (is_recent && installation >= since).then_some(Time(until - REMEMBERED_MICROS))
-    }
-
-    fn remembered(&self) -> BTreeMap<String, (i64, Seq)> {
-        let text = fs::read_to_string(self.directory.join("unlocked")).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
-    }
-
-    /// Every grant there is, oldest first.
-    #[must_use]
-    pub fn grants(&self) -> Vec<Grant> {
-        let mut grants: Vec<_> =
-            self.grants.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        grants.sort_by_key(|grant| grant.created);
-        grants
-    }
-
-    fn store(&self, grants: &HashMap<Digest, Grant>) -> Result<(), AccessError> {
-        let kept: Vec<_> = grants.iter().collect();
+    /// Changes what is told of grants: on the disk first, so that what failed did not happen.
+    fn change_grants(
+        &self,
+        change: impl FnOnce(&mut HashMap<Digest, GrantDetails>),
+    ) -> Result<(), AccessError> {
+        let mut grants = self.grants.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = grants.clone();
+        change(&mut changed);
+        if changed == *grants {
+            return Ok(());
+        }
+        let kept: Vec<_> = changed.iter().collect();
         let text = serde_json::to_string(&kept)
             .map_err(|error| AccessError::Refused(error.to_string()))?;
-        write_private(&self.directory.join("tokens"), text.as_bytes())
+        write_private(&self.directory.join("tokens"), text.as_bytes())?;
+        *grants = changed;
+        Ok(())
     }
 }
 
 #[async_trait]
 impl Access for FileAccess {
-    async fn keep(&self, grant: Grant, secret: Digest) -> Result<(), AccessError> {
-        let mut grants = self.grants.write().unwrap_or_else(PoisonError::into_inner);
-        let now = grant.created;
-        grants.retain(|_, kept| kept.expires.is_none_or(|end| end > now));
-        match Room::for_grant(&grant, grants.values()) {
-            Room::Free => {}
-            Room::InPlaceOf(oldest) => grants.retain(|_, kept| kept.id != oldest),
-            Room::None => return Err(Room::refused(&grant)),
-        }
-        grants.insert(secret, grant);
-        self.store(&grants)
+    async fn keep(&self, details: GrantDetails, secret: Digest) -> Result<(), AccessError> {
+        self.change_grants(|grants| drop(grants.insert(secret, details)))
     }
 
-    async fn find(&self, secret: Digest) -> Result<Option<Grant>, AccessError> {
+    async fn find(&self, secret: Digest) -> Result<Option<GrantDetails>, AccessError> {
         Ok(self.grants.read().unwrap_or_else(PoisonError::into_inner).get(&secret).cloned())
     }
 
-    async fn list(&self) -> Result<Vec<Grant>, AccessError> {
-        Ok(self.grants())
+    async fn list(&self) -> Result<Vec<GrantDetails>, AccessError> {
+        let grants = self.grants.read().unwrap_or_else(PoisonError::into_inner);
+        let mut grants: Vec<_> = grants.values().cloned().collect();
+        grants.sort_by_key(|grant| (grant.created, grant.id));
+        Ok(grants)
     }
 
-    async fn revoke(&self, id: Uuid) -> Result<bool, AccessError> {
-        let mut grants = self.grants.write().unwrap_or_else(PoisonError::into_inner);
-        let before = grants.len();
-        grants.retain(|_, grant| grant.id != id && grant.token != Some(id));
-        if grants.len() == before {
-            return Ok(false);
-        }
-        self.store(&grants).map(|()| true)
+    async fn keep_only(&self, good: &BTreeSet<GrantId>, before: Time) -> Result<(), AccessError> {
+        let is_kept = |kept: &GrantDetails| kept.created >= before || good.contains(&kept.id);
+        self.change_grants(|grants| grants.retain(|_, kept| is_kept(kept)))
     }
 
     async fn keep_ticket(&self, ticket: Ticket) -> Result<(), AccessError> {
@@ -186,7 +152,7 @@ impl Access for FileAccess {
         Ok(())
     }
 
-    async fn take_ticket(&self, secret: Digest, now: Time) -> Result<Option<Uuid>, AccessError> {
+    async fn take_ticket(&self, secret: Digest, now: Time) -> Result<Option<GrantId>, AccessError> {
         let ticket = self.tickets.lock().unwrap_or_else(PoisonError::into_inner).remove(&secret);
         Ok(ticket.filter(|ticket| ticket.expires > now).map(|ticket| ticket.grant))
     }

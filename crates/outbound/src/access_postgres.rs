@@ -1,103 +1,64 @@
-//! Who may do what, where every node can look it up: what passphrases are hashed to, and the digests of
-//! the tokens that were given out.
+//! What is kept beside the audit log, where every node can look it up: what passphrases are hashed to, and what is told of the
+//! tokens that were given out.
 
-use std::{
-    collections::HashMap,
-    sync::{PoisonError, RwLock},
-    time::{Duration, Instant},
-};
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use planwright_domain::{digest::Digest, time::Time};
-use planwright_runtime::ports::access::{Access, AccessError, Grant, Room, TICKETS_MAX, Ticket};
-use uuid::Uuid;
+use planwright_domain::{digest::Digest, id::GrantId, time::Time};
+use planwright_runtime::ports::access::{Access, AccessError, GrantDetails, TICKETS_MAX, Ticket};
 
 use crate::{passphrase, postgres::connection};
-
-/// How long a node trusts what it looked up: a token that is revoked elsewhere lasts so long here.
-const TRUSTED: Duration = Duration::from_millis(500);
 
 /// Access kept in the database.
 pub struct PostgresAccess {
     pool: Pool,
-    seen: RwLock<HashMap<Digest, (Instant, Grant)>>,
 }
 
 impl PostgresAccess {
     /// The access that is kept behind these connections.
     #[must_use]
     pub fn new(pool: Pool) -> Self {
-        Self { pool, seen: RwLock::default() }
-    }
-
-    fn forget(&self, is_meant: impl Fn(&Grant) -> bool) {
-        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
-        seen.retain(|_, (at, grant)| at.elapsed() < TRUSTED && !is_meant(grant));
+        Self { pool }
     }
 }
 
 #[async_trait]
 impl Access for PostgresAccess {
-    async fn keep(&self, grant: Grant, secret: Digest) -> Result<(), AccessError> {
+    async fn keep(&self, details: GrantDetails, secret: Digest) -> Result<(), AccessError> {
         let client = connection(&self.pool).await.map_err(unreachable)?;
-        let ended = "DELETE FROM grants WHERE (body::json ->> 'expires')::bigint <= $1";
-        client.execute(ended, &[&grant.created.0]).await.map_err(unreachable)?;
-        match Room::for_grant(&grant, self.list().await?.iter()) {
-            Room::Free => {}
-            Room::InPlaceOf(oldest) => drop(self.revoke(oldest).await?),
-            Room::None => return Err(Room::refused(&grant)),
-        }
-        let body = serde_json::to_string(&grant)
+        let body = serde_json::to_string(&details)
             .map_err(|error| AccessError::Refused(error.to_string()))?;
-        let sql = "INSERT INTO grants (secret, id, body) VALUES ($1, $2, $3)
-                   ON CONFLICT (secret) DO UPDATE SET id = excluded.id, body = excluded.body";
-        client.execute(sql, &[&secret.to_string(), &grant.id, &body]).await.map_err(unreachable)?;
+        let sql = "INSERT INTO grants (secret, id, created, body) VALUES ($1, $2, $3, $4)";
+        let (secret, created) = (secret.to_string(), details.created.0);
+        let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+            [&secret, &details.id.0, &created, &body];
+        client.execute(sql, &parameters).await.map_err(unreachable)?;
         Ok(())
     }
 
-    async fn find(&self, secret: Digest) -> Result<Option<Grant>, AccessError> {
-        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner).get(&secret).cloned();
-        if let Some((at, grant)) = seen
-            && at.elapsed() < TRUSTED
-        {
-            return Ok(Some(grant));
-        }
+    async fn find(&self, secret: Digest) -> Result<Option<GrantDetails>, AccessError> {
         let client = connection(&self.pool).await.map_err(unreachable)?;
         let sql = "SELECT body FROM grants WHERE secret = $1";
         let statement = client.prepare_cached(sql).await.map_err(unreachable)?;
         let row =
             client.query_opt(&statement, &[&secret.to_string()]).await.map_err(unreachable)?;
-        let Some(row) = row else { return Ok(None) };
-        let grant: Grant = read(row.get(0))?;
-        self.forget(|_| false);
-        self.seen
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(secret, (Instant::now(), grant.clone()));
-        Ok(Some(grant))
+        row.map(|row| read(row.get(0))).transpose()
     }
 
-    async fn list(&self) -> Result<Vec<Grant>, AccessError> {
+    async fn list(&self) -> Result<Vec<GrantDetails>, AccessError> {
         let client = connection(&self.pool).await.map_err(unreachable)?;
-        let rows = client.query("SELECT body FROM grants", &[]).await.map_err(unreachable)?;
-        let mut grants =
-            rows.iter().map(|row| read(row.get(0))).collect::<Result<Vec<Grant>, _>>()?;
-        grants.sort_by_key(|grant| grant.created);
-        Ok(grants)
+        let sql = "SELECT body FROM grants ORDER BY created, id";
+        let rows = client.query(sql, &[]).await.map_err(unreachable)?;
+        rows.iter().map(|row| read(row.get(0))).collect()
     }
 
-    async fn revoke(&self, id: Uuid) -> Result<bool, AccessError> {
+    async fn keep_only(&self, good: &BTreeSet<GrantId>, before: Time) -> Result<(), AccessError> {
         let client = connection(&self.pool).await.map_err(unreachable)?;
-        let gone = client
-            .execute(
-                "DELETE FROM grants WHERE id = $1 OR body::json ->> 'token' = $1::text",
-                &[&id],
-            )
-            .await
-            .map_err(unreachable)?;
-        self.forget(|grant| grant.id == id || grant.token == Some(id));
-        Ok(gone > 0)
+        let good: Vec<_> = good.iter().map(|id| id.0).collect();
+        let sql = "DELETE FROM grants WHERE created < $1 AND NOT id = ANY ($2)";
+        client.execute(sql, &[&before.0, &good]).await.map_err(unreachable)?;
+        Ok(())
     }
 
     async fn keep_ticket(&self, ticket: Ticket) -> Result<(), AccessError> {
@@ -107,21 +68,21 @@ impl Access for PostgresAccess {
         let most = TICKETS_MAX as i64 - 1;
         let older = "DELETE FROM tickets WHERE grant_id = $1 AND secret NOT IN
                      (SELECT secret FROM tickets WHERE grant_id = $1 ORDER BY expires DESC LIMIT $2)";
-        client.execute(older, &[&ticket.grant, &most]).await.map_err(unreachable)?;
+        client.execute(older, &[&ticket.grant.0, &most]).await.map_err(unreachable)?;
         let sql = "INSERT INTO tickets (secret, grant_id, expires) VALUES ($1, $2, $3)";
         let secret = ticket.secret.to_string();
         client
-            .execute(sql, &[&secret, &ticket.grant, &ticket.expires.0])
+            .execute(sql, &[&secret, &ticket.grant.0, &ticket.expires.0])
             .await
             .map_err(unreachable)?;
         Ok(())
     }
 
-    async fn take_ticket(&self, secret: Digest, now: Time) -> Result<Option<Uuid>, AccessError> {
+    async fn take_ticket(&self, secret: Digest, now: Time) -> Result<Option<GrantId>, AccessError> {
         let client = connection(&self.pool).await.map_err(unreachable)?;
         let sql = "DELETE FROM tickets WHERE secret = $1 RETURNING grant_id, expires";
         let row = client.query_opt(sql, &[&secret.to_string()]).await.map_err(unreachable)?;
-        Ok(row.filter(|row| row.get::<_, i64>(1) > now.0).map(|row| row.get(0)))
+        Ok(row.filter(|row| row.get::<_, i64>(1) > now.0).map(|row| GrantId(row.get(0))))
     }
 
     async fn keep_passphrase(&self, given: &str) -> Result<Digest, AccessError> {
@@ -154,7 +115,7 @@ impl Access for PostgresAccess {
     }
 }
 
-fn read(body: &str) -> Result<Grant, AccessError> {
+fn read(body: &str) -> Result<GrantDetails, AccessError> {
     serde_json::from_str(body)
         .map_err(|error| AccessError::Refused(format!("a grant is damaged: {error}")))
 }

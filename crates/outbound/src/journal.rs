@@ -3,8 +3,9 @@
 use planwright_domain::{
     id::{OwnerId, Seq},
     identity::{SessionIdentity, SessionKey},
+    log::{SessionHead, beginning},
     next::{Due, Waiting},
-    session::{CorruptJournal, Session},
+    session::{CorruptJournal, Session, SessionEvent},
     time::Time,
 };
 use planwright_format::event::read_event;
@@ -109,9 +110,39 @@ pub(crate) fn read_alone(identity: &SessionKey, row: EventRow) -> Result<Recorde
     Reading::after(identity, Seq(row.seq.0.saturating_sub(1))).read(row)
 }
 
+/// The number of the last event that anchors the chain of decisions, of events of which the first has this number.
+pub(crate) fn last_anchor<'a>(
+    first: u64,
+    events: impl IntoIterator<Item = &'a SessionEvent>,
+) -> Option<i64> {
+    let numbered = (first.cast_signed()..).zip(events);
+    let anchors = numbered.filter(|(_, event)| matches!(event, SessionEvent::Logged { .. }));
+    anchors.map(|(seq, _)| seq).last()
+}
+
+/// How far the chain of decisions had come at this row. One that cannot be read is told of and left: whoever checks the audit
+/// log finds that it was not taken up.
+pub(crate) fn head_at(key: &SessionKey, row: EventRow) -> Option<SessionHead> {
+    match read_alone(key, row) {
+        Ok(Recorded { seq, event: SessionEvent::Logged { head }, .. }) => {
+            Some(SessionHead { session: beginning(key), seq, head })
+        }
+        Ok(_) => {
+            tracing::error!(session = %key, event = "head_not_taken");
+            None
+        }
+        Err(error) => {
+            tracing::error!(session = %key, %error, event = "head_not_taken");
+            None
+        }
+    }
+}
+
 /// A session with these events after it.
 pub(crate) fn fold(start: Session, events: &[Recorded]) -> Result<Session, JournalError> {
-    Ok(events.iter().try_fold(start, |session, recorded| session.evolve(&recorded.event))?)
+    let evolve =
+        |session: Session, recorded: &Recorded| session.evolve(recorded.at, &recorded.event);
+    Ok(events.iter().try_fold(start, evolve)?)
 }
 
 pub(crate) fn engine(error: impl std::error::Error + Send + Sync + 'static) -> JournalError {

@@ -35,8 +35,8 @@ use planwright_runtime::{
     ports::{
         journal::{
             Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow,
-            Journal, JournalError, OwnerRecorded, Recorded, SessionPage, SessionQuery, SessionRow,
-            Since, Stream, Undecided,
+            InstallationRecorded, Journal, JournalError, OwnerRecorded, Recorded, SessionPage,
+            SessionQuery, SessionRow, Since, Stream, TakenHeads, Undecided,
         },
         memory::Memory,
     },
@@ -491,6 +491,23 @@ impl Journal for PostgresJournal {
         let stored =
             self.ask(async |client| self.decide_installation(client, at, &decide).await).await?;
         Ok(stored.map(|installation| self.installation.keep(installation)))
+    }
+
+    async fn audit_log(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<InstallationRecorded>, JournalError> {
+        self.ask(async |client| installation::events(client, after, limit).await).await
+    }
+
+    async fn take_heads(
+        &self,
+        at: Time,
+        after: i64,
+        limit: usize,
+    ) -> Result<TakenHeads, JournalError> {
+        self.ask(async |client| self.take_up(client, at, after, limit).await).await
     }
 
     async fn waiting(

@@ -19,7 +19,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, MemoryId, OwnerId, Seq},
     identity::{ChannelType, SessionKey},
-    installation::{AccountRefusal, Installation, InstallationEvent},
+    installation::{AccountRefusal, Installation},
     memory::{Chain, Item, rank::Candidates},
     owner::Owner,
     refusal::Refusal,
@@ -28,12 +28,12 @@ use planwright_domain::{
 };
 use planwright_format::{DEVELOPMENT_FORM, FormatError};
 use planwright_runtime::{
-    failpoint::Mutant,
+    failpoint::{self, Mutant},
     ports::{
         journal::{
             Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow,
-            Journal, JournalError, OwnerRecorded, Recorded, SessionPage, SessionQuery, SessionRow,
-            Since, Stream,
+            InstallationRecorded, Journal, JournalError, OwnerRecorded, Recorded, SessionPage,
+            SessionQuery, SessionRow, Since, Stream, TakenHeads,
         },
         memory::Memory,
     },
@@ -112,9 +112,11 @@ impl SqliteJournal {
         Ok(Self { writing: Writing::Nobody, readers, warm, installation })
     }
 
-    /// Everything that happened to what belongs to the installation.
-    pub async fn installation_events(&self) -> Result<Vec<InstallationEvent>, JournalError> {
-        self.read(installation::events).await
+    /// Copies the audit log of the journal in another file into this one, which has none and has no thread of its own.
+    pub fn copy_audit_log(&self, from: &Path) -> Result<(), JournalError> {
+        let Writing::Inline(writer) = &self.writing else { return Err(JournalError::Closed) };
+        let writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.copy_audit_log(from)
     }
 
     async fn submit<T>(
@@ -316,10 +318,7 @@ impl Journal for SqliteJournal {
             return Ok(known);
         }
         let known = self.installation.clone();
-        self.read(move |connection| {
-            Ok(known.keep(installation::read(connection, &Installation::default())?))
-        })
-        .await
+        self.read(move |connection| Ok(known.keep(installation::read(connection)?))).await
     }
 
     async fn append_installation(
@@ -329,6 +328,30 @@ impl Journal for SqliteJournal {
     ) -> Result<Result<Arc<Installation>, AccountRefusal>, JournalError> {
         let stored = self.submit(|reply| Job::AppendInstallation { at, decide, reply }).await?;
         Ok(stored.map(|installation| self.installation.keep(installation)))
+    }
+
+    async fn audit_log(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<InstallationRecorded>, JournalError> {
+        self.read(move |connection| installation::events(connection, after, limit)).await
+    }
+
+    async fn take_heads(
+        &self,
+        at: Time,
+        after: i64,
+        limit: usize,
+    ) -> Result<TakenHeads, JournalError> {
+        if !self.read(read::has_untaken).await? {
+            return Ok(TakenHeads::default());
+        }
+        let (taken, installation) =
+            self.submit(|reply| Job::TakeHeads { at, after, limit, reply }).await?;
+        failpoint::hit("audit.after_commit");
+        self.installation.keep(installation);
+        Ok(taken)
     }
 
     async fn waiting(

@@ -14,6 +14,7 @@ pub mod data_directory;
 pub mod database_address;
 mod durable_file;
 mod egress;
+pub mod head_keeper;
 pub mod ids_random;
 mod journal;
 #[cfg(feature = "cluster")]

@@ -4,7 +4,7 @@ use std::{fmt, fs, io, path::Path, str::FromStr};
 
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use planwright_domain::digest::Digest;
-use planwright_runtime::transfer::archive::Signature;
+use planwright_runtime::ports::audit::{Signature, Signer};
 
 use crate::durable_file::write_private;
 
@@ -48,6 +48,22 @@ impl SigningKey {
         let signature = signature.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         Signature { key: self.public().to_string(), signature }
     }
+}
+
+impl Signer for SigningKey {
+    fn key(&self) -> Digest {
+        self.public().0
+    }
+
+    fn sign(&self, message: &[u8]) -> Signature {
+        Self::sign(self, message)
+    }
+}
+
+/// Whether whom a signature names signed this message.
+#[must_use]
+pub fn has_signed(message: &[u8], signature: &Signature) -> bool {
+    signature.key.parse::<PublicKey>().is_ok_and(|key| key.signed(message, signature))
 }
 
 /// What an installation is known by to others.

@@ -2,22 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken expectation in a test is a failed test")]
 
-use planwright_domain::{
-    actor::{PersonId, Standing},
-    digest::Digest,
-    time::Time,
-};
+use planwright_domain::{digest::Digest, time::Time};
 use planwright_outbound::{access_postgres::PostgresAccess, journal_postgres::PostgresJournal};
-use planwright_runtime::ports::access::{Access as _, Grant};
+use planwright_runtime::ports::access::{Access as _, GrantDetails};
 use planwright_testkit::servers::Postgres;
 use uuid::Uuid;
 
-fn grant(id: u128, created: i64, expires: Option<i64>) -> Grant {
-    let (id, name, ada) = (Uuid::from_u128(id), format!("grant {id}"), PersonId("ada".into()));
-    Grant {
-        expires: expires.map(Time),
-        ..Grant::new(id, &name, ada, Standing::Decides, Time(created))
-    }
+fn details(id: u128, created: i64) -> GrantDetails {
+    let (id, name) = (Uuid::from_u128(id).into(), format!("grant {id}"));
+    GrantDetails { id, name, created: Time(created), page_key: None, agent: None }
 }
 
 async fn node(server: &Postgres) -> PostgresAccess {
@@ -25,20 +18,20 @@ async fn node(server: &Postgres) -> PostgresAccess {
 }
 
 #[tokio::test]
-async fn what_one_node_grants_every_node_knows_and_what_has_ended_is_cleared_away() {
+async fn what_one_node_tells_of_a_grant_every_node_knows_and_what_has_ended_is_cleared_away() {
     let server = Postgres::start();
     let (here, there) = (node(&server).await, node(&server).await);
     let secret = |text: &str| Digest::of(text.as_bytes());
-    let (brief, lasting) = (grant(1, 10, Some(20)), grant(2, 11, None));
-    here.keep(brief.clone(), secret("brief")).await.unwrap();
-    here.keep(lasting.clone(), secret("lasting")).await.unwrap();
-    assert_eq!(there.find(secret("brief")).await.unwrap(), Some(brief.clone()));
-    assert_eq!(there.list().await.unwrap(), [brief, lasting.clone()]);
-    let later = grant(3, 20, Some(90));
-    there.keep(later.clone(), secret("later")).await.unwrap();
-    assert_eq!(here.list().await.unwrap(), [lasting, later.clone()], "the brief one has ended");
-    assert!(here.revoke(later.id).await.unwrap() && !here.revoke(later.id).await.unwrap());
-    assert_eq!(here.find(secret("later")).await.unwrap(), None);
+    let (first, second) = (details(1, 10), details(2, 11));
+    here.keep(first.clone(), secret("first")).await.unwrap();
+    here.keep(second.clone(), secret("second")).await.unwrap();
+    assert_eq!(there.find(secret("first")).await.unwrap(), Some(first.clone()));
+    assert_eq!(there.list().await.unwrap(), [first.clone(), second.clone()]);
+    there.keep_only(&[second.id].into(), Time(10)).await.unwrap();
+    assert_eq!(here.list().await.unwrap().len(), 2, "it may be about to be good");
+    there.keep_only(&[second.id].into(), Time(11)).await.unwrap();
+    assert_eq!(here.list().await.unwrap(), [second]);
+    assert_eq!(here.find(secret("first")).await.unwrap(), None);
     assert_eq!(here.find(secret("never")).await.unwrap(), None);
 }
 

@@ -587,7 +587,7 @@ pub enum Role {
     Admin,
 }
 
-/// What to do with the decision log.
+/// What to do with the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
     /// Write it out: one JSON object a line.
@@ -601,14 +601,27 @@ pub enum AuditCommand {
         #[arg(long, value_name = "URL")]
         database: Option<String>,
     },
-    /// Check a file that was written out; nothing else is needed.
-    Verify {
-        /// The file.
-        file: PathBuf,
-        /// The digest that was told when it was written out.
-        #[arg(long, value_name = "DIGEST")]
-        digest: Option<String>,
-    },
+    /// Check it: a file that was written out, or what this installation holds.
+    Verify(VerifyArgs),
+}
+
+/// What is checked, and against what.
+#[derive(Debug, clap::Args)]
+pub struct VerifyArgs {
+    /// A file that was written out; what this installation holds, if none is named.
+    pub file: Option<PathBuf>,
+    /// The digest that was told when it was written out.
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<String>,
+    /// Files with signed heads that you kept elsewhere.
+    #[arg(long, value_name = "FILE")]
+    pub heads: Vec<PathBuf>,
+    /// The key that signed them, as it was told when they began; without it, each is believed that is signed by whom it names.
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    /// Of the cluster with this database.
+    #[arg(long, value_name = "URL")]
+    pub database: Option<String>,
 }
 
 impl PlanCommand {

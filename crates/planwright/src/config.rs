@@ -9,11 +9,14 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use planwright_domain::{autonomy::budget::Budget, identity::Root, plan::Reads, policy::Policy};
+use planwright_domain::{
+    autonomy::budget::Budget, digest::Digest, identity::Root, plan::Reads, policy::Policy,
+};
 use planwright_runtime::settings::{MemorySettings, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub mod audit;
 pub mod cluster;
 mod keys;
 pub mod model;
@@ -21,6 +24,7 @@ pub mod notebook;
 pub mod secrets;
 pub mod tools;
 
+use audit::AuditConfig;
 use cluster::ClusterConfig;
 use keys::{is_known, nearest, written};
 use model::{ModelConfig, RolesConfig};
@@ -68,6 +72,8 @@ pub struct Config {
     pub mcp: BTreeMap<String, McpConfig>,
     /// Agent profiles, by name: who does a step of a plan. One called `default` is always there.
     pub profiles: BTreeMap<String, ProfileConfig>,
+    /// The audit log.
+    pub audit: AuditConfig,
     /// What a node of a cluster is connected to.
     pub cluster: ClusterConfig,
 }
@@ -454,6 +460,24 @@ impl Config {
         }
         self.cluster.check()?;
         self.server.check()
+    }
+}
+
+impl Config {
+    /// What is set that security rests on, as digests: who may decide, where sessions work, what tools may do, which MCP servers
+    /// there are, and what becomes of the audit log.
+    #[must_use]
+    pub fn security_settings(&self, roots: &impl std::fmt::Debug) -> Vec<(String, Digest)> {
+        let settings = [
+            ("approval", format!("{:?}", self.approval)),
+            ("audit", format!("{:?}", self.audit)),
+            ("command", format!("{:?}", self.command)),
+            ("mcp", format!("{:?}", self.mcp)),
+            ("roots", format!("{roots:?}")),
+            ("server", format!("{:?}", self.server)),
+            ("web", format!("{:?}", self.web)),
+        ];
+        settings.map(|(name, text)| (name.to_owned(), Digest::of(text.as_bytes()))).into()
     }
 }
 

@@ -4,17 +4,12 @@ use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use planwright_domain::{
     actor::{OWNER, PersonId, Standing},
-    digest::Digest,
+    identity::ChannelType,
 };
-use planwright_outbound::ids_random::RandomIds;
 use planwright_outbound::{model_demo::DemoModel, model_switch::SwitchModel};
-use planwright_runtime::commands::new_secret;
-use planwright_runtime::ports::{
-    access::{Access as _, Grant},
-    model::{Model, default_profiles},
-};
+use planwright_runtime::commands::grants::{Given, Wanted};
+use planwright_runtime::ports::model::{Model, default_profiles};
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::{
     backend::{Backend as _, Reach},
@@ -111,13 +106,13 @@ pub async fn serve(terminal: &mut Terminal, port: u16) -> anyhow::Result<Exit> {
     let mut installation = staged(home.path(), Duration::from_millis(25)).await?;
     let now = installation.runtime.queries.now();
     // The demo has no passphrase: whoever reads this terminal may decide in it.
-    let (secret, owner) = (new_secret(&RandomIds), PersonId(OWNER.into()));
-    let grant = Grant {
+    let version = installation.accounts.installation().await?.version;
+    let wanted = Wanted {
         expires: Some(now.plus_micros(DEMO_MICROS)),
-        authenticated: Some(now),
-        ..Grant::new(Uuid::now_v7(), "demo", owner, Standing::Decides, now)
+        authenticated: Some((now, version)),
+        ..Wanted::new("demo", PersonId(OWNER.into()), Standing::Decides, ChannelType::Cli)
     };
-    installation.access.keep(grant, Digest::of(secret.as_bytes())).await?;
+    let Given { secret, .. } = installation.accounts.give(wanted).await?;
     let bind = SocketAddr::from(([127, 0, 0, 1], port));
     let config = ServerConfig { bind, ..ServerConfig::default() };
     let api = Api::bind(&config).await?;

@@ -14,8 +14,15 @@ use planwright_runtime::ports::journal::Journal as _;
 use serde_json::json;
 
 use crate::{
-    args::Args, config::Config, connection, data_path::data_path, exit::Exit,
-    installation::owners_passphrase, models::model_settings, terminal::Terminal, up,
+    args::Args,
+    config::Config,
+    connection,
+    data_path::data_path,
+    exit::Exit,
+    installation::{owners_passphrase, read_installation},
+    models::model_settings,
+    terminal::Terminal,
+    up,
 };
 
 /// Looks at everything, and fails if anything is not as it should be.
@@ -24,7 +31,7 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> anyhow::Result<Exit> {
     let mut findings =
         vec![("data directory", data(&path)), ("passphrase", passphrase(&path).await)];
     findings.push(("configuration", configuration(args, &path)));
-    findings.push(("tokens", tokens(&path)));
+    findings.push(("tokens", tokens(&path).await));
     findings.push(("workspace", workspace(args, &path)));
     findings.push(("confinement", confinement(args, &path)));
     findings.push(("journal", journal(&path).await));
@@ -93,7 +100,7 @@ fn configuration(args: &Args, data: &Path) -> Finding {
     ))
 }
 
-fn tokens(data: &Path) -> Finding {
+async fn tokens(data: &Path) -> Finding {
     let path = data.join("token");
     let Ok(token) = fs::read_to_string(&path) else {
         return Ok("the first one is made when a server starts".into());
@@ -101,12 +108,13 @@ fn tokens(data: &Path) -> Finding {
     up::private(&path)
         .and_then(|()| up::check_token(token.trim()))
         .map_err(|error| error.to_string())?;
-    let access = FileAccess::open(data).map_err(|error| error.to_string())?;
-    let grants = access.grants();
-    if grants.iter().any(|grant| grant.expires.is_none() && grant.standing == Standing::Decides) {
+    let installation = read_installation(data).await.map_err(|error| format!("{error:#}"))?;
+    let mut grants = installation.grants.values();
+    if grants.any(|grant| grant.expires.is_none() && grant.standing == Standing::Decides) {
         return Err("a token may decide for ever; revoke it".into());
     }
-    Ok(format!("{} given out; none may decide without an end", grants.len()))
+    let many = installation.grants.len();
+    Ok(format!("{many} given out; none may decide without an end"))
 }
 
 fn workspace(args: &Args, data: &Path) -> Finding {

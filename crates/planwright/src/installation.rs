@@ -10,9 +10,11 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, Seq},
     identity::{ChannelType, ConversationKey, Root, SessionIdentity, SessionKey},
+    installation::{self, TERMINAL_MICROS},
     memory::{Item, ItemKind, Provenance, Scope as MemoryScope},
     next::is_running,
     owner::OwnerCommand,
+    time::Time,
 };
 use planwright_outbound::ids_random::RandomIds;
 use planwright_outbound::{
@@ -26,6 +28,7 @@ use planwright_outbound::{
     model_switch::SwitchModel,
 };
 use planwright_runtime::{
+    audit::sequencer::Sequencer,
     commands::{
         accounts::Accounts,
         reply::{Reply, Spoken},
@@ -54,7 +57,7 @@ use uuid::Uuid;
 use crate::{
     args::Args,
     backend::{Backend, ListedSession, PeopleAct, PeopleAnswer, Reach},
-    config::{Config, ProfileConfig},
+    config::{Config, ProfileConfig, audit::AuditParts},
     connection::{LiveConnection, chosen},
     data_path::data_path,
     known_secrets::known_secrets,
@@ -82,13 +85,15 @@ pub struct Installation {
     /// What is replaced in what tools give.
     pub secrets: Arc<Secrets>,
     has_passphrase: bool,
-    /// From how far on what was given for the person's passphrase is still good.
-    logins_since: Seq,
+    /// When the passphrase was given at this terminal.
+    given: Option<Time>,
     notice: Option<String>,
     /// Where people find its dashboard.
     url: String,
     /// Which model is asked, where that can be changed.
     pub connection: Option<Arc<dyn Connection>>,
+    sequencer: Arc<Sequencer>,
+    sequencing: Option<JoinHandle<()>>,
     worker: Option<LaneWorker>,
     working: Option<JoinHandle<()>>,
     stopping: watch::Sender<bool>,
@@ -134,6 +139,9 @@ impl Installation {
         let toolbox = wrap.map_or_else(|| tools.clone(), |wrap| wrap(tools.clone()));
         let (lane, worker) = lane_in_process::in_process();
         let journal = Arc::new(SqliteJournal::open(&directory.path().join(JOURNAL))?);
+        let AuditParts { sequencer, handover } =
+            config.audit.parts(journal.clone(), directory.path())?;
+        sequencer.begin(config.security_settings(&roots)).await?;
         let ports = Ports {
             journal: journal.clone(),
             memory: journal,
@@ -147,6 +155,7 @@ impl Installation {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             policy: Arc::new(config.approval.policy(&config.auto, roots)),
+            handover,
             session_label: config.metrics.session_label,
         };
         let secrets = Arc::new(known_secrets(config, directory.path())?);
@@ -161,7 +170,7 @@ impl Installation {
         let state = accounts.installation().await?;
         Ok(Self {
             has_passphrase: state.is_chosen(),
-            logins_since: state.account(&name).map_or(state.version, |owner| owner.logins_since),
+            given: state.given_at(&name, &person.surface.0, runtime.queries.now()),
             notice: notice(&state, runtime.queries.now()),
             url: config.server.url(),
             runtime,
@@ -171,6 +180,8 @@ impl Installation {
             accounts,
             secrets,
             connection: None,
+            sequencer,
+            sequencing: None,
             worker: Some(worker),
             working: None,
             stopping: watch::Sender::new(false),
@@ -251,8 +262,8 @@ impl Backend for Installation {
 
     fn is_unlocked(&mut self) -> bool {
         let now = self.runtime.queries.now();
-        let surface = &self.person.surface.0;
-        if let Some(given) = self.access.given_at(surface, now, self.logins_since) {
+        let is_recent = |given: &Time| now < given.plus_micros(TERMINAL_MICROS);
+        if let Some(given) = self.given.filter(is_recent) {
             self.person.standing = Standing::Decides;
             self.person.authenticated = Some(given);
         } else if self.person.authenticated.take().is_some() {
@@ -267,10 +278,11 @@ impl Backend for Installation {
             self.has_passphrase = true;
         }
         let known = self.accounts.authenticate(&self.person.id, passphrase).await?;
-        let now = self.runtime.queries.now();
-        self.access.remember(&self.person.surface.0, now, known.installation.version)?;
+        let (person, surface) = (&self.person.id, &self.person.surface.0);
+        self.accounts.unlock_terminal(person, surface, &known).await?;
+        self.given = Some(self.runtime.queries.now());
         self.person.standing = known.standing;
-        self.person.authenticated = Some(now);
+        self.person.authenticated = self.given;
         Ok(())
     }
 
@@ -284,7 +296,7 @@ impl Backend for Installation {
 
     async fn change_passphrase(&mut self, old: &str, new: &str) -> anyhow::Result<()> {
         self.accounts.change(&self.person.id, old, new).await?;
-        self.logins_since = self.accounts.installation().await?.version;
+        self.given = None;
         Ok(())
     }
 
@@ -319,6 +331,8 @@ impl Backend for Installation {
             Reach::Everything => Scope::Everything,
         };
         if let Some(worker) = self.worker.take() {
+            let sequencer = self.sequencer.clone();
+            self.sequencing = Some(tokio::spawn(sequencer.run(self.stopping.subscribe())));
             let stopping = self.stopping.subscribe();
             self.working =
                 Some(tokio::spawn(worker.run(self.runtime.engine.clone(), scope, stopping)));
@@ -330,6 +344,11 @@ impl Backend for Installation {
         if let Some(working) = self.working.take() {
             let _ = tokio::time::timeout(DRAIN_MAX, working).await;
         }
+        if let Some(sequencing) = self.sequencing.take() {
+            let _ = tokio::time::timeout(DRAIN_MAX, sequencing).await;
+        }
+        // What the last work brought about, and what was done without any.
+        self.sequencer.work_once(true).await;
     }
 
     async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<ListedSession>> {
@@ -474,11 +493,16 @@ pub fn first_line(args: &Args) -> anyhow::Result<Option<String>> {
 
 /// The passphrase that the owner chose in this data directory, by its hash's digest. Another process may have the directory.
 pub async fn owners_passphrase(data: &Path) -> anyhow::Result<Option<Digest>> {
-    let journal = data.join(JOURNAL);
-    if !journal.exists() {
-        return Ok(None);
-    }
-    let installation = SqliteJournal::open_read_only(&journal)?.installation().await?;
+    let installation = read_installation(data).await?;
     let owner = installation.account(&PersonId(OWNER.into()));
     Ok(owner.and_then(|owner| owner.passphrase))
+}
+
+/// What belongs to the installation in this data directory. Another process may have the directory.
+pub async fn read_installation(data: &Path) -> anyhow::Result<Arc<installation::Installation>> {
+    let journal = data.join(JOURNAL);
+    if !journal.exists() {
+        return Ok(Arc::default());
+    }
+    Ok(SqliteJournal::open_read_only(&journal)?.installation().await?)
 }

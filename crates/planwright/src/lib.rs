@@ -156,8 +156,8 @@ async fn act(
         Command::Audit { command: AuditCommand::Export { file, of, database } } => {
             transfer::audit(args, database.as_deref(), of.as_deref(), file, terminal).await
         }
-        Command::Audit { command: AuditCommand::Verify { file, digest } } => {
-            transfer::verify(file, digest.as_deref(), terminal)
+        Command::Audit { command: AuditCommand::Verify(words) } => {
+            transfer::verify(args, words, terminal).await
         }
         Command::Export { file, database } => {
             transfer::export(args, database.as_deref(), file, terminal).await

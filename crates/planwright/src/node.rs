@@ -19,7 +19,7 @@ use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     args::{Args, ClusterArgs},
-    config::{Config, cluster::ClusterConfig},
+    config::{Config, audit::AuditParts, cluster::ClusterConfig},
     data_path::data_path,
     exit::Exit,
     installation::{Agents, WrapToolbox, agents},
@@ -56,6 +56,8 @@ pub async fn run(
     let Tools { toolbox: tools, roots, .. } =
         Tools::open(config, &args.workspace, directory.path())?;
     let toolbox = wrap.map_or_else(|| tools.clone(), |wrap| wrap(tools.clone()));
+    let AuditParts { sequencer, handover } = config.audit.parts(journal.clone(), &data)?;
+    let settings = config.security_settings(&roots);
     let ports = Ports {
         journal: journal.clone(),
         memory: journal.clone(),
@@ -69,12 +71,14 @@ pub async fn run(
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         policy: Arc::new(config.approval.policy(&config.auto, roots)),
+        handover,
         session_label: config.metrics.session_label,
     };
     let secrets = Arc::new(known_secrets(config, &data)?);
     let runtime = Runtime::new(&ports, &Settings { secrets, ..config.settings() });
     let access = Arc::new(PostgresAccess::new(journal.pool()));
-    up::first_token(&*access, runtime.queries.now(), &data).await?;
+    let accounts = runtime.commands.accounts(access.clone());
+    up::first_token(&accounts, &data).await?;
     let endpoint = TcpListener::bind(cluster.endpoint).await.with_context(|| {
         format!("{} cannot be listened at; set cluster.endpoint to another", cluster.endpoint)
     })?;
@@ -85,8 +89,10 @@ pub async fn run(
     let beating = tokio::spawn(keep_beating(nodes.clone(), journal, name.clone()));
     let stopping = watch::Sender::new(false);
     let working = tokio::spawn(worker.run(runtime.engine.clone(), endpoint, stopping.subscribe()));
+    sequencer.begin(settings).await?;
+    let sequencing = tokio::spawn(sequencer.run(stopping.subscribe()));
     api.announce(terminal, &data, true)?;
-    if !runtime.commands.accounts(access.clone()).is_chosen().await? {
+    if !accounts.is_chosen().await? {
         terminal.line("no passphrase was chosen yet, so nothing can be approved; run: planwright cluster passphrase");
     }
     // The engine's calls drain while the API still answers.
@@ -97,6 +103,7 @@ pub async fn run(
     let (served, ()) =
         tokio::join!(api.serve(runtime, access, None, &server, Deployment::Node), draining);
     let worked = working.await;
+    let _ = sequencing.await;
     beating.abort();
     let _ = nodes.leave(&name).await;
     let _ = fs::remove_file(ServerFile::path(&data));

@@ -1,6 +1,7 @@
 //! `planwright export` and `planwright import`: from a laptop to a cluster and back, verified by digest.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{BufRead, BufReader, BufWriter, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
@@ -12,30 +13,30 @@ use anyhow::Context as _;
 use planwright_domain::{
     actor::{OWNER, PersonId},
     identity::SessionKey,
-    installation::Installation,
+    installation::{self, Installation, InstallationCommand},
 };
 use planwright_outbound::{
     clock_system::SystemClock,
     data_directory::{DataDirectory, JOURNAL, belongs_to_node},
     journal_sqlite::SqliteJournal,
-    signing_key::{PublicKey, SigningKey},
+    signing_key::{PublicKey, SigningKey, has_signed},
 };
 #[cfg(feature = "cluster")]
 use planwright_outbound::{cluster_postgres::PostgresNodes, journal_postgres::PostgresJournal};
 use planwright_runtime::{
-    ports::{
-        Clock as _,
-        journal::{Archive, Journal as _},
-        notebook::Notebooks,
+    audit::{
+        check::{Checker, Finding},
+        head::{SignedLine, Statement},
+        log_file::{self, Summary},
     },
-    queries::audit::{self, Summary},
-    transfer::archive::{self, Signature, Totals, Trust},
+    ports::{Clock as _, audit::Signature, journal::Archive, notebook::Notebooks},
+    transfer::archive::{self, Totals, Trust},
 };
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    args::{Args, ClusterArgs},
+    args::{Args, ClusterArgs, VerifyArgs},
     config::Config,
     data_path::data_path,
     durable_file::{move_into_place, sync_name},
@@ -222,12 +223,13 @@ async fn import_into_cluster(
     journal.write_up_to(nodes.level().await?);
     archive::check_empty(&journal).await?;
     let notebooks = config.notebook.shared()?;
-    let staged = journal.stage(database).await?;
+    let (staged, recorded) = (journal.stage(database).await?, trust.clone());
     if let Err(error) = archive::import(&staged, &*notebooks, lines, totals, trust).await {
         archive::remove_pages(&staged, &*notebooks).await?;
         journal.unstage().await?;
         return Err(error.into());
     }
+    record_import(&journal, &totals, &recorded).await?;
     Ok(journal.put_staged_in_place().await?)
 }
 
@@ -258,23 +260,22 @@ async fn import_into_directory(
     let config = Config::load(args.config.as_deref(), &data)?;
     let directory = DataDirectory::own_for_installation(&data, "planwright import")?;
     let (staged, journal) = (directory.path().join(STAGED), directory.path().join(JOURNAL));
-    let mut people = Vec::new();
     if journal.exists() {
-        let journal = SqliteJournal::open_inline(&journal)?;
-        archive::check_empty(&journal).await?;
-        people = journal.installation_events().await?;
+        archive::check_empty(&SqliteJournal::open_inline(&journal)?).await?;
     }
     // What an import that was killed left.
     let _ = fs::remove_dir_all(&staged);
     fs::DirBuilder::new().mode(0o700).create(&staged)?;
     let imported = async {
         // No thread of its own: when it is dropped, its file is closed and whole.
-        let journal = SqliteJournal::open_inline(&staged.join(JOURNAL))?;
+        let imported = SqliteJournal::open_inline(&staged.join(JOURNAL))?;
         let notebooks = config.notebook.local(&staged)?;
-        // Who uses this installation, and which passphrase each chose, is no archive's.
-        let keep = move |_: &Installation| Ok(people.clone());
-        journal.append_installation(SystemClock.now(), Box::new(keep)).await??;
-        archive::import(&journal, &*notebooks, lines, totals, trust).await?;
+        // Who uses this installation, and what happened to it, is no archive's.
+        if journal.exists() {
+            imported.copy_audit_log(&journal)?;
+        }
+        record_import(&imported, &totals, &trust).await?;
+        archive::import(&imported, &*notebooks, lines, totals, trust).await?;
         anyhow::Ok(())
     };
     let imported = match imported.await {
@@ -283,6 +284,20 @@ async fn import_into_directory(
     };
     let _ = fs::remove_dir_all(&staged);
     imported
+}
+
+/// Records that an archive is brought in.
+async fn record_import(
+    journal: &dyn Archive,
+    totals: &Totals,
+    trust: &Trust,
+) -> anyhow::Result<()> {
+    let Totals { digest, sessions, .. } = *totals;
+    let is_vouched = matches!(trust, Trust::Vouched);
+    let import = InstallationCommand::Import { archive: digest, sessions, is_vouched };
+    let decide = move |before: &Installation| installation::decide(before, &import);
+    journal.append_installation(SystemClock.now(), Box::new(decide)).await??;
+    Ok(())
 }
 
 /// Moves what was staged into the data directory. The journal comes last: without it there is nothing.
@@ -301,7 +316,7 @@ fn put_in_place(staged: &Path, data: &Path) -> anyhow::Result<()> {
     Ok(move_into_place(&staged.join(JOURNAL), &data.join(JOURNAL))?)
 }
 
-/// `planwright audit export`: the decision log, written out.
+/// `planwright audit export`: the audit log and every decision, written out.
 pub async fn audit(
     args: &Args,
     database: Option<&str>,
@@ -315,12 +330,13 @@ pub async fn audit(
         None => None,
     };
     let mut out = BufWriter::new(make(file)?);
-    let summary = audit::export(&*journal, only.as_ref(), &mut out).await?;
+    let mut checker = Checker::new(SystemClock.now(), []);
+    let summary = log_file::export(&*journal, only.as_ref(), &mut checker, &mut out).await?;
     out.flush()?;
     out.get_ref().sync_all()?;
     sync_name(file)?;
     say_log(terminal, "written", &summary);
-    Ok(Exit::Fine)
+    Ok(told_of(terminal, &checker.finish(summary.is_whole)))
 }
 
 /// A session as the installation's owner names it.
@@ -331,25 +347,93 @@ async fn named_by_the_owner(journal: &dyn Archive, named: &str) -> anyhow::Resul
     Ok(SessionKey::named(named, owner)?)
 }
 
-/// `planwright audit verify`: offline, from the file alone.
-pub fn verify(file: &Path, told: Option<&str>, terminal: &mut Terminal) -> anyhow::Result<Exit> {
-    let opened = File::open(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let summary = audit::verify(BufReader::new(opened))?;
-    if told.is_some_and(|told| told != summary.digest.to_string()) {
-        anyhow::bail!(
+/// `planwright audit verify`: a file that was written out, or the journal itself, against heads that were kept.
+pub async fn verify(
+    args: &Args,
+    words: &VerifyArgs,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Exit> {
+    let VerifyArgs { file, digest: told, heads, key, database } = words;
+    let data = data_path(args)?;
+    let config = Config::load(args.config.as_deref(), &data)?;
+    let own = config.audit.file(&data).filter(|own| file.is_none() && own.exists());
+    let key: Option<PublicKey> =
+        key.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
+    let (mut statements, mut findings) = (Vec::new(), Vec::new());
+    for heads in heads.iter().chain(&own) {
+        read_heads(heads, key, &mut statements, &mut findings)?;
+    }
+    let kept = statements.len();
+    let mut checker = Checker::new(SystemClock.now(), statements);
+    findings.into_iter().for_each(|finding| checker.find(finding));
+    let summary = if let Some(file) = file {
+        let opened =
+            File::open(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let summary = log_file::verify(BufReader::new(opened), &mut checker)?;
+        let is_told = told.as_ref().is_none_or(|told| *told == summary.digest.to_string());
+        anyhow::ensure!(
+            is_told,
             "the log is whole, and is not the one with that digest: it has {}",
             summary.digest
         );
+        summary
+    } else {
+        anyhow::ensure!(told.is_none(), "--digest is of a file; name it");
+        let journal = open_to_read(args, database.as_deref()).await?;
+        log_file::check(&*journal, &mut checker).await?
+    };
+    let found = checker.finish(summary.is_whole);
+    if found.is_empty() {
+        say_log(terminal, "as they were written", &summary);
+        if heads.is_empty() {
+            terminal.line(if kept == 0 {
+                "no signed head was looked at: name the file in which you keep them with --heads"
+            } else {
+                "the heads lie beside the journal, where whoever changes one can change the other: keep them elsewhere (audit.heads), and name them with --heads"
+            });
+        }
     }
-    say_log(terminal, "as they were written", &summary);
-    Ok(Exit::Fine)
+    Ok(told_of(terminal, &found))
+}
+
+/// The heads that are kept in a file. With a key, only those that it signed count.
+fn read_heads(
+    file: &Path,
+    key: Option<PublicKey>,
+    statements: &mut Vec<Statement>,
+    findings: &mut Vec<Finding>,
+) -> anyhow::Result<()> {
+    let opened = File::open(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    for (line, text) in (1..).zip(BufReader::new(opened).lines()) {
+        // The system's log puts words of its own before each.
+        let text = text?;
+        let text = text.find('{').map_or(text.as_str(), |at| &text[at..]);
+        match SignedLine::read(text, has_signed) {
+            Ok(read) if key.is_some_and(|key| key.to_string() != read.signature.key) => {
+                let why = format!("it is signed by {}", visible(&read.signature.key));
+                findings.push(Finding::KeptLine { line, why });
+            }
+            Ok(read) => statements.push(read.statement),
+            Err(why) => findings.push(Finding::KeptLine { line, why: visible(&why) }),
+        }
+    }
+    Ok(())
+}
+
+/// Says what was found.
+fn told_of(terminal: &mut Terminal, found: &BTreeSet<Finding>) -> Exit {
+    for finding in found {
+        let words = finding.to_string();
+        terminal.row(&words, || json!({"type": "finding", "words": words}));
+    }
+    if found.is_empty() { Exit::Fine } else { Exit::Failed }
 }
 
 fn say_log(terminal: &mut Terminal, what: &str, summary: &Summary) {
-    let Summary { sessions, entries, digest } = summary;
+    let Summary { sessions, entries, audit, digest, .. } = summary;
     terminal.row(
-        &format!("{entries} decisions of {sessions} sessions {what}: {digest}"),
-        || json!({"type": "audit", "sessions": sessions, "entries": entries, "digest": digest}),
+        &format!("{audit} entries of the audit log and {entries} of {sessions} sessions {what}: {digest}"),
+        || json!({"type": "audit", "audit": audit, "sessions": sessions, "entries": entries, "digest": digest}),
     );
 }
 

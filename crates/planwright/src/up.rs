@@ -14,15 +14,11 @@ use planwright_domain::{
     actor::{OWNER, PersonId, Standing},
     digest::Digest,
     identity::ChannelType,
-    time::Time,
 };
 use planwright_outbound::ids_random::RandomIds;
 use planwright_runtime::{
-    commands::{accounts::Accounts, new_secret},
-    ports::{
-        access::{Access, Grant},
-        connection::Connection,
-    },
+    commands::{accounts::Accounts, grants::Wanted, new_secret},
+    ports::{access::Access, connection::Connection},
     runtime::Runtime,
 };
 use planwright_surfaces::http::{
@@ -66,8 +62,7 @@ pub async fn run(
     data: &Path,
 ) -> anyhow::Result<Exit> {
     close_to_others(config)?;
-    let now = installation.runtime.queries.now();
-    first_token(&*installation.access, now, data).await?;
+    first_token(&installation.accounts, data).await?;
     let token = fs::read_to_string(data.join("token"))?;
     installation.secrets.add(TOKEN_NAME, &token);
     let mut api = Api::bind(config).await?;
@@ -444,30 +439,30 @@ pub fn check_token(token: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the first token at the first start. It never carries the right to decide.
-pub async fn first_token(access: &dyn Access, now: Time, data: &Path) -> anyhow::Result<()> {
+/// Makes the first token at the first start, and a new one where it was taken back. It never carries the right to decide.
+pub async fn first_token(accounts: &Accounts, data: &Path) -> anyhow::Result<()> {
     let path = data.join("token");
-    let token = match fs::read_to_string(&path) {
-        Ok(token) => token.trim().to_owned(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let token = new_secret(&RandomIds);
-            write_private(&path, &token)?;
-            token
-        }
+    let mut token = match fs::read_to_string(&path) {
+        Ok(token) => Some(token.trim().to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => bail!("{} cannot be read: {error}", path.display()),
     };
-    check_token(&token).with_context(|| path.display().to_string())?;
-    private(&path)?;
-    let secret = Digest::of(token.as_bytes());
-    if access.find(secret).await?.is_some() {
-        return Ok(());
+    if let Some(token) = &token {
+        check_token(token).with_context(|| path.display().to_string())?;
+        private(&path)?;
+        if accounts.bearer(Digest::of(token.as_bytes())).await?.is_some() {
+            return Ok(());
+        }
     }
-    let (id, owner) = (uuid::Uuid::now_v7(), PersonId(OWNER.into()));
-    let grant = Grant {
-        surface: ChannelType::Cli,
-        ..Grant::new(id, "first token", owner, Standing::Speaks, now)
-    };
-    Ok(access.keep(grant, secret).await?)
+    // What was good once and is not any more stays so.
+    if accounts.installation().await?.grants_given > 0 {
+        token = None;
+    }
+    let token = token.unwrap_or_else(|| new_secret(&RandomIds));
+    let owner = PersonId(OWNER.into());
+    let wanted = Wanted::new("first token", owner, Standing::Speaks, ChannelType::Cli);
+    accounts.give_for(wanted, &token).await?;
+    write_private(&path, &token)
 }
 
 /// Refuses a file that others can read.

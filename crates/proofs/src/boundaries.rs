@@ -8,6 +8,7 @@ use crate::on_threads;
 
 mod callers;
 mod load;
+mod records;
 mod requests;
 mod same_user;
 mod target;
@@ -69,6 +70,7 @@ async fn all(quick: bool) -> anyhow::Result<bool> {
     requests::attack(&mut report).await?;
     work::attack(&mut report).await?;
     same_user::attack(&mut report).await?;
+    records::attack(&mut report).await?;
     load::attack(&mut report, quick).await?;
     let Report { tried, controls, broken } = report;
     let held = tried + controls - u32::try_from(broken.len())?;

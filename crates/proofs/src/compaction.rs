@@ -216,6 +216,7 @@ fn runtime(home: &Path, url: &str) -> anyhow::Result<(Runtime, Worker)> {
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         policy: Arc::default(),
+        handover: None,
         session_label: false,
     };
     Ok((Runtime::new(&ports, &Settings::default()), worker))

@@ -19,6 +19,7 @@ mod nights;
 mod overnight;
 mod providers;
 mod races;
+mod record;
 mod replay;
 mod rpc;
 mod sections;
@@ -103,6 +104,25 @@ enum Proof {
         /// As many as a minute holds.
         #[arg(long)]
         quick: bool,
+    },
+    /// Journals that somebody tampered with, and a sequencer that is killed: all is found, nothing is lost.
+    Record {
+        /// Plays this seed and no other; without it, those that once failed and a new one.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// 483 tampered journals instead of 10,350, and fewer kills.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// One life of the node that `record` kills.
+    #[command(hide = true)]
+    Sequence {
+        /// Its journal: a file, or an address.
+        place: String,
+        /// Where its key is.
+        home: std::path::PathBuf,
+        /// What it decides.
+        seed: u64,
     },
     /// Commands and steps that meet, in every order and with a crash at each point: one outcome.
     Races {
@@ -329,6 +349,10 @@ fn main() -> ExitCode {
         Proof::Isolation { count, seed, quick } => seeded("isolation", seed, |seed, why| {
             Ok(isolation::prove(if why == Why::OnceFailed { 1 } else { count }, seed, quick))
         }),
+        Proof::Record { seed, quick } => {
+            seeded("record", seed, |seed, why| record::prove(seed, quick || why == Why::OnceFailed))
+        }
+        Proof::Sequence { place, home, seed } => one_life(record::live(place, home, seed)),
         Proof::Races { quick, only } => {
             unseeded("races", || races::prove(quick, only.clone().unwrap_or_default()))
         }

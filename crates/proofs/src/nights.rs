@@ -140,6 +140,7 @@ fn runtime(home: &Path) -> anyhow::Result<(Runtime, Arc<ManualClock>)> {
         clock: clock.clone(),
         ids: Arc::new(RandomIds),
         policy: Arc::default(),
+        handover: None,
         session_label: false,
         notebook: Arc::new(
             planwright_outbound::notebook_object_store::ObjectStoreNotebooks::in_directory(&data)?,

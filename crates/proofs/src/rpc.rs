@@ -145,7 +145,7 @@ async fn streamed(served: &Served, rng: &mut Rng) -> anyhow::Result<()> {
             is_reader: false,
             always: rng.bool(),
         },
-        uuid::Uuid::from_u128(7),
+        planwright_domain::id::GrantId(uuid::Uuid::from_u128(7)),
         served.url.clone(),
     );
     let (ours, theirs) = tokio::io::duplex(1 << 20);

@@ -83,6 +83,7 @@ pub(crate) fn ports(
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         policy: Arc::default(),
+        handover: None,
         session_label: false,
         notebook: Arc::new(planwright_outbound::notebook_object_store::NoNotebooks),
         roles: planwright_runtime::ports::model::Roles::default(),

@@ -28,6 +28,7 @@ use crate::{
 pub mod accounts;
 pub mod agents;
 pub mod dispatch;
+pub mod grants;
 pub mod line;
 mod memory;
 pub mod reply;

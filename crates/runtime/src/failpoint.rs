@@ -41,7 +41,7 @@ impl Mutant {
 }
 
 /// Every point there is, for the proof that visits them all.
-pub const POINTS: [&str; 22] = [
+pub const POINTS: [&str; 25] = [
     "dispatch.before_append",
     "dispatch.after_append",
     "dispatch.before_wake",
@@ -64,6 +64,9 @@ pub const POINTS: [&str; 22] = [
     "tool.mid_act",
     "tool.before_record",
     "tool.after_record",
+    "audit.before_entries",
+    "audit.after_entries",
+    "audit.after_commit",
 ];
 
 /// A hit of a named point.

@@ -5,6 +5,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+pub mod audit;
 pub mod commands;
 pub mod engine;
 mod event_pages;

@@ -6,6 +6,7 @@ use planwright_domain::{id::CommandId, policy::Policy, time::Time};
 use uuid::Uuid;
 
 pub mod access;
+pub mod audit;
 pub mod connection;
 pub mod journal;
 pub mod memory;
@@ -14,6 +15,7 @@ pub mod notebook;
 pub mod signal;
 pub mod toolbox;
 
+use audit::Handover;
 use journal::Journal;
 use memory::Memory;
 use model::{Model, Profiles, Roles};
@@ -68,6 +70,8 @@ pub struct Ports {
     pub ids: Arc<dyn Ids>,
     /// Who may decide, and when.
     pub policy: Arc<Policy>,
+    /// To whom a decision is handed over before it counts, if the operator wants that.
+    pub handover: Option<Handover>,
     /// Whether figures say which session they are of.
     pub session_label: bool,
 }

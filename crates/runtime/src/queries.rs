@@ -22,7 +22,6 @@ use crate::{
 };
 
 pub mod activity;
-pub mod audit;
 pub mod autonomy;
 pub mod memory;
 pub mod model_request_log;

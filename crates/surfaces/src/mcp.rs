@@ -5,7 +5,12 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use planwright_domain::{agent::PLAN_ASK, id::CommandId, plan::Strategy, tools::ToolSpec};
+use planwright_domain::{
+    agent::PLAN_ASK,
+    id::{CommandId, GrantId},
+    plan::Strategy,
+    tools::ToolSpec,
+};
 use planwright_runtime::{
     commands::Commands,
     commands::agents::{AgentAsks, AgentReply, Seat},
@@ -89,7 +94,7 @@ pub struct Planner {
     queries: Arc<Queries>,
     seat: Seat,
     /// By which token it is known.
-    grant: Uuid,
+    grant: GrantId,
     /// Where people find the dashboard.
     url: String,
 }
@@ -101,7 +106,7 @@ impl Planner {
         commands: Arc<Commands>,
         queries: Arc<Queries>,
         seat: Seat,
-        grant: Uuid,
+        grant: GrantId,
         url: String,
     ) -> Self {
         Self { commands, queries, seat, grant, url }
@@ -202,7 +207,7 @@ impl ServerHandler for Planner {
             }
         }
         let id = match context.meta.get(CALL).and_then(Value::as_str) {
-            Some(key) => Uuid::new_v5(&self.grant, key.as_bytes()),
+            Some(key) => Uuid::new_v5(&self.grant.0, key.as_bytes()),
             None => self.commands.new_id(),
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default()).to_string();

@@ -39,7 +39,7 @@ use tokio_postgres::NoTls;
 use crate::{event_samples, scratch, servers::Postgres, stored};
 
 /// Tables of the journal on PostgreSQL, in the order in which they are filled.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "streams",
     "events",
     "answers",
@@ -47,6 +47,7 @@ const TABLES: [&str; 9] = [
     "owners",
     "owner_events",
     "installation_events",
+    "installation_state",
     "memory_scopes",
     "memory",
 ];
@@ -64,7 +65,7 @@ pub async fn folded(journal: &impl Whole) -> anyhow::Result<Value> {
         let session = journal.session(&identity).await?;
         let events = journal.events(&identity, Seq(0), usize::MAX).await?;
         let again = Session::new(identity.clone())
-            .fold(&events.iter().map(|recorded| recorded.event.clone()).collect::<Vec<_>>())?;
+            .fold_all(events.iter().map(|recorded| (recorded.at, &recorded.event)))?;
         anyhow::ensure!(again == *session, "{identity}: its events fold to another state");
         let mut outputs = BTreeMap::new();
         for digest in journal.outputs(&identity).await? {
@@ -88,8 +89,12 @@ pub async fn folded(journal: &impl Whole) -> anyhow::Result<Value> {
         let all = json!({"owner": journal.owner(owner).await?, "events": events});
         owners.insert(name.0, all);
     }
+    let log = journal.audit_log(Seq(0), usize::MAX).await?;
+    let log: Vec<_> = log.iter().map(|recorded| format!("{recorded:?}")).collect();
+    let installation = json!({"state": *journal.installation().await?, "log": log});
     Ok(json!({
         "form": DEVELOPMENT_FORM, "fold_version": FOLD_VERSION, "sessions": sessions, "owners": owners,
+        "installation": installation,
     }))
 }
 
@@ -159,6 +164,8 @@ pub async fn archive() -> anyhow::Result<Value> {
     let lines =
         || Ok::<_, std::io::Error>(BufReader::new(File::open(directory().join("archive.jsonl"))?));
     import(&journal, &NoNotebooks, lines()?, verify(lines()?)?, Trust::Vouched).await?;
+    // An archive holds no accounts and no audit log.
+    stored::fill_installation(&journal).await?;
     folded(&journal).await
 }
 

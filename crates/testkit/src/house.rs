@@ -34,6 +34,7 @@ use planwright_runtime::{
     commands::reply::{Reply, Spoken},
     ports::Ports,
     ports::{
+        audit::Handover,
         journal::Recorded,
         memory::Store,
         model::{AgentProfile, Model, Price, Profiles, default_profiles},
@@ -129,6 +130,14 @@ impl House {
         self
     }
 
+    /// The same, where a decision counts only once its head was handed over.
+    #[must_use]
+    pub fn handing_over(mut self, handover: Handover) -> Self {
+        self.ports.handover = Some(handover);
+        self.runtime = Runtime::new(&self.ports, &Settings::default());
+        self
+    }
+
     /// The same, with a model whose window holds so many tokens.
     pub async fn with_window(conduct: Conduct, window_tokens: usize) -> Self {
         Self::build(conduct, window_tokens, Deployment::Local).await
@@ -187,6 +196,7 @@ impl House {
                 clock: Arc::new(SystemClock),
                 ids: Arc::new(RandomIds),
                 policy: Arc::default(),
+                handover: None,
                 session_label: false,
                 notebook: Arc::new(
                     planwright_outbound::notebook_object_store::ObjectStoreNotebooks::in_directory(

@@ -228,8 +228,8 @@ pub async fn the_session_is_the_fold_of_its_events_across_snapshots(place: &dyn 
     let journal = place.open().await;
     let cold = journal.session(&identity("talk-0001")).await.expect("a session");
     let events = journal.events(&identity("talk-0001"), Seq(0), usize::MAX).await.expect("events");
-    let events: Vec<_> = events.into_iter().map(|recorded| recorded.event).collect();
-    let folded = Session::new(identity("talk-0001")).fold(&events).expect("it folds");
+    let events = events.iter().map(|recorded| (recorded.at, &recorded.event));
+    let folded = Session::new(identity("talk-0001")).fold_all(events).expect("it folds");
     assert_eq!((&*warm, &*cold), (&folded, &folded));
 }
 
@@ -334,13 +334,13 @@ pub async fn what_waits_is_listed_for_its_owner_page_by_page(place: &dyn Place) 
     let journal = place.open().await;
     for (id, owner) in (0..9).zip(["ada", "bea", "bea"].into_iter().cycle()) {
         let (key, by) = (format!("talk-{id:04}"), person(owner, "cli", Standing::Speaks));
+        let at = Time(1_000 + id as i64);
         let decide = Box::new(move |session: &Session| {
             let event = SessionEvent::MessageQueued { text: "hello".into(), by: by.clone() };
             let (events, due) = (vec![event], planwright_domain::next::Due::Never);
-            let after = session.fold(&events)?;
+            let after = session.fold(at, &events)?;
             Ok(Append { events, after, due, waiting: Some(Waiting::Decision) })
         });
-        let at = Time(1_000 + id as i64);
         let asked = Uuid::from_u128(id).into();
         journal.append(&key_of(owner_id(owner), &key), asked, at, decide).await.expect("stored");
     }
@@ -380,7 +380,7 @@ pub async fn no_owner_fills_the_page_of_what_is_due(place: &dyn Place) {
         let decide = Box::new(move |session: &Session| {
             let event = SessionEvent::MessageQueued { text: "hello".into(), by: by.clone() };
             let (events, due) = (vec![event], planwright_domain::next::Due::Now);
-            let after = session.fold(&events)?;
+            let after = session.fold(Time(1_000), &events)?;
             Ok(Append { events, after, due, waiting: None })
         });
         let asked = Uuid::from_u128(id).into();

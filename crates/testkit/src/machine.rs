@@ -100,7 +100,7 @@ pub fn commands(
     let (mut all, mut kinds) = (Vec::new(), BTreeSet::new());
     while let Some((_, asked)) = sequence.next(&session) {
         if let Ok(news) = decide(&session, &asked)
-            && let Ok(after) = session.fold(&news)
+            && let Ok(after) = session.fold(asked.at, &news)
         {
             kinds.extend(news.iter().map(SessionEvent::kind));
             session = after;
@@ -129,7 +129,7 @@ fn stored(
 pub fn play(seed: u64, hits: &mut Hits) -> Result<Played, String> {
     let identity = ada_key("cli:machine-1").map_err(|error| error.to_string())?;
     let mut session = Session::new(identity.clone());
-    let mut events: Vec<SessionEvent> = Vec::new();
+    let (mut events, mut times): (Vec<SessionEvent>, Vec<Time>) = (Vec::new(), Vec::new());
     let mut watcher = Watcher::default();
     let mut played = Played::default();
     let mut sequence = Sequence::new(seed);
@@ -150,17 +150,15 @@ pub fn play(seed: u64, hits: &mut Hits) -> Result<Played, String> {
             return Err(broke("someone decided whom the policy does not admit".into()));
         }
         watcher.before(&session, &asked.command, &news).map_err(broke)?;
-        session = news
-            .iter()
-            .try_fold(session, Session::evolve)
-            .map_err(|error| broke(error.to_string()))?;
+        session = session.fold(asked.at, &news).map_err(|error| broke(error.to_string()))?;
         watcher.after(&session, &asked.command, &news).map_err(broke)?;
+        times.extend(news.iter().map(|_| asked.at));
         events.extend(news);
         played.accepted += 1;
     }
     let broke = |what: &str| format!("seed {seed}: {what}");
-    let again =
-        Session::new(identity.clone()).fold(&events).map_err(|error| broke(&error.to_string()))?;
+    let again = Session::new(identity.clone()).fold_all(times.into_iter().zip(&events));
+    let again = again.map_err(|error| broke(&error.to_string()))?;
     if again != session {
         return Err(broke("replay-equals-state: folding the journal gives another state"));
     }

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use planwright_domain::{
     actor::{OWNER, PersonId, Standing},
     digest::Digest,
-    id::Seq,
+    identity::ChannelType,
     installation::{Requester, Role},
-    time::Time,
 };
 use planwright_outbound::{access_file::FileAccess, clock_system::SystemClock};
 use planwright_runtime::{
-    commands::accounts::{Accounts, Link},
-    ports::{
-        Clock as _,
-        access::{Access as _, Grant},
+    commands::{
+        accounts::{Accounts, Link},
+        grants::Wanted,
     },
+    ports::Clock as _,
 };
 use planwright_surfaces::http::{App, HttpSettings, auth::page::PAGE_KEY, serve};
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -48,7 +47,6 @@ pub struct Served {
     pub token: String,
     /// A token that may decide.
     pub decider: String,
-    access: Arc<FileAccess>,
     accounts: Accounts,
     client: Client,
     serving: JoinHandle<()>,
@@ -75,7 +73,7 @@ impl Served {
         let (token, decider) =
             ("speaks-0123456789abcdef0123456789abcdef", "decides-0123456789abcdef0123456789abcdef");
         for (secret, standing) in [(token, Standing::Speaks), (decider, Standing::Decides)] {
-            keep(&access, secret, OWNER, standing, Seq(0)).await;
+            give(&accounts, secret, OWNER, standing).await;
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -93,7 +91,6 @@ impl Served {
             url: format!("http://127.0.0.1:{port}"),
             token: token.into(),
             decider: decider.into(),
-            access,
             accounts,
             client: Client::new(),
             serving,
@@ -104,9 +101,8 @@ impl Served {
     /// A token of this person, whose account is made if there is none.
     pub async fn token_of(&self, person: &str, standing: Standing) -> String {
         self.introduce(person).await;
-        let installation = self.accounts.installation().await.expect("the installation");
         let secret = format!("{person}-{}", Uuid::now_v7().simple());
-        keep(&self.access, &secret, person, standing, installation.version).await;
+        give(&self.accounts, &secret, person, standing).await;
         secret
     }
 
@@ -131,9 +127,9 @@ impl Served {
 
     /// Takes a token back.
     pub async fn take_back(&self, secret: &str) {
-        let found = self.access.find(Digest::of(secret.as_bytes())).await.expect("access");
-        if let Some(grant) = found {
-            self.access.revoke(grant.id).await.expect("access");
+        let secret = Digest::of(secret.as_bytes());
+        if let Some(bearer) = self.accounts.bearer(secret).await.expect("access") {
+            self.accounts.revoke(bearer.id, bearer.id).await.expect("taken back");
         }
     }
 
@@ -182,20 +178,14 @@ impl Drop for Served {
     }
 }
 
-async fn keep(
-    access: &FileAccess,
-    secret: &str,
-    person: &str,
-    standing: Standing,
-    installation: Seq,
-) {
+async fn give(accounts: &Accounts, secret: &str, person: &str, standing: Standing) {
+    let version = accounts.installation().await.expect("the installation").version;
     let person = PersonId(person.into());
-    let grant = Grant {
-        installation,
-        authenticated: (standing == Standing::Decides).then(|| SystemClock.now()),
-        ..Grant::new(Uuid::now_v7(), secret, person, standing, Time(1))
+    let wanted = Wanted {
+        authenticated: (standing == Standing::Decides).then(|| (SystemClock.now(), version)),
+        ..Wanted::new(secret, person, standing, ChannelType::Api)
     };
-    access.keep(grant, Digest::of(secret.as_bytes())).await.expect("a grant");
+    accounts.give_for(wanted, secret).await.expect("a grant");
 }
 
 /// The status and the body of an answer.

@@ -12,9 +12,12 @@ use planwright_domain::{
     },
     digest::Digest,
     effect::Bracket,
-    id::{GoalId, Incarnation, OwnerId, RunId, ScheduleId, TaskId},
+    id::{GoalId, GrantId, Incarnation, OwnerId, RunId, ScheduleId, Seq, TaskId},
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
-    installation::{self, Installation, InstallationCommand, Invitation, Requester, Role},
+    installation::{
+        self, Installation, InstallationCommand, Invitation, NewGrant, Requester, Role,
+    },
+    log::{Erased, SessionHead},
     memory::{Chain, ItemKind, MemoryCommand},
     owner::{self, Moved, Owner, OwnerCommand},
     time::Time,
@@ -28,6 +31,8 @@ use crate::{machine, prose};
 const GENERATED: u64 = 500;
 /// How many messages are enough for a snapshot.
 const MESSAGES: u128 = 80;
+/// How many heads are enough for the state of the installation to be kept.
+const HEADS: u64 = 80;
 
 /// The session with memories, outputs, refusals and a snapshot.
 #[must_use]
@@ -213,7 +218,7 @@ async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
 }
 
 /// What belongs to the installation: every kind of its events.
-async fn fill_installation(journal: &dyn Store) -> anyhow::Result<()> {
+pub async fn fill_installation(journal: &dyn Store) -> anyhow::Result<()> {
     let hash = |of: &str| Digest::of(of.as_bytes());
     let (bea, owner) = (PersonId("bea".into()), PersonId(OWNER.into()));
     let by = Requester { person: owner.clone(), age_micros: Some(0), age_micros_max: 1 };
@@ -235,9 +240,56 @@ async fn fill_installation(journal: &dyn Store) -> anyhow::Result<()> {
         },
         InstallationCommand::Reset { person: owner, hash: hash("third"), now },
         InstallationCommand::Remove { person: bea, by },
-    ] {
+    ]
+    .into_iter()
+    .chain(log_commands())
+    {
         let decide = Box::new(move |before: &Installation| installation::decide(before, &command));
         journal.append_installation(Time(300_000_000), decide).await??;
     }
     Ok(())
+}
+
+/// What is recorded beside accounts: what was given, taken back, set, brought in and taken up; enough of it that the state is kept.
+fn log_commands() -> impl Iterator<Item = InstallationCommand> {
+    let hash = |of: &str| Digest::of(of.as_bytes());
+    let (owner, at, now) = (PersonId(OWNER.into()), Time(300_000_000), Time(300_000_001));
+    let [token, login] = [1, 2].map(|number| GrantId(Uuid::from_u128(number)));
+    let known = Seq(8);
+    let give = |id, standing, expires, token: Option<GrantId>| InstallationCommand::Give {
+        grant: NewGrant {
+            id,
+            person: owner.clone(),
+            standing,
+            surface: ChannelType::Web,
+            expires,
+            authenticated: (standing == Standing::Decides).then_some((at, known)),
+            is_page: token.is_some(),
+            token,
+            details: hash("details"),
+        },
+        now,
+    };
+    let settings = [("approver".to_owned(), hash("deciders"))].into();
+    let surface = "cli:terminal".to_owned();
+    let few = [
+        give(token, Standing::Speaks, None, None),
+        give(login, Standing::Decides, Some(Time(i64::MAX)), Some(token)),
+        InstallationCommand::Renew { id: login, standing: Standing::Decides, known, now },
+        InstallationCommand::UnlockTerminal { person: owner.clone(), surface, known },
+        InstallationCommand::Begin { settings, key: hash("key") },
+        InstallationCommand::Import { archive: hash("archive"), sessions: 3, is_vouched: true },
+        InstallationCommand::Revoke { id: login, with: login, now },
+    ];
+    let heads = (1..=HEADS).map(|number| SessionHead {
+        session: hash("session"),
+        seq: Seq(number),
+        head: Digest::of(&number.to_be_bytes()),
+    });
+    let of = SessionHead { session: hash("erased"), seq: Seq(7), head: hash("head") };
+    let erased = Erased { of, by: owner, asked: at };
+    few.into_iter().chain([
+        InstallationCommand::TakeHeads(heads.collect()),
+        InstallationCommand::Erase(erased),
+    ])
 }

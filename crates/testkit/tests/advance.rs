@@ -104,6 +104,7 @@ impl Bench {
             clock: clock.clone(),
             ids: Arc::new(RandomIds),
             policy: Arc::default(),
+            handover: None,
             session_label: false,
             notebook: Arc::new(
                 planwright_outbound::notebook_object_store::ObjectStoreNotebooks::in_directory(

@@ -40,7 +40,7 @@ async fn talked(journal: &dyn Journal, identity: &SessionKey, turns: usize) {
             while let Some(due) = command {
                 let asked = Issued::new(Uuid::now_v7(), Time(1_000_000), due);
                 let news = decide(&session, &asked)?;
-                session = news.iter().try_fold(session, Session::evolve)?;
+                session = session.fold(asked.at, &news)?;
                 events.extend(news);
                 command = following(&session).map(SessionCommand::System);
             }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use planwright_domain::{
-    actor::{PersonId, Standing},
+    actor::Standing,
     command::{Issued, PersonCommand, SessionCommand},
     digest::Digest,
     time::Time,
@@ -24,7 +24,7 @@ use planwright_outbound::{
 use planwright_runtime::{
     commands::dispatch::dispatch,
     ports::{
-        access::{Access as _, Grant},
+        access::{Access as _, GrantDetails},
         journal::{Archive, Journal},
         notebook::{Notebooks, Put},
     },
@@ -112,9 +112,9 @@ async fn the_documented_backup_of_one_machine_has_pages_credentials_and_settings
     write_pages(&notebooks).await;
     let access = FileAccess::open(&data).unwrap();
     let hash = access.keep_passphrase("a long passphrase").await.unwrap();
-    let (id, ada) = (Uuid::from_u128(1), PersonId("ada".into()));
-    let grant = Grant::new(id, "backup", ada, Standing::Speaks, Time(1));
-    access.keep(grant, Digest::of(SECRET.as_bytes())).await.unwrap();
+    let (id, name, created) = (Uuid::from_u128(1).into(), "backup".into(), Time(1));
+    let details = GrantDetails { id, name, created, page_key: None, agent: None };
+    access.keep(details, Digest::of(SECRET.as_bytes())).await.unwrap();
     for file in ["config.toml", "model.json", "mcp-pins.json", "token"] {
         fs::write(data.join(file), format!("# {file}\n")).unwrap();
         fs::set_permissions(data.join(file), fs::Permissions::from_mode(0o600)).unwrap();

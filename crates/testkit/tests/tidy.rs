@@ -113,7 +113,7 @@ const DOMAIN: [Part; 19] = [
 ];
 
 /// The same for the runtime.
-const RUNTIME: [Part; 26] = [
+const RUNTIME: [Part; 28] = [
     ("ports", &[]),
     ("failpoint", &[]),
     ("ids", &[]),
@@ -122,9 +122,11 @@ const RUNTIME: [Part; 26] = [
     ("metrics", &[]),
     ("event_pages", &["ports"]),
     ("revisions", &["ports"]),
+    ("audit::head", &["ports"]),
+    ("audit", &["audit::head", "event_pages", "ports", "transfer"]),
     ("transfer", &["commands::dispatch", "ports"]),
     ("memories", &["ports", "settings"]),
-    ("commands::dispatch", &["failpoint", "metrics", "ports"]),
+    ("commands::dispatch", &["audit::head", "failpoint", "metrics", "ports"]),
     ("engine::attempt", &[]),
     ("engine::calendar", &[]),
     ("engine::message_digest", &["ports"]),
@@ -324,14 +326,13 @@ fn modules_use_only_what_the_tables_allow() {
 
 /// What surfaces name of the runtime's ports: what ports give and take, who a caller is (`Access`), and which model is asked
 /// (`Connection`). No journal, no lane, no broadcast, no toolbox.
-const PORTS_OF_SURFACES: [&str; 19] = [
+const PORTS_OF_SURFACES: [&str; 18] = [
     "Access",
     "AccessError",
     "AgentGrant",
     "Answer",
     "Connection",
     "Found",
-    "Grant",
     "Hint",
     "Hints",
     "JournalError",
@@ -357,6 +358,9 @@ fn names_from_ports(text: &str) -> BTreeSet<String> {
                 '}' => depth -= 1,
                 ',' | ';' | ')' | '>' | '<' | '(' if depth == 0 => break,
                 _ => {}
+            }
+            if depth < 0 {
+                break;
             }
             tree.push(letter);
             if depth == 0 && letter == '}' {

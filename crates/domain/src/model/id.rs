@@ -51,6 +51,8 @@ uuid_id! {
     ScheduleId;
     /// Names one thing that is remembered.
     MemoryId;
+    /// Names one token, login or place that was given.
+    GrantId;
 }
 
 /// The position of an event in its session's stream, from 1.

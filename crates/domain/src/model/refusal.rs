@@ -178,6 +178,14 @@ pub enum Refusal {
     /// The text is another one.
     #[error("what is remembered has other words now; read it again with /memory")]
     OtherText,
+    /// The operator wants decisions handed over before they count, and this one could not be.
+    #[error(
+        "nothing was decided: the audit log must be handed over first, and was not ({why}); tell whoever runs this installation, then decide again"
+    )]
+    NotHandedOver {
+        /// Why.
+        why: String,
+    },
     /// It is known everywhere already.
     #[error("this is known everywhere already")]
     AlreadyGlobal,
@@ -194,7 +202,12 @@ impl Refusal {
     /// too late for the moment is not kept.
     #[must_use]
     pub fn is_final(&self) -> bool {
-        !matches!(self, Self::MovedOn { .. } | Self::Plan(PlanRefusal::AskAgain { .. }))
+        !matches!(
+            self,
+            Self::MovedOn { .. }
+                | Self::NotHandedOver { .. }
+                | Self::Plan(PlanRefusal::AskAgain { .. })
+        )
     }
 
     /// The kind, as programs read it.
@@ -233,6 +246,7 @@ impl Refusal {
             Self::TooOften => "too_often",
             Self::BadRhythm { .. } => "bad_rhythm",
             Self::OtherText => "other_text",
+            Self::NotHandedOver { .. } => "not_handed_over",
             Self::AlreadyGlobal => "already_global",
             Self::MovedOn { .. } => "moved_on",
         }

@@ -1,81 +1,51 @@
 //! The decision log: who decided what, where, on which digest, and what the gate said; hash-chained.
 //!
 //! An entry holds codes, numbers and identifiers, and these are hashed. The text that people read is made from them
-//! when it is shown, so that a reworded sentence changes no hash.
+//! when it is shown, so that a reworded sentence changes no hash. The time at which it was recorded is hashed with it.
 //!
 //! Every entry is folded into the head of its session's chain. A batch in which somebody decided, or was
 //! asked to, ends with the head as it then stands; a journal in which an entry was changed, dropped or
 //! moved does not fold to it, and is corrupt.
 
-use serde::{Deserialize, Serialize};
-
-pub use crate::model::session::log_beginning as beginning;
 use crate::model::{
     actor::Person,
     command::{Permit, Verdict},
-    digest::{Digest, Encoder},
-    id::{OwnerId, Seq},
+    digest::Digest,
+    id::Seq,
     plan::{
         event::{Account, PlanEvent},
         step::StepEnd,
     },
     session::{Session, SessionEvent, life::LifeEvent},
+    time::Time,
     turn::{
         ToolReply,
         event::{TurnEnd, TurnEvent},
     },
 };
-
-/// One line of the log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Entry {
-    /// What happened, by name.
-    pub kind: String,
-    /// Who decided; nobody, where the runtime did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub who: Option<String>,
-    /// The id under which what belongs to them is stored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<OwnerId>,
-    /// Where they stood.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub surface: Option<String>,
-    /// What it is about: a digest, the id of a call, plan or turn, the number of a step, the name of a tool.
-    pub subject: String,
-    /// The code of what was decided, or of what the gate said.
-    pub verdict: String,
-    /// What belongs to the code: a number, a digest, the code of a refusal.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub arguments: Vec<String>,
-}
-
-/// The head after one more entry.
-#[must_use]
-pub fn head_after(head: Digest, seq: Seq, entry: &Entry) -> Digest {
-    let encoder = Encoder::of("log-entry", 1)
-        .bytes("head", &head.0)
-        .number("seq", seq.0)
-        .field("kind", &entry.kind)
-        .optional("who", entry.who.as_deref())
-        .optional("owner", entry.owner.map(|owner| owner.to_string()).as_deref())
-        .optional("surface", entry.surface.as_deref())
-        .field("subject", &entry.subject)
-        .field("verdict", &entry.verdict)
-        .number("arguments", entry.arguments.len() as u64);
-    let arguments = entry.arguments.iter();
-    arguments.fold(encoder, |encoder, argument| encoder.field("argument", argument)).digest()
-}
+pub use crate::model::{
+    log::{Entry, Erased, SessionHead, head_after},
+    session::log_beginning as beginning,
+};
 
 /// The head that these events, coming next in this session, end with; none if nobody decided in them.
-pub(crate) fn anchor(session: &Session, events: &[SessionEvent]) -> Option<Digest> {
+pub(crate) fn anchor(session: &Session, at: Time, events: &[SessionEvent]) -> Option<Digest> {
     let seqs = (session.version.0 + 1..).map(Seq);
     let entries = seqs.zip(events).filter_map(|(seq, event)| Some((seq, Entry::of(event)?)));
     let entries: Vec<_> = entries.collect();
-    if !entries.iter().any(|(_, entry)| entry.who.is_some() || entry.kind == "permission_asked") {
+    if !entries.iter().any(|(_, entry)| entry.is_decision()) {
         return None;
     }
-    Some(entries.iter().fold(session.log, |head, (seq, entry)| head_after(head, *seq, entry)))
+    Some(entries.iter().fold(session.log, |head, (seq, entry)| head_after(head, *seq, at, entry)))
+}
+
+/// How far the chain of a session has come once these events are stored, which end with its anchor; nothing if nobody decided in
+/// them.
+#[must_use]
+pub fn head_with(session: &Session, events: &[SessionEvent]) -> Option<SessionHead> {
+    let Some(SessionEvent::Logged { head }) = events.last() else { return None };
+    let seq = Seq(session.version.0 + events.len() as u64);
+    Some(SessionHead { session: beginning(&session.key()), seq, head: *head })
 }
 
 impl Entry {

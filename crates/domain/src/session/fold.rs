@@ -12,6 +12,7 @@ use crate::{
             CorruptJournal, EndedPlan, Session, SessionEvent, is_foreign,
             life::{Life, LifeEvent},
         },
+        time::Time,
         tools::{PLAN_ASK, PlanTool},
         turn::{Cause, Queued, ToolReply, Turn, Work},
     },
@@ -23,23 +24,31 @@ use crate::{
 };
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 15;
+pub const FOLD_VERSION: u32 = 16;
 
 /// How many characters of a first message become the title.
 const TITLE_CHARS: usize = 60;
 
 impl Session {
-    /// The state after these events.
-    pub fn fold(&self, events: &[SessionEvent]) -> Result<Self, CorruptJournal> {
-        events.iter().try_fold(self.clone(), Self::evolve)
+    /// The state after these events, which were decided together at this time.
+    pub fn fold(&self, at: Time, events: &[SessionEvent]) -> Result<Self, CorruptJournal> {
+        self.fold_all(events.iter().map(|event| (at, event)))
     }
 
-    /// Applies a fact. Never judges it: that was `decide`'s job, once.
-    pub fn evolve(mut self, event: &SessionEvent) -> Result<Self, CorruptJournal> {
+    /// The state after these events, each with the time at which it was recorded.
+    pub fn fold_all<'a>(
+        &self,
+        events: impl IntoIterator<Item = (Time, &'a SessionEvent)>,
+    ) -> Result<Self, CorruptJournal> {
+        events.into_iter().try_fold(self.clone(), |session, (at, event)| session.evolve(at, event))
+    }
+
+    /// Applies a fact that was recorded at this time. Never judges it: that was `decide`'s job, once.
+    pub fn evolve(mut self, at: Time, event: &SessionEvent) -> Result<Self, CorruptJournal> {
         let seq = self.version.following();
         self.version = seq;
         if let Some(entry) = Entry::of(event) {
-            self.log = log::head_after(self.log, seq, &entry);
+            self.log = log::head_after(self.log, seq, at, &entry);
         }
         match event {
             SessionEvent::Plan(event) => self.evolve_plan(seq, event)?,

@@ -9,11 +9,14 @@ use planwright_domain::{
     },
     digest::Digest,
     effect::Declared,
-    id::Seq,
+    id::{GrantId, Seq},
+    identity::ChannelType,
     installation::{
-        Account, AccountRefusal, Holder, Installation, InstallationCommand, InstallationEvent,
-        Invitation, RESET_TOLD_MICROS, Requester, Role, decide, named_well,
+        Account, AccountRefusal, GRANTS_OF_A_KIND_MAX, Grant, Installation, InstallationCommand,
+        InstallationEvent, Invitation, NewGrant, RESET_TOLD_MICROS, Requester, Role,
+        TERMINAL_MICROS, decide, named_well,
     },
+    log::SessionHead,
     plan::{PauseReason, PlanStatus, Progress, refusal::PlanRefusal},
     policy::Policy,
     refusal::Refusal,
@@ -21,6 +24,7 @@ use planwright_domain::{
     time::Time,
 };
 use proptest::prelude::*;
+use uuid::Uuid;
 
 use crate::given::*;
 
@@ -54,7 +58,7 @@ impl Told {
 
     fn told(&mut self, command: InstallationCommand) -> Result<(), AccountRefusal> {
         let events = decide(&self.0, &command)?;
-        self.0 = self.0.fold(&events).unwrap();
+        self.0 = self.0.fold(Time(1), &events).unwrap();
         Ok(())
     }
 
@@ -130,10 +134,10 @@ fn another_link_leaves_the_passphrase_until_it_is_used_and_then_ends_the_logins(
         .unwrap();
     let bea = |told: &Told| told.0.account(&person("bea")).unwrap().clone();
     assert_eq!(bea(&told).passphrase, Some(hash("first")));
-    assert!(bea(&told).logins_since <= before, "nothing has ended");
+    assert!(bea(&told).passphrase_since <= before, "nothing has ended");
     told.told(accept("second", "second")).unwrap();
     assert_eq!(bea(&told).passphrase, Some(hash("second")));
-    assert!(bea(&told).logins_since > before, "logins from before have ended");
+    assert!(bea(&told).passphrase_since > before, "logins from before have ended");
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn a_reset_ends_the_logins_of_everyone_and_is_told_for_seven_days() {
     );
     told.told(reset(OWNER)).unwrap();
     let has_ended =
-        |account: &Account| account.logins_since > before && account.invitation.is_none();
+        |account: &Account| account.passphrase_since > before && account.invitation.is_none();
     assert!(told.0.people.values().all(has_ended), "logins and links");
     assert_eq!(told.0.recent_reset(now).unwrap().person, person(OWNER));
     assert!(told.0.recent_reset(Time(end.0 - 1)).is_some() && told.0.recent_reset(end).is_none());
@@ -240,37 +244,210 @@ fn who_is_removed_and_added_again_is_somebody_new() {
     let mut told = Told::chosen();
     told.add("bea", &[Role::Decide]).unwrap();
     assert_eq!(told.add("bea", &[]), Err(AccountRefusal::AlreadyThere { person: "bea".into() }));
-    let first = told.0.account(&person("bea")).unwrap().added;
+    told.give(1, "bea", Given::Token).unwrap();
     told.told(InstallationCommand::Remove { person: person("bea"), by: by(OWNER) }).unwrap();
     assert_eq!(told.0.account(&person("bea")), None);
     told.add("bea", &[]).unwrap();
     let again = told.0.account(&person("bea")).unwrap();
-    assert!(again.added > first);
     assert_eq!((again.passphrase, again.standing()), (None, Standing::Speaks));
-    let bea = person("bea");
-    let holder =
-        |given, is_login| Holder { person: &bea, standing: Standing::Speaks, is_login, given };
-    assert_eq!(told.0.standing_of(&holder(first, false)), None, "a token of the first one");
-    assert_eq!(told.0.standing_of(&holder(Seq(99), false)), None, "one that nobody gave yet");
-    assert_eq!(told.0.standing_of(&holder(again.added, false)), Some(Standing::Speaks));
-    assert_eq!(Installation::default().standing_of(&holder(again.added, false)), None);
+    assert_eq!(told.standing(1), None, "a token of the first one");
+    assert_eq!(told.standing(99), None, "one that nobody gave");
+    // Who gave the passphrase of the first one while the second one came gave another one.
+    let outdated = told.new_grant(2, "bea", Given::Login { known: Seq(1) });
+    let outdated = InstallationCommand::Give { grant: outdated, now: Time(2) };
+    assert_eq!(told.told(outdated), Err(AccountRefusal::Outdated));
+    told.give(3, "bea", Given::Token).unwrap();
+    assert_eq!(told.standing(3), Some(Standing::Speaks));
+}
+
+/// What is given in a scenario.
+#[derive(Clone, Copy)]
+enum Given {
+    Token,
+    Login { known: Seq },
+}
+
+fn grant_id(id: u128) -> GrantId {
+    Uuid::from_u128(id).into()
+}
+
+impl Told {
+    fn new_grant(&self, id: u128, name: &str, given: Given) -> NewGrant {
+        let authenticated = match given {
+            Given::Token => None,
+            Given::Login { known } => Some((Time(1), known)),
+        };
+        NewGrant {
+            id: grant_id(id),
+            person: person(name),
+            standing: if authenticated.is_some() { Standing::Decides } else { Standing::Speaks },
+            surface: ChannelType::Web,
+            expires: authenticated.map(|_| Time(50)),
+            authenticated,
+            is_page: authenticated.is_some(),
+            token: None,
+            details: hash(&id.to_string()),
+        }
+    }
+
+    fn give(&mut self, id: u128, name: &str, given: Given) -> Result<(), AccountRefusal> {
+        let grant = self.new_grant(id, name, given);
+        self.told(InstallationCommand::Give { grant, now: Time(2) })
+    }
+
+    fn log_in(&mut self, id: u128, name: &str) -> Result<(), AccountRefusal> {
+        self.give(id, name, Given::Login { known: self.0.version })
+    }
+
+    fn standing(&self, id: u128) -> Option<Standing> {
+        self.0.grant(grant_id(id), Time(3)).map(|(_, standing)| standing)
+    }
+
+    fn revoke(&mut self, id: u128, with: u128) -> Result<(), AccountRefusal> {
+        let (id, with) = (grant_id(id), grant_id(with));
+        self.told(InstallationCommand::Revoke { id, with, now: Time(3) })
+    }
+}
+
+/// Invariant: `recorded-grants`
+#[test]
+fn a_grant_is_good_from_its_entry_on_until_it_ends_or_is_taken_back() {
+    let mut told = Told::chosen();
+    told.add("bea", &[]).unwrap();
+    told.log_in(1, OWNER).unwrap();
+    told.give(2, "bea", Given::Token).unwrap();
+    let page = NewGrant { token: Some(grant_id(2)), ..told.new_grant(3, "bea", Given::Token) };
+    told.told(InstallationCommand::Give { grant: page, now: Time(2) }).unwrap();
+    assert_eq!(told.standing(3), Some(Standing::Speaks));
+    assert_eq!(
+        told.0.grant(grant_id(1), Time(49)).map(|(_, standing)| standing),
+        Some(Standing::Decides)
+    );
+    assert_eq!(told.0.grant(grant_id(1), Time(50)), None, "its time is over");
+    assert_eq!(told.revoke(1, 2), Err(AccountRefusal::NeedsPassphrase));
+    assert_eq!(told.revoke(99, 1), Err(AccountRefusal::NoSuchGrant));
+    assert_eq!(told.revoke(2, 99), Err(AccountRefusal::NoSuchGrant));
+    told.revoke(2, 1).unwrap();
+    assert_eq!((told.standing(2), told.standing(3)), (None, None), "and what was made with it");
+    told.revoke(1, 1).unwrap();
+    assert_eq!(told.revoke(1, 1), Err(AccountRefusal::NoSuchGrant));
+}
+
+#[test]
+fn nobody_takes_back_what_is_of_somebody_whom_they_do_not_manage() {
+    let mut told = Told::chosen();
+    told.add("bea", &[Role::Decide]).unwrap();
+    told.add("carol", &[Role::Decide]).unwrap();
+    told.log_in(1, "bea").unwrap();
+    told.log_in(2, "carol").unwrap();
+    told.log_in(3, OWNER).unwrap();
+    assert_eq!(told.revoke(2, 1), Err(AccountRefusal::NoSuchGrant), "as if it were not there");
+    told.revoke(2, 3).unwrap();
+    let end = |person: &str| InstallationCommand::EndPlace {
+        id: grant_id(1),
+        person: PersonId(person.into()),
+        now: Time(3),
+    };
+    assert_eq!(told.told(end("carol")), Err(AccountRefusal::NoSuchGrant));
+    told.told(end("bea")).unwrap();
+    told.told(end("bea")).unwrap();
+    assert_eq!(told.standing(1), None);
+}
+
+#[test]
+fn a_login_is_renewed_while_it_is_there_and_a_token_is_none() {
+    let mut told = Told::chosen();
+    told.log_in(1, OWNER).unwrap();
+    told.give(2, OWNER, Given::Token).unwrap();
+    let renew = |told: &Told, id| InstallationCommand::Renew {
+        id: grant_id(id),
+        standing: Standing::Decides,
+        known: told.0.version,
+        now: Time(3),
+    };
+    let early = renew(&told, 1);
+    told.told(renew(&told, 1)).unwrap();
+    assert_eq!(told.told(renew(&told, 2)), Err(AccountRefusal::NotALogin));
+    told.revoke(1, 1).unwrap();
+    assert_eq!(told.told(early), Err(AccountRefusal::NoSuchGrant), "it is not revived");
+}
+
+#[test]
+fn a_login_over_the_limit_ends_the_oldest_and_a_token_is_refused() {
+    let mut told = Told::chosen();
+    for id in 0..GRANTS_OF_A_KIND_MAX as u128 {
+        told.log_in(id, OWNER).unwrap();
+        told.give(1_000 + id, OWNER, Given::Token).unwrap();
+    }
+    let many = AccountRefusal::TooManyGrants { person: OWNER.into(), surface: "web" };
+    assert_eq!(told.give(5_000, OWNER, Given::Token), Err(many));
+    told.log_in(5_001, OWNER).unwrap();
+    assert_eq!((told.standing(0), told.standing(5_001)), (None, Some(Standing::Decides)));
+    assert_eq!(told.0.grants.len(), 2 * GRANTS_OF_A_KIND_MAX);
+}
+
+#[test]
+fn a_terminal_is_remembered_for_a_while_and_for_its_person() {
+    let mut told = Told::chosen();
+    let (owner, known) = (person(OWNER), told.0.version);
+    let unlock = || InstallationCommand::UnlockTerminal {
+        person: owner.clone(),
+        surface: "cli tty1".into(),
+        known,
+    };
+    told.told(unlock()).unwrap();
+    let given = |told: &Told, now| told.0.given_at(&owner, "cli tty1", Time(now));
+    assert_eq!((given(&told, 1), given(&told, TERMINAL_MICROS)), (Some(Time(1)), Some(Time(1))));
+    assert_eq!((given(&told, TERMINAL_MICROS + 1), given(&told, 0)), (None, None));
+    assert_eq!(told.0.given_at(&person("bea"), "cli tty1", Time(1)), None);
+    let (old, new) = (hash("owner's"), hash("new"));
+    told.told(InstallationCommand::Change { person: owner.clone(), old, hash: new }).unwrap();
+    assert_eq!(given(&told, 1), None, "the passphrase is another one");
+    assert_eq!(told.told(unlock()), Err(AccountRefusal::Outdated));
+}
+
+#[test]
+fn every_entry_is_chained_with_its_number_its_time_and_all_that_it_says() {
+    let mut told = Told::chosen();
+    told.add("bea", &[Role::Decide]).unwrap();
+    told.log_in(1, OWNER).unwrap();
+    let head = SessionHead { session: hash("s"), seq: Seq(4), head: hash("h") };
+    let begin =
+        InstallationCommand::Begin { settings: [("a".into(), hash("b"))].into(), key: hash("k") };
+    told.told(begin.clone()).unwrap();
+    let before = told.0.clone();
+    told.told(begin).unwrap();
+    assert_eq!(before, told.0, "nothing else was found");
+    let after =
+        |at, event: &InstallationEvent| before.clone().evolve(Time(at), event).unwrap().head;
+    let taken = InstallationEvent::HeadTaken(head);
+    let heads: BTreeSet<_> = [
+        after(1, &taken),
+        after(2, &taken),
+        after(1, &InstallationEvent::HeadTaken(SessionHead { session: hash("t"), ..head })),
+        after(1, &InstallationEvent::HeadTaken(SessionHead { seq: Seq(5), ..head })),
+        after(1, &InstallationEvent::HeadTaken(SessionHead { head: hash("i"), ..head })),
+        Installation::default().evolve(Time(1), &taken).unwrap().head,
+        before.head,
+    ]
+    .into();
+    assert_eq!(heads.len(), 7);
 }
 
 #[test]
 fn what_was_given_allows_no_more_than_the_account_and_logins_end_with_the_passphrase() {
     let mut told = Told::chosen();
     let owner = person(OWNER);
-    let given = told.0.version;
-    let holder = |is_login| Holder { person: &owner, standing: Standing::Decides, is_login, given };
-    assert_eq!(told.0.standing_of(&holder(true)), Some(Standing::Decides));
+    told.log_in(1, OWNER).unwrap();
+    told.give(2, OWNER, Given::Token).unwrap();
+    assert_eq!(told.standing(1), Some(Standing::Decides));
     let (old, new) = (hash("owner's"), hash("new"));
     told.told(InstallationCommand::Change { person: owner.clone(), old, hash: new }).unwrap();
-    assert_eq!(told.0.standing_of(&holder(true)), None, "a login");
-    assert_eq!(told.0.standing_of(&holder(false)), Some(Standing::Decides), "a token");
+    assert_eq!(told.standing(1), None, "a login");
+    assert_eq!(told.standing(2), Some(Standing::Speaks), "a token");
     told.add("bea", &[]).unwrap();
-    let bea = person("bea");
-    let bea = Holder { person: &bea, given: told.0.version, ..holder(true) };
-    assert_eq!(told.0.standing_of(&bea), Some(Standing::Speaks), "no more than the account");
+    told.log_in(3, "bea").unwrap();
+    assert_eq!(told.standing(3), Some(Standing::Speaks), "no more than the account");
     let seen = |name: &str| -> Vec<String> {
         let name = person(name);
         told.0.seen_by(&name).map(|(person, _)| person.0.clone()).collect()
@@ -460,6 +637,12 @@ proptest! {
     }
 }
 
+fn a_grant() -> Grant {
+    let mut told = Told::chosen();
+    told.log_in(1, OWNER).unwrap();
+    told.0.grants[&grant_id(1)].clone()
+}
+
 #[test]
 fn every_event_has_a_kind_of_its_own() {
     let events = [
@@ -474,11 +657,13 @@ fn every_event_has_a_kind_of_its_own() {
         InstallationEvent::PassphraseReset { person: person("a"), hash: hash("h"), at: Time(1) },
         InstallationEvent::RolesChanged { person: person("a"), roles: [].into(), by: person("b") },
         InstallationEvent::PersonRemoved { person: person("a"), by: person("b") },
+        InstallationEvent::Granted { id: grant_id(1), grant: a_grant() },
+        InstallationEvent::GrantRenewed { id: grant_id(1), standing: Standing::Speaks },
     ];
     let kinds: BTreeSet<_> = events.iter().map(InstallationEvent::kind).collect();
     assert_eq!(kinds.len(), events.len());
     for event in &events[1..] {
         let stray = Installation { people: [].into(), ..Installation::default() };
-        assert!(stray.evolve(event).is_err(), "{event:?} is about nobody");
+        assert!(stray.evolve(Time(1), event).is_err(), "{event:?} is about nobody");
     }
 }

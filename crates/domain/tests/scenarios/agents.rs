@@ -432,7 +432,7 @@ proptest::proptest! {
             proptest::prop_assert!(!is_agent || approved || !stands, "an agent approved");
             proptest::prop_assert!(world.session.turn.is_none() && world.session.queue.is_empty());
             proptest::prop_assert!(world.session.open.is_empty() && next(&world.session).is_rest());
-            let again = Session::new(world.session.key()).fold(&world.events).unwrap();
+            let again = world.folded(&world.events).unwrap();
             proptest::prop_assert_eq!(&again, &world.session);
         }
     }

@@ -22,7 +22,7 @@ use planwright_domain::{
     },
     policy::Policy,
     refusal::Refusal,
-    session::{Session, SessionEvent, decide},
+    session::{CorruptJournal, Session, SessionEvent, decide},
     time::Time,
     turn::{
         Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall,
@@ -36,6 +36,8 @@ use uuid::Uuid;
 pub(crate) struct World {
     pub(crate) session: Session,
     pub(crate) events: Vec<SessionEvent>,
+    /// When each of them was recorded.
+    pub(crate) times: Vec<Time>,
     pub(crate) now: Time,
     pub(crate) counter: u128,
     pub(crate) policy: Policy,
@@ -108,6 +110,7 @@ pub(crate) fn a_session() -> World {
     World {
         session: Session::new(ada_key("cli:talk-0001")),
         events: Vec::new(),
+        times: Vec::new(),
         now: Time(1_000_000),
         counter: 0,
         policy: Policy::default(),
@@ -205,6 +208,11 @@ pub(crate) fn a_failure(kind: FailureKind) -> ModelFailure {
 }
 
 impl World {
+    /// These events in the place of its own, recorded when those were, folded.
+    pub(crate) fn folded(&self, events: &[SessionEvent]) -> Result<Session, CorruptJournal> {
+        Session::new(self.session.key()).fold_all(self.times.iter().copied().zip(events))
+    }
+
     pub(crate) fn fresh(&mut self) -> Uuid {
         self.counter += 1;
         Uuid::from_u128(self.counter)
@@ -215,7 +223,8 @@ impl World {
         self.now = self.now.plus_micros(1_000);
         let asked = Issued::new(self.fresh(), self.now, command).under(self.policy.clone().into());
         let events = decide(&self.session, &asked)?;
-        self.session = self.session.fold(&events).unwrap();
+        self.session = self.session.fold(self.now, &events).unwrap();
+        self.times.extend(events.iter().map(|_| self.now));
         self.events.extend(events.clone());
         Ok(events)
     }

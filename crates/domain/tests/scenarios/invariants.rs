@@ -203,7 +203,7 @@ fn folding_the_recorded_events_gives_the_state_again() {
             .iter()
             .map(|event| serde_json::from_str(&serde_json::to_string(event).unwrap()).unwrap())
             .collect();
-        let again = Session::new(world.session.key()).fold(&stored).unwrap();
+        let again = world.folded(&stored).unwrap();
         assert_eq!(again, world.session);
         let snapshot: Session =
             serde_json::from_str(&serde_json::to_string(&world.session).unwrap()).unwrap();
@@ -218,7 +218,7 @@ fn an_approval_record_that_was_changed_at_rest_is_not_folded() {
     let text =
         serde_json::to_string(&world.events).unwrap().replace("\"policy\":2", "\"policy\":3");
     let changed: Vec<SessionEvent> = serde_json::from_str(&text).unwrap();
-    let corrupt = Session::new(world.session.key()).fold(&changed).unwrap_err();
+    let corrupt = world.folded(&changed).unwrap_err();
     assert_eq!(corrupt.what, "an approval record that does not match its digest");
 }
 

@@ -7,7 +7,8 @@ use planwright_domain::{
     log::{Entry, beginning, head_after},
     next::{Due, Next, next},
     policy::Policy,
-    session::{Session, SessionEvent},
+    session::SessionEvent,
+    time::Time,
 };
 
 use crate::given::*;
@@ -107,14 +108,15 @@ fn decisions_are_chained_and_a_journal_that_was_changed_does_not_fold() {
     let world = running().answers("", vec![write("a")]).calls_start().calls_give(&wrote("a"));
     let world = world.answers("", vec![mail()]).calls_start().permitted(Permit::Deny);
     let key = world.session.key();
-    let entries = (1..).map(Seq).zip(&world.events);
-    let entries = entries.filter_map(|(seq, event)| Some((seq, Entry::of(event)?)));
-    let head = entries.fold(beginning(&key), |head, (seq, entry)| head_after(head, seq, &entry));
+    let recorded = (1..).map(Seq).zip(world.times.iter().zip(&world.events));
+    let entries = recorded.filter_map(|(seq, (at, event))| Some((seq, *at, Entry::of(event)?)));
+    let chain = |head, (seq, at, entry): (Seq, Time, Entry)| head_after(head, seq, at, &entry);
+    let head = entries.fold(beginning(&key), chain);
     assert_eq!(head, world.session.log);
     let text = serde_json::to_string(&world.events).unwrap();
     let folds = |text: &str| {
         let events: Vec<SessionEvent> = serde_json::from_str(text).unwrap();
-        Session::new(world.session.key()).fold(&events)
+        world.folded(&events)
     };
     assert!(folds(&text).is_ok());
     let shown_to =

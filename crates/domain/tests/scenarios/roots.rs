@@ -91,10 +91,10 @@ fn an_approval_is_bound_to_the_root_and_a_changed_root_does_not_fold() {
     let approved_elsewhere = format!("{}{}", &text[..at], text[at..].replace(was, is));
     for changed in [opened_elsewhere, approved_elsewhere, text.replace(was, is)] {
         let changed: Vec<SessionEvent> = serde_json::from_str(&changed).unwrap();
-        assert!(a_session().session.fold(&changed).is_err(), "{changed:?}");
+        assert!(home.folded(&changed).is_err(), "{changed:?}");
     }
     let events: Vec<SessionEvent> = serde_json::from_str(&text).unwrap();
-    assert_eq!(a_session().session.fold(&events).unwrap(), home.session);
+    assert_eq!(home.folded(&events).unwrap(), home.session);
 }
 
 #[test]

@@ -82,6 +82,7 @@ stored! {
         TooOften,
         BadRhythm { why: String },
         OtherText,
+        NotHandedOver { why: String },
         AlreadyGlobal,
         MovedOn { what: String },
     }

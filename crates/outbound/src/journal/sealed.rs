@@ -4,7 +4,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::SessionKey,
-    installation::InstallationEvent,
+    installation::{INSTALLATION_FOLD_VERSION, Installation, InstallationEvent},
     owner::{OWNER_FOLD_VERSION, Owner, OwnerEvent},
     session::{CorruptJournal, FOLD_VERSION, Session},
     time::Time,
@@ -125,6 +125,25 @@ pub(crate) fn seal_installation_event(
     Ok(packer.seal_event(event_place("", seq, at), event, level)?)
 }
 
+/// The folded state of the installation, sealed. Its version is a level, as a snapshot's is.
+pub(crate) fn seal_installation(
+    packer: &mut Packer,
+    installation: &Installation,
+    level: u32,
+) -> Result<Vec<u8>, JournalError> {
+    let (version, fold) = (installation.version.0, INSTALLATION_FOLD_VERSION);
+    let place = Place::InstallationState { version, fold };
+    Ok(packer.seal(&place, snapshot_version(level), installation)?)
+}
+
+/// The folded state of the installation. One that cannot be read is reported and not used: the events are the truth.
+pub(crate) fn read_installation(version: i64, body: &[u8]) -> Option<Installation> {
+    let (version, fold) = (version.cast_unsigned(), INSTALLATION_FOLD_VERSION);
+    let place = Place::InstallationState { version, fold };
+    let read = body::read(&place, snapshot_version(known_level()), body);
+    read.inspect_err(|error| tracing::error!(%error, event = "snapshot_discarded")).ok()
+}
+
 /// A row of an event: number, time, kind, body.
 pub(crate) type EventRow = (i64, Time, String, Vec<u8>);
 
@@ -148,9 +167,16 @@ pub(crate) fn read_owner_events(
 pub(crate) fn read_installation_events(
     after: Seq,
     rows: impl Iterator<Item = Result<EventRow, JournalError>>,
-) -> Result<Vec<InstallationEvent>, JournalError> {
-    let events = read_stream("", "the installation", after, rows)?;
-    Ok(events.into_iter().map(|(_, event)| event).collect())
+) -> Result<Vec<(Time, InstallationEvent)>, JournalError> {
+    read_stream("", "the installation", after, rows)
+}
+
+/// The installation with these events after it.
+pub(crate) fn fold_installation(
+    before: &Installation,
+    events: &[(Time, InstallationEvent)],
+) -> Result<Installation, JournalError> {
+    Ok(before.fold_all(events.iter().map(|(at, event)| (*at, event)))?)
 }
 
 /// The events of a stream after this one, out of their rows: each must be there.

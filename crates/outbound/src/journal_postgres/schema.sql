@@ -12,6 +12,9 @@ CREATE TABLE streams (
     planning BOOLEAN NOT NULL DEFAULT false,
     failures INTEGER NOT NULL DEFAULT 0,
     parked TEXT,
+    -- How far its chain of decisions has come, and how far the audit log took it up.
+    logged BIGINT NOT NULL DEFAULT 0,
+    taken BIGINT NOT NULL DEFAULT 0,
     snapshot BYTEA,
     snapshot_version BIGINT NOT NULL DEFAULT 0,
     fold_version INTEGER NOT NULL DEFAULT 0,
@@ -20,6 +23,7 @@ CREATE TABLE streams (
 CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked IS NULL;
 CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
 CREATE INDEX streams_owner ON streams (owner, updated_at);
+CREATE INDEX streams_untaken ON streams (id) WHERE logged > taken;
 CREATE INDEX streams_planning ON streams (id) WHERE planning;
 
 -- Streams are numbered as they are born, so a range of them is an age: old ones are detached together.
@@ -56,9 +60,11 @@ CREATE TABLE agreed (
     value TEXT NOT NULL
 );
 
+-- What is told of grants. The installation's events say which are good.
 CREATE TABLE grants (
     secret TEXT PRIMARY KEY,
     id UUID NOT NULL UNIQUE,
+    created BIGINT NOT NULL,
     body TEXT NOT NULL
 );
 
@@ -99,11 +105,17 @@ CREATE TABLE owner_events (
     PRIMARY KEY (owner, seq)
 );
 
--- What belongs to the installation: who uses it, and what they may do.
+-- The audit log: what belongs to the installation, and how far the decisions of every session had come.
 CREATE TABLE installation_events (
     seq BIGINT PRIMARY KEY,
     at BIGINT NOT NULL,
     kind TEXT NOT NULL,
+    body BYTEA NOT NULL
+);
+CREATE TABLE installation_state (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    version BIGINT NOT NULL,
+    fold_version INTEGER NOT NULL,
     body BYTEA NOT NULL
 );
 

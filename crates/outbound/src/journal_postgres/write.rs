@@ -15,7 +15,7 @@ use tokio_postgres::{error::SqlState, types::ToSql};
 
 use super::{AppendRequest, read::Known};
 use crate::journal::{
-    SNAPSHOT_EVERY, due_column, engine,
+    SNAPSHOT_EVERY, due_column, engine, last_anchor,
     sealed::{AnswerRow, event_place, seal_snapshot},
     waiting_column,
 };
@@ -74,7 +74,7 @@ impl Rows {
 const MOVE: &str = "
     WITH moved AS (
         UPDATE streams SET version = $3, updated_at = $4, due_at = $5, waiting = $6,
-            title = $14, life = $15, planning = $16,
+            title = $14, life = $15, planning = $16, logged = COALESCE($18, logged),
             failures = CASE WHEN parked IS NULL AND NOT $13 THEN failures ELSE 0 END, parked = NULL,
             snapshot = COALESCE($7, snapshot),
             snapshot_version = CASE WHEN $7::bytea IS NULL THEN snapshot_version ELSE $3 END,
@@ -90,8 +90,8 @@ const MOVE: &str = "
 
 const BEGIN: &str = "
     WITH moved AS (
-        INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning)
-        VALUES ($10, $1, $2, $3, $4, $5, $11, $12, $13) ON CONFLICT (owner, identity) DO NOTHING RETURNING id
+        INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning, logged)
+        VALUES ($10, $1, $2, $3, $4, $5, $11, $12, $13, COALESCE($15::bigint, 0)) ON CONFLICT (owner, identity) DO NOTHING RETURNING id
     ), told AS (
         INSERT INTO answers (stream, command, before, version, checksum) SELECT id, $6, 0, $2, $14 FROM moved
     ), happened AS (
@@ -113,6 +113,8 @@ pub(super) async fn store(
     let (due, waiting) = (due_column(append.due), waiting_column(append.waiting));
     let (text, fold) = (append.after.identity.to_string(), FOLD_VERSION.cast_signed());
     let progress = is_progress(&append.events);
+    let first = append.after.version.0 + 1 - append.events.len() as u64;
+    let logged = last_anchor(first, &append.events);
     let (owner, (title, life, planning)) = (append.after.owner.0, listed(append));
     let (sql, parameters): (_, Vec<&(dyn ToSql + Sync)>) = match &known {
         Some(known) => (
@@ -135,6 +137,7 @@ pub(super) async fn store(
                 &life,
                 &planning,
                 &answer.checksum,
+                &logged,
             ],
         ),
         None => (
@@ -154,6 +157,7 @@ pub(super) async fn store(
                 &life,
                 &planning,
                 &answer.checksum,
+                &logged,
             ],
         ),
     };
@@ -182,8 +186,9 @@ fn listed(append: &Append) -> (&str, &'static str, bool) {
 const RESTORE: &str = "
     WITH moved AS (
         INSERT INTO streams (identity, version, updated_at, due_at, waiting, snapshot, snapshot_version, fold_version,
-            owner, title, life, planning)
-        VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $6::bytea IS NULL THEN 0::bigint ELSE $2 END, $7, $16, $17, $18, $19)
+            owner, title, life, planning, logged)
+        VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $6::bytea IS NULL THEN 0::bigint ELSE $2 END, $7, $16, $17, $18, $19,
+            COALESCE($21::bigint, 0))
         ON CONFLICT (owner, identity) DO NOTHING RETURNING id
     ), happened AS (
         INSERT INTO events (stream, seq, at, kind, body)
@@ -219,7 +224,8 @@ pub(super) async fn restore(
     let (text, fold) = (stream.key.identity.to_string(), FOLD_VERSION.cast_signed());
     let statement = client.prepare_cached(RESTORE).await.map_err(engine)?;
     let (owner, (title, life, planning)) = (stream.key.owner.0, listed(append));
-    let parameters: [&(dyn ToSql + Sync); 20] = [
+    let logged = last_anchor(1, &append.events);
+    let parameters: [&(dyn ToSql + Sync); 21] = [
         &text,
         &version,
         &updated,
@@ -240,6 +246,7 @@ pub(super) async fn restore(
         &life,
         &planning,
         &checksums,
+        &logged,
     ];
     Ok(client.query_opt(&statement, &parameters).await.map_err(engine)?.is_some())
 }

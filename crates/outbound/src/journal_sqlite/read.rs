@@ -171,7 +171,19 @@ pub(super) fn columns(key: &SessionKey) -> ([u8; 16], String) {
 
 /// The columns owner and identity, if they come first.
 fn key_columns(row: &Row<'_>) -> rusqlite::Result<(Uuid, String)> {
-    Ok((Uuid::from_bytes(row.get(0)?), row.get(1)?))
+    key_columns_at(row, 0)
+}
+
+/// The columns owner and identity, from this one on.
+pub(super) fn key_columns_at(row: &Row<'_>, at: usize) -> rusqlite::Result<(Uuid, String)> {
+    Ok((Uuid::from_bytes(row.get(at)?), row.get(at + 1)?))
+}
+
+/// Whether there are decisions that the audit log did not take up.
+pub(super) fn has_untaken(connection: &Connection) -> Result<bool, JournalError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM streams WHERE logged > taken)";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    statement.query_row([], |row| row.get(0)).map_err(sqlite)
 }
 
 pub(super) fn sessions(

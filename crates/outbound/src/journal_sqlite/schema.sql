@@ -12,11 +12,15 @@ CREATE TABLE streams (
     planning INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
     parked TEXT,
+    -- How far its chain of decisions has come, and how far the audit log took it up.
+    logged INTEGER NOT NULL DEFAULT 0,
+    taken INTEGER NOT NULL DEFAULT 0,
     UNIQUE (owner, identity)
 );
 CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked IS NULL;
 CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
 CREATE INDEX streams_owner ON streams (owner, updated_at);
+CREATE INDEX streams_untaken ON streams (id) WHERE logged > taken;
 CREATE INDEX streams_planning ON streams (id) WHERE planning;
 
 -- Apart from the stream, whose row is written anew by every command.
@@ -71,11 +75,17 @@ CREATE TABLE owner_events (
     PRIMARY KEY (owner, seq)
 ) WITHOUT ROWID;
 
--- What belongs to the installation: who uses it, and what they may do.
+-- The audit log: what belongs to the installation, and how far the decisions of every session had come.
 CREATE TABLE installation_events (
     seq INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     kind TEXT NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE TABLE installation_state (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    version INTEGER NOT NULL,
+    fold_version INTEGER NOT NULL,
     body BLOB NOT NULL
 );
 

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     panic::{self, AssertUnwindSafe},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -23,7 +24,7 @@ use planwright_runtime::{
     failpoint,
     ports::journal::{
         Answer, Append, BackedOff, Decide, DecideInstallation, DecideOwner, JournalError, Recorded,
-        Stream, Undecided,
+        Stream, TakenHeads, Undecided,
     },
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -35,7 +36,7 @@ use super::{
     sqlite,
 };
 use crate::journal::{
-    SNAPSHOT_EVERY, due_column,
+    SNAPSHOT_EVERY, due_column, last_anchor,
     remembering::{Whose, of_session},
     sealed::{AnswerRow, event_place, seal_output, seal_snapshot},
     waiting_column,
@@ -77,6 +78,12 @@ pub(super) enum Job {
         at: Time,
         decide: DecideInstallation,
         reply: Reply<Result<Installation, AccountRefusal>>,
+    },
+    TakeHeads {
+        at: Time,
+        after: i64,
+        limit: usize,
+        reply: Reply<(TakenHeads, Installation)>,
     },
     NewOwner {
         name: PersonId,
@@ -193,6 +200,19 @@ impl Writer {
         }
     }
 
+    pub(super) fn copy_audit_log(&self, from: &Path) -> Result<(), JournalError> {
+        let name = from.to_string_lossy();
+        self.execute("ATTACH DATABASE ?1 AS source", params![name])?;
+        let copied = self.connection.execute_batch(
+            "BEGIN;
+             INSERT INTO installation_events SELECT * FROM source.installation_events;
+             INSERT INTO installation_state SELECT * FROM source.installation_state;
+             COMMIT;",
+        );
+        copied.map_err(sqlite)?;
+        self.execute("DETACH DATABASE source", params![])
+    }
+
     /// A statement without parameters, prepared once.
     fn execute_static(&self, sql: &str) -> Result<(), String> {
         let executed =
@@ -231,6 +251,13 @@ impl Writer {
                 let written = self.in_savepoint(group, |writer, _| {
                     let Self { connection, packer, .. } = writer;
                     Ok((installation::append(connection, packer, at, &decide)?, None))
+                });
+                settle(group, reply, written);
+            }
+            Job::TakeHeads { at, after, limit, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    let Self { connection, packer, .. } = writer;
+                    Ok((installation::take_heads(connection, packer, at, after, limit)?, None))
                 });
                 settle(group, reply, written);
             }
@@ -453,28 +480,32 @@ impl Writer {
             is_snapshot_due.then(|| seal_snapshot(&mut self.packer, &after, level)).transpose()?;
         let version = after.version.0.cast_signed();
         let (due, waiting) = (due_column(due), waiting_column(waiting));
+        let logged = last_anchor(first, &events);
         let (title, life, planning) = (&after.title, after.life.name(), after.plan().is_some());
         let mut stream = match stream {
             Some(stream) => {
                 let sql = "UPDATE streams SET version = ?2, updated_at = ?3, due_at = ?4, waiting = ?5,
-                           title = ?7, life = ?8, planning = ?9,
+                           title = ?7, life = ?8, planning = ?9, logged = COALESCE(?10, logged),
                            failures = CASE WHEN parked IS NULL AND NOT ?6 THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
                 let progress = is_progress(&events);
                 self.execute(
                     sql,
                     params![
-                        stream.id, version, at.0, due, waiting, progress, title, life, planning
+                        stream.id, version, at.0, due, waiting, progress, title, life, planning,
+                        logged
                     ],
                 )?;
                 stream
             }
             None => {
-                let sql = "INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning)
-                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+                let sql = "INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning, logged)
+                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE(?10, 0))";
                 let (owner, text) = read::columns(identity);
                 self.execute(
                     sql,
-                    params![owner, text, version, at.0, due, waiting, title, life, planning],
+                    params![
+                        owner, text, version, at.0, due, waiting, title, life, planning, logged
+                    ],
                 )?;
                 let id = self.connection.last_insert_rowid();
                 StreamRow { id, version: after.version, snapshot: Seq(0) }

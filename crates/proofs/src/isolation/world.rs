@@ -50,7 +50,7 @@ pub(crate) struct World<'w> {
     policy: Arc<Policy>,
     /// The sessions, by where they are kept.
     pub(crate) sessions: BTreeMap<SessionKey, Session>,
-    events: BTreeMap<SessionKey, Vec<SessionEvent>>,
+    events: BTreeMap<SessionKey, Vec<(Time, SessionEvent)>>,
     owners: BTreeMap<OwnerId, Owner>,
     /// What is remembered, with whose it is.
     pub(crate) items: Vec<(OwnerId, Item)>,
@@ -367,8 +367,8 @@ impl<'w> World<'w> {
     /// Ids of what is remembered are counted in each session, so that they are the same in all.
     fn memory_id(&self, identity: &SessionKey) -> Uuid {
         let saved = self.events.get(identity).into_iter().flatten();
-        let saved =
-            saved.filter(|event| matches!(event, SessionEvent::Memory(MemoryEvent::Saved { .. })));
+        let saved = saved
+            .filter(|(_, event)| matches!(event, SessionEvent::Memory(MemoryEvent::Saved { .. })));
         Uuid::from_u128(700 + saved.count() as u128)
     }
 
@@ -385,7 +385,7 @@ impl<'w> World<'w> {
         let session = self.session(identity);
         let asked = Issued::new(self.id(), self.now(), command).under(self.policy.clone());
         let Ok(events) = decide(&session, &asked) else { return false };
-        let after = match session.fold(&events) {
+        let after = match session.fold(asked.at, &events) {
             Ok(after) => after,
             Err(corrupt) => {
                 self.broken = Some(corrupt.to_string());
@@ -411,7 +411,8 @@ impl<'w> World<'w> {
         if !self.quiet {
             self.news.extend(events.iter().map(|event| (identity.clone(), event.clone())));
         }
-        self.events.entry(identity.clone()).or_default().extend(events);
+        let recorded = events.into_iter().map(|event| (asked.at, event));
+        self.events.entry(identity.clone()).or_default().extend(recorded);
         true
     }
 
@@ -711,9 +712,10 @@ impl<'w> World<'w> {
         let (here, there) = (self.session(identity), twin.session(identity));
         let events = self.events.get(identity).map_or(&[][..], Vec::as_slice);
         let stored = serde_json::to_string(events).map_err(|error| error.to_string())?;
-        let stored: Vec<SessionEvent> =
+        let stored: Vec<(Time, SessionEvent)> =
             serde_json::from_str(&stored).map_err(|error| error.to_string())?;
-        if Session::new(identity.clone()).fold(&stored).as_ref() != Ok(&here) {
+        let stored = stored.iter().map(|(at, event)| (*at, event));
+        if Session::new(identity.clone()).fold_all(stored).as_ref() != Ok(&here) {
             return Err(format!("twin: the stored events of {identity} fold to another state"));
         }
         if here != there {

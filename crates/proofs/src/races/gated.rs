@@ -18,8 +18,8 @@ use planwright_domain::{
 };
 use planwright_runtime::ports::{
     journal::{
-        Answer, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow, Journal, JournalError,
-        Recorded, SessionPage, SessionQuery, SessionRow, Since,
+        Answer, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow, InstallationRecorded,
+        Journal, JournalError, Recorded, SessionPage, SessionQuery, SessionRow, Since, TakenHeads,
     },
     memory::{Memory, Store},
     toolbox::{Ran, Tool, ToolRun, Toolbox},
@@ -202,6 +202,27 @@ impl Journal for Gated<dyn Store> {
         let answer = self.inner.append_installation(at, decide).await;
         self.gate.reach(Point::Stored);
         answer
+    }
+
+    async fn audit_log(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<InstallationRecorded>, JournalError> {
+        self.gate.reach(Point::Reads);
+        self.inner.audit_log(after, limit).await
+    }
+
+    async fn take_heads(
+        &self,
+        at: Time,
+        after: i64,
+        limit: usize,
+    ) -> Result<TakenHeads, JournalError> {
+        self.gate.reach(Point::Asks);
+        let taken = self.inner.take_heads(at, after, limit).await;
+        self.gate.reach(Point::Stored);
+        taken
     }
 }
 

@@ -18,7 +18,6 @@ use async_trait::async_trait;
 use fastrand::Rng;
 use planwright_domain::{
     id::Seq, identity::SessionKey, installation::Installation, owner::Owner, session::Session,
-    time::Time,
 };
 use planwright_outbound::{journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal};
 use planwright_runtime::ports::{
@@ -65,6 +64,7 @@ enum What {
     InstallationEvent,
     InstallationEventTime,
     InstallationEventKind,
+    InstallationState,
     Memory,
     Snapshot,
     OwnerState,
@@ -151,7 +151,7 @@ type Row = (String, String, Option<Stored>);
 trait Journal: Archive + Memory {}
 impl<T: Archive + Memory> Journal for T {}
 
-const COLUMNS: [(What, &str, &str); 16] = [
+const COLUMNS: [(What, &str, &str); 17] = [
     (What::Event, "events", "body"),
     (What::EventTime, "events", "at"),
     (What::EventKind, "events", "kind"),
@@ -166,6 +166,7 @@ const COLUMNS: [(What, &str, &str); 16] = [
     (What::InstallationEvent, "installation_events", "body"),
     (What::InstallationEventTime, "installation_events", "at"),
     (What::InstallationEventKind, "installation_events", "kind"),
+    (What::InstallationState, "installation_state", "body"),
     (What::Memory, "memory", "body"),
     (What::OwnerState, "owners", "state"),
 ];
@@ -174,6 +175,7 @@ const COLUMNS: [(What, &str, &str); 16] = [
 struct Truth {
     sessions: BTreeMap<SessionKey, Arc<Session>>,
     owner: Owner,
+    installation: Arc<Installation>,
 }
 
 /// Flips so many bits in each engine.
@@ -186,7 +188,11 @@ pub(super) async fn prove(seed: u64, flips: u64, reports: &Reports) -> anyhow::R
         [Box::new(SqliteEngine::new().await?), Box::new(PostgresEngine::new().await?)];
     for mut engine in engines {
         let journal = engine.journal().await?;
-        let mut truth = Truth { sessions: BTreeMap::new(), owner: journal.owner(ada()).await? };
+        let mut truth = Truth {
+            sessions: BTreeMap::new(),
+            owner: journal.owner(ada()).await?,
+            installation: journal.installation().await?,
+        };
         for identity in journal.keys(None, 1_000).await? {
             truth.sessions.insert(identity.clone(), journal.session(&identity).await?);
         }
@@ -200,11 +206,8 @@ pub(super) async fn prove(seed: u64, flips: u64, reports: &Reports) -> anyhow::R
             let target = &of_kind[rng.usize(0..of_kind.len())];
             let flipped = target.stored.flipped(&mut rng, |text| engine.takes(text));
             write(&mut *engine, target, &flipped).await?;
-            // What was folded is kept: only a process that has just started reads a snapshot, and one that only reads the
-            // installation's events.
-            let is_installation = target.table == "installation_events";
-            let is_fresh =
-                target.what == What::Snapshot || (is_installation && engine.name() == "SQLite");
+            // What was folded is kept: only a process that has just started reads a snapshot.
+            let is_fresh = matches!(target.what, What::Snapshot | What::InstallationState);
             let journal = if is_fresh { engine.journal().await? } else { reading.clone() };
             let found = is_found(&*journal, target, &truth, reports).await;
             write(&mut *engine, target, &target.stored).await?;
@@ -287,12 +290,11 @@ async fn is_found(
             journal.owner_events(ada()).await.map(drop)
         }
         What::InstallationEvent | What::InstallationEventTime | What::InstallationEventKind => {
-            // As it is stored now, where it may be written, and not as it is known here.
-            let nothing = Box::new(|_: &Installation| Ok(Vec::new()));
-            match journal.append_installation(Time(1), nothing).await {
-                Err(JournalError::Closed) => journal.installation().await.map(drop),
-                read => read.map(drop),
-            }
+            journal.audit_log(Seq(0), usize::MAX).await.map(drop)
+        }
+        What::InstallationState => {
+            let read = journal.installation().await.map_err(|error| error.to_string())?;
+            return reported(read == truth.installation, reports);
         }
         What::Memory => journal.everything(&chain(), 100).await.map(drop),
         What::Snapshot => {
@@ -378,6 +380,7 @@ impl Engine for SqliteEngine {
             | What::InstallationEventKind => "'seq = ' || seq",
             What::Memory => "'id = ' || id",
             What::Snapshot => "'stream = ' || stream",
+            What::InstallationState => "'id = ' || id",
             What::OwnerState => "'id = x''' || hex(id) || ''''",
         }
     }
@@ -458,7 +461,7 @@ impl Engine for PostgresEngine {
             | What::InstallationEvent
             | What::InstallationEventTime
             | What::InstallationEventKind => "'seq = ' || seq",
-            What::Memory | What::Snapshot => "'id = ' || id",
+            What::Memory | What::Snapshot | What::InstallationState => "'id = ' || id",
             What::OwnerState => "'id = ''' || id || ''''",
         }
     }

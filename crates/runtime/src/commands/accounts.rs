@@ -12,8 +12,8 @@ use planwright_domain::{
     digest::Digest,
     identity::SessionKey,
     installation::{
-        self, Account, AccountRefusal, Holder, Installation, InstallationCommand, Invitation,
-        Requester, Role,
+        self, Account, AccountRefusal, Installation, InstallationCommand, Invitation, Requester,
+        Role,
     },
     time::Time,
 };
@@ -22,7 +22,7 @@ use crate::{
     commands::{Commands, dispatch::dispatch, new_secret},
     ports::{
         Clock, Ids,
-        access::{Access, AccessError, Grant},
+        access::{Access, AccessError},
         journal::{Journal, JournalError},
     },
 };
@@ -74,10 +74,10 @@ pub struct Authenticated {
 /// The accounts of an installation.
 #[derive(Clone)]
 pub struct Accounts {
-    journal: Arc<dyn Journal>,
-    access: Arc<dyn Access>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn Ids>,
+    pub(super) journal: Arc<dyn Journal>,
+    pub(super) access: Arc<dyn Access>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<dyn Ids>,
 }
 
 impl Accounts {
@@ -98,7 +98,7 @@ impl Accounts {
     }
 
     /// The same, as it stands at this moment, whoever stored it.
-    async fn current(&self) -> Result<Arc<Installation>, AccountError> {
+    pub(super) async fn current(&self) -> Result<Arc<Installation>, AccountError> {
         let nothing = |_: &Installation| Ok(Vec::new());
         Ok(self.journal.append_installation(self.clock.now(), Box::new(nothing)).await??)
     }
@@ -106,17 +106,6 @@ impl Accounts {
     /// Whether the owner chose a passphrase: without one, nobody decides.
     pub async fn is_chosen(&self) -> Result<bool, AccountError> {
         Ok(self.current().await?.is_chosen())
-    }
-
-    /// What the bearer of a grant may do now; nothing, if their account is gone, or was another one when it was given.
-    pub async fn standing_of(&self, grant: &Grant) -> Result<Option<Standing>, AccountError> {
-        let installation = self.installation().await?;
-        let standing = installation.standing_of(&holder(grant));
-        if standing.is_none() && installation.version < grant.installation {
-            // Another node gave it, to somebody of whom this one has not heard yet.
-            return Ok(self.current().await?.standing_of(&holder(grant)));
-        }
-        Ok(standing)
     }
 
     /// Whether this is the person's passphrase, and what they may do with it.
@@ -243,10 +232,6 @@ impl Accounts {
             let before = accounts.current().await?;
             let old = before.account(&person).and_then(|account| account.passphrase);
             accounts.decide(InstallationCommand::Remove { person: person.clone(), by }).await?;
-            let grants = accounts.access.list().await?.into_iter();
-            for grant in grants.filter(|grant| grant.person == person) {
-                accounts.access.revoke(grant.id).await?;
-            }
             accounts.forget(old).await
         })
         .await
@@ -256,17 +241,23 @@ impl Accounts {
         &self,
         command: InstallationCommand,
     ) -> Result<Arc<Installation>, AccountError> {
-        self.detached(async move |accounts| {
-            let decide =
-                move |installation: &Installation| installation::decide(installation, &command);
-            let now = accounts.clock.now();
-            Ok(accounts.journal.append_installation(now, Box::new(decide)).await??)
-        })
-        .await
+        self.detached(async move |accounts| accounts.append(command).await).await
+    }
+
+    /// Decides and stores; what belongs to the installation then.
+    pub(super) async fn append(
+        &self,
+        command: InstallationCommand,
+    ) -> Result<Arc<Installation>, AccountError> {
+        let decide = move |before: &Installation| installation::decide(before, &command);
+        Ok(self.journal.append_installation(self.clock.now(), Box::new(decide)).await??)
     }
 
     /// Does this whether or not the caller waits for it: what a client who went away asked for is done wholly or not at all.
-    async fn detached<T, F>(&self, work: impl FnOnce(Self) -> F) -> Result<T, AccountError>
+    pub(super) async fn detached<T, F>(
+        &self,
+        work: impl FnOnce(Self) -> F,
+    ) -> Result<T, AccountError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, AccountError>> + Send + 'static,
@@ -371,9 +362,4 @@ impl Commands {
             age_micros_max: self.dispatcher.policy().risky_age_micros_max.unwrap_or(i64::MAX),
         }
     }
-}
-
-fn holder(grant: &Grant) -> Holder<'_> {
-    let (person, standing, given) = (&grant.person, grant.standing, grant.installation);
-    Holder { person, standing, is_login: grant.is_login(), given }
 }

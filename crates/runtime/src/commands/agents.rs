@@ -149,7 +149,7 @@ impl Commands {
         let (carried, claimed) = (Vec::new(), Vec::new());
         let begins =
             PlanEvent::PlanStarted { plan, strategy, predecessor, reads, carried, claimed, by };
-        Ok(Arc::new(session.fold(&[SessionEvent::Plan(begins)])?))
+        Ok(Arc::new(session.fold(self.queries.now(), &[SessionEvent::Plan(begins)])?))
     }
 
     /// The id of the plan with which its session begins.

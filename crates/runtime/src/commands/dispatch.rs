@@ -11,6 +11,7 @@ use planwright_domain::{
     },
     id::CommandId,
     identity::{Root, SessionKey, Transport},
+    log::{SessionHead, head_with},
     next::{Due, next, waiting},
     policy::Policy,
     refusal::Refusal,
@@ -19,15 +20,19 @@ use planwright_domain::{
 use tokio::time::sleep;
 
 use crate::{
+    audit::head::Statement,
     failpoint,
     metrics::{self, Happened},
     ports::{
         Clock, Ports,
+        audit::Handover,
         journal::{Answer, Append, Journal, JournalError, Undecided},
         signal::{Broadcast, Lane, Signal},
     },
 };
 
+/// How often a decision is handed over, in a session that moves on meanwhile.
+const HANDOVERS_MAX: u32 = 5;
 /// How often the result of an effect is offered to the journal before the lane backs off.
 const RECORD_ATTEMPTS_MAX: u32 = 8;
 
@@ -48,11 +53,21 @@ pub(crate) struct Decided {
     pub(crate) since: Option<(Due, Happened)>,
 }
 
-/// The same, with what is due since. The only caller of `decide`.
+/// The same, with what is due since.
 pub(crate) async fn decided(
     journal: &dyn Journal,
     identity: &SessionKey,
     issued: Issued<SessionCommand>,
+) -> Result<Decided, JournalError> {
+    decided_as(journal, identity, issued, None).await
+}
+
+/// The same, if the session's chain of decisions comes to this with it. The only caller of `decide` that stores.
+async fn decided_as(
+    journal: &dyn Journal,
+    identity: &SessionKey,
+    issued: Issued<SessionCommand>,
+    handed: Option<SessionHead>,
 ) -> Result<Decided, JournalError> {
     failpoint::hit("dispatch.before_append");
     let (id, at) = (issued.id, issued.at);
@@ -60,7 +75,11 @@ pub(crate) async fn decided(
     let decided_here = last.clone();
     let decide = move |session: &_| {
         let events = decide(session, &issued)?;
-        let after = session.fold(&events)?;
+        if handed.is_some_and(|handed| head_with(session, &events) != Some(handed)) {
+            let what = "something else happened in it meanwhile".into();
+            return Err(Undecided::Refused(Refusal::MovedOn { what }));
+        }
+        let after = session.fold(at, &events)?;
         let due = next(&after).due();
         *decided_here.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((due, Happened::of(session, &events)));
@@ -89,6 +108,7 @@ pub(crate) struct Dispatcher {
     broadcast: Arc<dyn Broadcast>,
     clock: Arc<dyn Clock>,
     policy: Arc<Policy>,
+    handover: Option<Handover>,
     session_label: bool,
 }
 
@@ -100,6 +120,7 @@ impl Dispatcher {
             broadcast: ports.broadcast.clone(),
             clock: ports.clock.clone(),
             policy: ports.policy.clone(),
+            handover: ports.handover.clone(),
             session_label: ports.session_label,
         }
     }
@@ -141,7 +162,13 @@ impl Dispatcher {
         let Origin { transport, project } = from;
         let issued = Issued::new(id, self.clock.now(), command);
         let issued = issued.under(self.policy.clone()).of_project(project);
-        let Decided { answer, since } = decided(&*self.journal, identity, issued).await?;
+        let decided = match &self.handover {
+            Some(handover) if is_decision(&issued.command) => {
+                self.hand_over_and_decide(handover, identity, issued).await
+            }
+            Some(_) | None => decided(&*self.journal, identity, issued).await,
+        };
+        let Decided { answer, since } = decided?;
         if let (Answer::Refused(refusal), Some(command)) = (&answer, log_event) {
             let kind = refusal.kind();
             tracing::warn!(session_identity = %identity, command, kind, event = "command_refused");
@@ -167,6 +194,46 @@ impl Dispatcher {
             }
         }
         Ok(answer)
+    }
+
+    /// Decides a command once its head was handed over: one that cannot be handed over is refused, and nothing is stored.
+    async fn hand_over_and_decide(
+        &self,
+        handover: &Handover,
+        identity: &SessionKey,
+        issued: Issued<SessionCommand>,
+    ) -> Result<Decided, JournalError> {
+        let Handover { signer, keeper } = handover;
+        let mut attempt = 1;
+        loop {
+            let session = self.journal.session(identity).await?;
+            let head =
+                decide(&session, &issued).ok().and_then(|events| head_with(&session, &events));
+            // What is refused, or was answered before, has its answer without anybody's help.
+            let Some(of) = head else {
+                return decided(&*self.journal, identity, issued).await;
+            };
+            let told = Statement::Decision { of, at: issued.at }.signed_by(&**signer);
+            if let Err(why) = keeper.hand_over(&told.text()).await {
+                tracing::error!(session_identity = %identity, why, event = "decision_not_handed_over");
+                let answer = Answer::Refused(Refusal::NotHandedOver { why });
+                return Ok(Decided { answer, since: None });
+            }
+            let stored = decided_as(&*self.journal, identity, issued.clone(), Some(of)).await?;
+            // Without it, the answer is one that was given before, or the session moved on.
+            if stored.since.is_some() {
+                return Ok(stored);
+            }
+            let told = Statement::NotStored { of, at: self.clock.now() }.signed_by(&**signer);
+            if let Err(why) = keeper.hand_over(&told.text()).await {
+                tracing::error!(session_identity = %identity, why, event = "decision_not_handed_over");
+            }
+            let moved_on = matches!(stored.answer, Answer::Refused(Refusal::MovedOn { .. }));
+            if !moved_on || attempt >= HANDOVERS_MAX {
+                return Ok(stored);
+            }
+            attempt += 1;
+        }
     }
 
     /// The answer to a command that could not even be formed: the one that its id was given before, else this
@@ -215,6 +282,11 @@ impl Dispatcher {
             }
         }
     }
+}
+
+/// Whether this is a person's decision.
+fn is_decision(command: &SessionCommand) -> bool {
+    matches!(command, SessionCommand::Person(_, PersonCommand::Decide(_)))
 }
 
 /// What the log says of a command; reports of the runtime and plain words are not logged.

@@ -320,6 +320,42 @@ pub trait Journal: Send + Sync {
         at: Time,
         decide: DecideInstallation,
     ) -> Result<Result<Arc<Installation>, AccountRefusal>, JournalError>;
+
+    /// The entries of the audit log after this one, oldest first, at most so many.
+    async fn audit_log(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<InstallationRecorded>, JournalError>;
+
+    /// Takes up into the audit log how far the decisions of sessions have come: of streams after this one, at most so many. All
+    /// of it is one transaction. Nothing, while another node does.
+    async fn take_heads(
+        &self,
+        at: Time,
+        after: i64,
+        limit: usize,
+    ) -> Result<TakenHeads, JournalError>;
+}
+
+/// One entry of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstallationRecorded {
+    /// Its number.
+    pub seq: Seq,
+    /// When it was recorded.
+    pub at: Time,
+    /// What happened.
+    pub event: InstallationEvent,
+}
+
+/// What the audit log took up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TakenHeads {
+    /// How many heads.
+    pub count: usize,
+    /// The stream that was looked at last; none, where there was nothing to look at.
+    pub last: Option<i64>,
 }
 
 /// Decides on what belongs to the installation.

@@ -85,7 +85,10 @@ impl Queries {
             if recorded.seq >= seq {
                 return Ok::<_, JournalError>(ControlFlow::Break(()));
             }
-            session = session.take().map(|before| before.evolve(&recorded.event)).transpose()?;
+            session = session
+                .take()
+                .map(|before| before.evolve(recorded.at, &recorded.event))
+                .transpose()?;
             if let SessionEvent::Turn(TurnEvent::ModelCallStarted { turn, .. }) = recorded.event
                 && turn == row.turn
             {

@@ -26,6 +26,7 @@ use uuid::Uuid;
 use crate::{
     commands::dispatch::dispatch,
     ports::{
+        audit::Signature,
         journal::{Answer, Append, Archive, JournalError, Recorded, Stream},
         notebook::{NotebookError, Notebooks, Put},
     },
@@ -50,15 +51,6 @@ enum Line {
     Owner { owner: OwnerId, at: Time, event: Box<StoredOwnerEvent> },
     End(Totals),
     Signed(Signature),
-}
-
-/// Who signed an archive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signature {
-    /// What they are known by.
-    pub key: String,
-    /// The signature, in hexadecimal digits.
-    pub signature: String,
 }
 
 /// What is signed of an archive: its digest, as that of an archive.
@@ -457,8 +449,9 @@ fn is_whole((stream, announced): &(Stream, [u64; 3])) -> bool {
 
 async fn restore(journal: &dyn Archive, stream: Stream) -> Result<(), ArchiveError> {
     let key = stream.key.clone();
+    let recorded = stream.events.iter().map(|recorded| (recorded.at, &recorded.event));
+    let after = Session::new(key.clone()).fold_all(recorded).map_err(JournalError::from)?;
     let events: Vec<_> = stream.events.iter().map(|recorded| recorded.event.clone()).collect();
-    let after = Session::new(key.clone()).fold(&events).map_err(JournalError::from)?;
     let append = Append { due: next(&after).due(), waiting: waiting(&after), events, after };
     if journal.restore(stream, append).await? {
         Ok(())

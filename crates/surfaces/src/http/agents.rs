@@ -15,6 +15,7 @@ use axum::{
 use futures_util::stream;
 use planwright_domain::{
     actor::Standing,
+    id::GrantId,
     identity::{ChannelType, ConversationKey, Root, SessionKey},
     plan::Strategy,
     refusal::Refusal,
@@ -22,11 +23,11 @@ use planwright_domain::{
     tools::ToolSpec,
 };
 use planwright_runtime::{
-    commands::agents::{Held, Seat, reattached},
-    ports::{
-        access::{AgentGrant, Grant},
-        signal::Subscription,
+    commands::{
+        agents::{Held, Seat, reattached},
+        grants::{Given, Wanted},
     },
+    ports::{access::AgentGrant, signal::Subscription},
 };
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
@@ -40,7 +41,7 @@ pub(crate) mod presence;
 use crate::http::{
     agents::presence::Presence,
     app::{App, BODY_BYTES_MAX},
-    auth::{AgentCaller, Caller, issue},
+    auth::{AgentCaller, Caller},
     body::{Body, check_depth},
     problem::{Problem, Problems, unread_body},
     streams::sse::sse,
@@ -124,7 +125,7 @@ pub(crate) async fn take_place(
     for (grant, held) in &held {
         if Some(&held.session) == found.as_ref() {
             taken_up |= held.is_unfinished;
-            app.access.revoke(*grant).await?;
+            app.accounts.end_place(*grant, caller.person.id.clone()).await?;
         }
     }
     let session = match found {
@@ -146,17 +147,15 @@ pub(crate) async fn take_place(
         read_only: wish.read_only,
         always: wish.always,
     };
-    let (id, person) = (app.commands.new_id(), caller.person.id.clone());
-    let name: String = name.chars().take(80).collect();
-    let grant = Grant {
-        surface: ChannelType::Mcp,
+    let person = caller.person.id.clone();
+    let wanted = Wanted {
         agent: Some(agent),
-        ..Grant::new(id, &name, person, Standing::Speaks, now)
+        ..Wanted::new(&name, person, Standing::Speaks, ChannelType::Mcp)
     };
-    let (token, Grant { id, .. }) = issue(&app, grant).await?;
+    let Given { id, secret: token } = app.accounts.give(wanted).await?;
     app.agents.seat(id);
     let url = app.settings.url.clone();
-    let place = Place { session_id: caller.name_of(&session), token, id, taken_up, url };
+    let place = Place { session_id: caller.name_of(&session), token, id: id.0, taken_up, url };
     Ok((StatusCode::CREATED, Json(place)))
 }
 
@@ -178,9 +177,13 @@ fn strategy(named: Option<&str>) -> Result<Option<Strategy>, Problem> {
 }
 
 /// The places that this person's agents hold, by token. One that is idle and has nothing left to do is taken back.
-async fn held_places(app: &App, caller: &Caller, now: Time) -> Result<Vec<(Uuid, Held)>, Problem> {
+async fn held_places(
+    app: &App,
+    caller: &Caller,
+    now: Time,
+) -> Result<Vec<(GrantId, Held)>, Problem> {
     let mut held = Vec::new();
-    for grant in app.access.list().await? {
+    for grant in app.accounts.bearers().await? {
         let Some(agent) = grant.agent.clone().filter(|_| grant.person == caller.person.id) else {
             continue;
         };
@@ -188,7 +191,7 @@ async fn held_places(app: &App, caller: &Caller, now: Time) -> Result<Vec<(Uuid,
         let is_there = app.agents.is_there(grant.id);
         let held_here = Held::new(&session, &agent, is_there);
         if !is_there && !held_here.is_unfinished && grant.created.plus_micros(IDLE_MICROS) < now {
-            app.access.revoke(grant.id).await?;
+            app.accounts.end_place(grant.id, grant.person).await?;
         } else {
             held.push((grant.id, held_here));
         }
@@ -199,7 +202,7 @@ async fn held_places(app: &App, caller: &Caller, now: Time) -> Result<Vec<(Uuid,
 /// Refuses a place in a session that another window works in, or that works in another directory.
 async fn check_free(
     app: &App,
-    held: &[(Uuid, Held)],
+    held: &[(GrantId, Held)],
     session: &SessionKey,
     root: &str,
 ) -> Result<(), Problem> {

@@ -12,10 +12,10 @@ use axum::{
 use planwright_domain::{
     actor::{Person, PersonId, Standing, Surface},
     digest::Digest,
-    id::CommandId,
+    id::{CommandId, GrantId},
     identity::{ChannelType, ConversationKey, SessionIdentity, SessionKey, Transport},
 };
-use planwright_runtime::ports::access::{AgentGrant, Grant};
+use planwright_runtime::{commands::grants::Bearer, ports::access::AgentGrant};
 use uuid::Uuid;
 
 pub mod guard;
@@ -56,7 +56,7 @@ pub struct Caller {
     /// The channel of sessions that they name by a bare key.
     pub channel: ChannelType,
     /// The grant by which they are known.
-    pub grant: Uuid,
+    pub grant: GrantId,
     /// The digest of the secret under which the grant is kept.
     pub secret: Digest,
     /// What they ask for, as method and path.
@@ -160,17 +160,6 @@ fn no_place() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "no_place", words)
 }
 
-/// Keeps a grant under a new secret, which only its bearer is given.
-pub(crate) async fn issue(app: &App, mut grant: Grant) -> Result<(String, Grant), Problem> {
-    let secret = app.commands.new_secret();
-    // One for a passphrase is as old as the look at the passphrase.
-    if grant.authenticated.is_none() {
-        grant.installation = app.accounts.installation().await?.version;
-    }
-    app.access.keep(grant.clone(), Digest::of(secret.as_bytes())).await?;
-    Ok((secret, grant))
-}
-
 /// Looks up who asks, before the body is read. The token of an agent's place opens nothing here.
 pub(crate) async fn authenticate(
     State(app): State<Arc<App>>,
@@ -256,31 +245,29 @@ async fn identify(
     asks: String,
 ) -> Result<Caller, Problem> {
     let (secrets, channel) = secrets(headers);
-    let mut found = None;
+    let (mut found, mut has_ended) = (None, false);
     for secret in secrets {
         let secret = Digest::of(secret.trim().as_bytes());
         // The cookie's secret is no token, whoever came to know it, and a token is no cookie.
-        let fits = |grant: &Grant| (channel == ChannelType::Web) == grant.page_key.is_some();
-        if let Some(grant) = app.access.find(secret).await?.filter(fits) {
-            found = Some((secret, grant));
+        let fits = |bearer: &Bearer| (channel == ChannelType::Web) == bearer.page_key.is_some();
+        if let Some(bearer) = app.accounts.bearer(secret).await?.filter(fits) {
+            found = Some((secret, bearer));
             break;
         }
+        let details = app.access.find(secret).await?;
+        has_ended |= details
+            .is_some_and(|details| (channel == ChannelType::Web) == details.page_key.is_some());
     }
-    let (secret, grant) = found.ok_or_else(unknown)?;
-    let standing = standing_now(app, &grant).await?.ok_or_else(|| {
-        let words =
-            "this token has ended, with its time, its account or its passphrase; log in again";
-        Problem::new(StatusCode::UNAUTHORIZED, "expired", words)
-    })?;
+    let (secret, bearer) = found.ok_or_else(|| if has_ended { ended() } else { unknown() })?;
     if channel == ChannelType::Web {
-        page::check(app, &grant, headers, uri).await?;
+        page::check(app, &bearer, headers, uri).await?;
     }
     let named = headers.get(SURFACE).and_then(|value| value.to_str().ok());
     let named = named.filter(|name| channel == ChannelType::Api && name.len() <= SURFACE_BYTES_MAX);
     let is_terminal = named.is_some();
-    let surface = surface(&grant, named);
-    let person = app.commands.person(&grant.person, surface, standing, grant.authenticated).await?;
-    let Grant { id, name, agent, .. } = grant;
+    let surface = surface(&bearer, named);
+    let Bearer { id, name, agent, person, standing, authenticated, .. } = bearer;
+    let person = app.commands.person(&person, surface, standing, authenticated).await?;
     Ok(Caller { person, channel, grant: id, secret, asks, is_terminal, name, agent })
 }
 
@@ -296,22 +283,14 @@ fn secrets(headers: &HeaderMap) -> (Vec<&str>, ChannelType) {
     }
 }
 
-/// Where the bearer of a grant stands: the kind of surface that it was given to, and what they call the place.
-fn surface(grant: &Grant, named: Option<&str>) -> Surface {
-    let kind = grant.surface.name();
+/// Where a bearer stands: the kind of surface that their grant was given to, and what they call the place.
+fn surface(bearer: &Bearer, named: Option<&str>) -> Surface {
+    let kind = bearer.surface.name();
     let label = named.map(|named| named.strip_prefix(kind).unwrap_or(named).trim());
     match label.filter(|label| !label.is_empty()) {
         Some(label) => Surface(format!("{kind} {label}")),
-        None => Surface(format!("{kind} {}", grant.id)),
+        None => Surface(format!("{kind} {}", bearer.id)),
     }
-}
-
-/// What the bearer of a grant may do now; nothing, if it has ended.
-pub(crate) async fn standing_now(app: &App, grant: &Grant) -> Result<Option<Standing>, Problem> {
-    if grant.has_ended(app.queries.now()) {
-        return Ok(None);
-    }
-    Ok(app.accounts.standing_of(grant).await?)
 }
 
 /// Ends when the caller's grant does: taken back, logged out, or over. A stream ends with it.
@@ -319,9 +298,7 @@ pub(crate) async fn grant_ends(app: Arc<App>, secret: Digest) {
     loop {
         tokio::time::sleep(GRANT_CHECK).await;
         // What cannot be looked up now is looked up again; nothing can be read then either.
-        let Ok(grant) = app.access.find(secret).await else { continue };
-        let Some(grant) = grant else { return };
-        if matches!(standing_now(&app, &grant).await, Ok(None)) {
+        if matches!(app.accounts.bearer(secret).await, Ok(None)) {
             return;
         }
     }
@@ -330,7 +307,7 @@ pub(crate) async fn grant_ends(app: Arc<App>, secret: Digest) {
 /// Where somebody tries to log in from, and what they bring.
 pub(crate) struct Tries {
     from: IpAddr,
-    /// Whose token or login they have, though it may have ended.
+    /// Whose token or login they have.
     known: Option<PersonId>,
     connection: Option<PeerConnection>,
 }
@@ -349,9 +326,9 @@ impl FromRequestParts<Arc<App>> for Tries {
         let (secrets, _) = secrets(&parts.headers);
         let mut known = None;
         for secret in secrets {
-            let grant = app.access.find(Digest::of(secret.trim().as_bytes())).await?;
-            let grant = grant.filter(|grant| grant.agent.is_none());
-            known = known.or(grant.map(|grant| grant.person));
+            let bearer = app.accounts.bearer(Digest::of(secret.trim().as_bytes())).await?;
+            let bearer = bearer.filter(|bearer| bearer.agent.is_none());
+            known = known.or(bearer.map(|bearer| bearer.person));
         }
         let connection = parts.extensions.get::<PeerConnection>().cloned();
         Ok(Self { from, known, connection })
@@ -372,14 +349,12 @@ impl Tries {
 
 /// The grant of a token that has not ended. The token of an agent's place is none, nor is the secret of a browser's cookie:
 /// every port of the host is sent that one. Only wrong ones count as tries: nobody finds a right one by trying.
-pub(crate) async fn granted(app: &App, tries: &Tries, token: &str) -> Result<Grant, Problem> {
-    let grant = app.access.find(Digest::of(token.trim().as_bytes())).await?;
-    let fits = |grant: &Grant| grant.agent.is_none() && grant.page_key.is_none();
-    if let Some(grant) = grant.filter(fits)
-        && let Some(standing) = standing_now(app, &grant).await?
-    {
-        app.limits.asks(grant.id)?;
-        return Ok(Grant { standing, ..grant });
+pub(crate) async fn granted(app: &App, tries: &Tries, token: &str) -> Result<Bearer, Problem> {
+    let bearer = app.accounts.bearer(Digest::of(token.trim().as_bytes())).await?;
+    let fits = |bearer: &Bearer| bearer.agent.is_none() && bearer.page_key.is_none();
+    if let Some(bearer) = bearer.filter(fits) {
+        app.limits.asks(bearer.id)?;
+        return Ok(bearer);
     }
     tries.may_try(app, None)?;
     let words = "this token is not one that was given out, or it has ended; look into the file named token in the data directory";
@@ -395,6 +370,11 @@ pub(crate) fn cookies(headers: &HeaderMap) -> Vec<&str> {
     pairs.filter(|(name, _)| *name == COOKIE).map(|(_, secret)| secret).take(COOKIES_MAX).collect()
 }
 
+fn ended() -> Problem {
+    let words = "this token has ended, with its time, its account or its passphrase; log in again";
+    Problem::new(StatusCode::UNAUTHORIZED, "expired", words)
+}
+
 fn unknown() -> Problem {
     let words = "say who you are: send the token as Authorization: Bearer, or log in with the passphrase at /api/login";
     Problem::new(StatusCode::UNAUTHORIZED, "unknown_caller", words)
@@ -402,8 +382,8 @@ fn unknown() -> Problem {
 
 /// The id of the command that this caller asks for here under this key.
 #[must_use]
-pub fn command_id(grant: Uuid, asks: &str, key: &str) -> Uuid {
-    Uuid::new_v5(&grant, format!("{asks}\n{key}").as_bytes())
+pub fn command_id(grant: GrantId, asks: &str, key: &str) -> Uuid {
+    Uuid::new_v5(&grant.0, format!("{asks}\n{key}").as_bytes())
 }
 
 /// Whether a standing lets its bearer decide.

@@ -118,6 +118,7 @@ impl From<Refusal> for Problem {
             Refusal::SessionDeleted { .. } => StatusCode::GONE,
             Refusal::NotYours { .. } => StatusCode::FORBIDDEN,
             Refusal::OtherText => StatusCode::PRECONDITION_FAILED,
+            Refusal::NotHandedOver { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::BadRhythm { .. } | Refusal::TooOften => StatusCode::UNPROCESSABLE_ENTITY,
             Refusal::RunsGoOn { .. }
             | Refusal::NoRuns

@@ -118,7 +118,7 @@ impl Load {
                 && let Some(version) = reply["accepted"]["version"].as_u64()
             {
                 let asks = format!("POST /api/sessions/cli:{session}/lines");
-                let id = command_id(self.grant, &asks, &key);
+                let id = command_id(self.grant.into(), &asks, &key);
                 let session = session.clone();
                 seen.acknowledged.push(Acknowledged { session, id, line, version });
             }

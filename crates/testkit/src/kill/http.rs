@@ -121,7 +121,7 @@ impl Driven for HttpProcess {
         if let Some(version) = reply["accepted"]["version"].as_u64() {
             // The server names the command after the caller and the key; asking again must give this version.
             let asks = format!("POST /api/sessions/cli:{session}/lines");
-            let id = command_id(self.decider.grant, &asks, &key);
+            let id = command_id(self.decider.grant.into(), &asks, &key);
             campaign.acknowledged.push(Acknowledged {
                 session: session.to_owned(),
                 id,

@@ -117,7 +117,7 @@ pub async fn judge(
         let session = journal.session(&identity).await?;
         let folded =
             events.iter().try_fold(Session::new(identity.clone()), |session, recorded| {
-                session.evolve(&recorded.event)
+                session.evolve(recorded.at, &recorded.event)
             })?;
         if folded != *session {
             verdict.lost.push(format!("{key}: the stored session is not the fold of its events"));

@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
+use planwright_domain::id::GrantId;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 /// Who is there.
 pub(crate) struct Agents {
-    live: Mutex<HashMap<Uuid, usize>>,
-    seated: Mutex<HashMap<Uuid, Instant>>,
+    live: Mutex<HashMap<GrantId, usize>>,
+    seated: Mutex<HashMap<GrantId, Instant>>,
     since: Instant,
     /// How long it counts as there, though it was not heard of; none where it may be elsewhere.
     grace: Option<Duration>,
@@ -31,7 +31,7 @@ impl Agents {
         }
     }
 
-    pub(super) fn is_there(&self, grant: Uuid) -> bool {
+    pub(super) fn is_there(&self, grant: GrantId) -> bool {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.get(&grant).is_some_and(|many| *many > 0) {
             return true;
@@ -45,18 +45,18 @@ impl Agents {
     }
 
     /// It is heard of from now on, until what is given back is dropped.
-    pub(super) fn comes(self: &Arc<Self>, grant: Uuid) -> Presence {
+    pub(super) fn comes(self: &Arc<Self>, grant: GrantId) -> Presence {
         *self.live.lock().unwrap_or_else(PoisonError::into_inner).entry(grant).or_default() += 1;
         Presence { agents: self.clone(), grant }
     }
 
-    pub(super) fn seat(&self, grant: Uuid) {
+    pub(super) fn seat(&self, grant: GrantId) {
         let mut seated = self.seated.lock().unwrap_or_else(PoisonError::into_inner);
         seated.insert(grant, Instant::now());
     }
 
     /// It has gone: its place is free at once.
-    fn leaves(&self, grant: Uuid) {
+    fn leaves(&self, grant: GrantId) {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(many) = live.get_mut(&grant) {
             *many = many.saturating_sub(1);
@@ -74,7 +74,7 @@ impl Agents {
 /// That an agent is there.
 pub(super) struct Presence {
     agents: Arc<Agents>,
-    grant: Uuid,
+    grant: GrantId,
 }
 
 impl Drop for Presence {

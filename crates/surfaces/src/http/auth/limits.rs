@@ -13,8 +13,7 @@ use governor::{
     DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter,
     clock::{Clock as _, DefaultClock},
 };
-use planwright_domain::actor::PersonId;
-use uuid::Uuid;
+use planwright_domain::{actor::PersonId, id::GrantId};
 
 use crate::http::problem::Problem;
 
@@ -28,7 +27,7 @@ const TRIES_KNOWN: usize = 4_096;
 
 /// How often each caller may ask.
 pub(crate) struct Limits {
-    callers: DefaultKeyedRateLimiter<Uuid>,
+    callers: DefaultKeyedRateLimiter<GrantId>,
     logins: DefaultKeyedRateLimiter<By>,
     accounts: DefaultKeyedRateLimiter<PersonId>,
     all_logins: DefaultDirectRateLimiter,
@@ -65,7 +64,7 @@ impl Limits {
     }
 
     /// Whether a caller may ask now.
-    pub(crate) fn asks(&self, grant: Uuid) -> Result<(), Problem> {
+    pub(crate) fn asks(&self, grant: GrantId) -> Result<(), Problem> {
         if self.callers.len() > TRIES_KNOWN {
             self.callers.retain_recent();
         }

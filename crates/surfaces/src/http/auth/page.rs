@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri},
 };
 use planwright_domain::digest::Digest;
-use planwright_runtime::ports::access::Grant;
+use planwright_runtime::commands::grants::Bearer;
 use serde::Deserialize;
 
 use crate::http::{app::App, problem::Problem};
@@ -22,22 +22,22 @@ struct TicketQuery {
     ticket: Option<String>,
 }
 
-/// Whether whoever sent the cookie of this grant has its page's key as well, or a ticket for the stream that they ask for.
+/// Whether whoever sent this cookie has its page's key as well, or a ticket for the stream that they ask for.
 pub(super) async fn check(
     app: &App,
-    grant: &Grant,
+    bearer: &Bearer,
     headers: &HeaderMap,
     uri: &Uri,
 ) -> Result<(), Problem> {
     let digest = |secret: &str| Digest::of(secret.trim().as_bytes());
     let sent = headers.get(PAGE_KEY).and_then(|value| value.to_str().ok()).map(digest);
-    if sent.is_some() && sent == grant.page_key {
+    if sent.is_some() && sent == bearer.page_key {
         return Ok(());
     }
     let is_stream = STREAMS.iter().any(|end| uri.path().ends_with(end));
     let query = Query::<TicketQuery>::try_from_uri(uri).ok();
     if let Some(ticket) = query.and_then(|Query(query)| query.ticket).filter(|_| is_stream)
-        && app.access.take_ticket(digest(&ticket), app.queries.now()).await? == Some(grant.id)
+        && app.access.take_ticket(digest(&ticket), app.queries.now()).await? == Some(bearer.id)
     {
         return Ok(());
     }

@@ -12,10 +12,7 @@ use planwright_domain::{
     installation::{Account, AccountRefusal, Installation, Role},
     time::Time,
 };
-use planwright_runtime::{
-    commands::accounts::{AccountError, Link},
-    ports::access::Grant,
-};
+use planwright_runtime::commands::accounts::{AccountError, Link};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -188,21 +185,10 @@ pub(crate) async fn authenticate_again(
     tries: Tries,
     Body(given): Body<GivenPassphrase>,
 ) -> Result<StatusCode, Problem> {
-    let grant = app.access.find(caller.secret).await?;
-    let Some(grant) = grant.filter(|grant| grant.is_login() && grant.expires.is_some()) else {
-        let words = "this is a token and no login; get one that decides with POST /api/tokens";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "not_a_login", words));
-    };
     let person = &caller.person.id;
     let _hold = tries.may_try(&app, Some(person))?;
     let known = app.accounts.authenticate(person, &given.passphrase).await?;
-    let again = Grant {
-        authenticated: Some(app.queries.now()),
-        standing: known.standing,
-        installation: known.installation.version,
-        ..grant
-    };
-    app.access.keep(again, caller.secret).await?;
+    app.accounts.renew(caller.grant, &known).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -332,11 +318,14 @@ fn status(refusal: &AccountRefusal) -> StatusCode {
         AccountRefusal::NotAnAdmin { .. }
         | AccountRefusal::AskAgain { .. }
         | AccountRefusal::NotTheOwner
+        | AccountRefusal::NotALogin
+        | AccountRefusal::NeedsPassphrase
         | AccountRefusal::BadLink => StatusCode::FORBIDDEN,
         AccountRefusal::BadName => StatusCode::UNPROCESSABLE_ENTITY,
-        AccountRefusal::NoSuchPerson { .. } => StatusCode::NOT_FOUND,
+        AccountRefusal::NoSuchPerson { .. } | AccountRefusal::NoSuchGrant => StatusCode::NOT_FOUND,
         AccountRefusal::AlreadyThere { .. }
         | AccountRefusal::TooMany
+        | AccountRefusal::TooManyGrants { .. }
         | AccountRefusal::AlreadyChosen
         | AccountRefusal::NoneChosen { .. }
         | AccountRefusal::Outdated

@@ -11,10 +11,14 @@ use axum::{
 use planwright_domain::{
     actor::{OWNER, PersonId, Standing},
     digest::Digest,
+    id::GrantId,
     identity::ChannelType,
-    installation::named_well,
+    installation::{AccountRefusal, named_well},
 };
-use planwright_runtime::ports::access::{Grant, Ticket};
+use planwright_runtime::{
+    commands::grants::{Bearer, Given, Wanted},
+    ports::access::Ticket,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -22,7 +26,7 @@ use uuid::Uuid;
 use crate::http::{
     app::App,
     auth::{
-        self, COOKIE, Caller, Tries, decides, granted, issue,
+        self, COOKIE, Caller, Tries, decides, granted,
         people::{RoleName, notice, role_names},
     },
     body::Body,
@@ -144,7 +148,7 @@ pub(crate) async fn who_am_i(
         roles: account.map(role_names).unwrap_or_default(),
         person: caller.person.id.0,
         surface: caller.person.surface.0,
-        grant: caller.grant,
+        grant: caller.grant.0,
         passphrase_chosen: installation.is_chosen(),
         notice: notice(&installation, app.queries.now()),
         roots: app.queries.roots().iter().map(|root| root.0.clone()).collect(),
@@ -162,32 +166,31 @@ pub(crate) async fn login(
 ) -> Result<Response, Problem> {
     let person = PersonId(login.person.unwrap_or_else(|| OWNER.into()));
     named_well(&person)?;
-    let page_key = app.commands.new_secret();
-    let browser = |grant: Grant| Grant {
-        surface: ChannelType::Web,
-        page_key: Some(Digest::of(page_key.as_bytes())),
-        ..grant
-    };
-    let grant = match (&login.passphrase, &login.token) {
+    let wanted = match (&login.passphrase, &login.token) {
         (Some(passphrase), None) => {
-            let (standing, micros) = (Standing::Decides, Some(LOGIN_MICROS));
-            let wanted = Wanted { name: "browser", person: &person, standing, micros };
-            unlocked(&app, &tries, passphrase, wanted).await?
+            let wanted = Wanted::new("browser", person, Standing::Decides, ChannelType::Web);
+            unlocked(&app, &tries, passphrase, wanted, Some(LOGIN_MICROS)).await?
         }
         (None, Some(token)) => {
-            let grant = granted(&app, &tries, token).await?;
-            let now = app.queries.now();
-            let day = now.plus_micros(LOGIN_MICROS);
-            let expires = Some(grant.expires.map_or(day, |end| end.min(day)));
-            let (id, name, token) = (app.commands.new_id(), "browser".into(), Some(grant.id));
-            Grant { id, name, created: now, expires, token, ..grant }
+            let bearer = granted(&app, &tries, token).await?;
+            let day = app.queries.now().plus_micros(LOGIN_MICROS);
+            Wanted {
+                expires: Some(bearer.expires.map_or(day, |end| end.min(day))),
+                authenticated: bearer
+                    .authenticated
+                    .zip(Some(app.accounts.installation().await?.version)),
+                token: Some(bearer.id),
+                ..Wanted::new("browser", bearer.person, bearer.standing, ChannelType::Web)
+            }
         }
         (Some(_), Some(_)) | (None, None) => {
             let words = "log in with the passphrase or with a token";
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_login", words));
         }
     };
-    let (secret, _) = issue(&app, browser(grant)).await?;
+    let page_key = app.commands.new_secret();
+    let digest = Some(Digest::of(page_key.as_bytes()));
+    let Given { secret, .. } = app.accounts.give(Wanted { page_key: digest, ..wanted }).await?;
     let secure = if app.settings.secure_cookies { "; Secure" } else { "" };
     let cookie = format!(
         "{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={}{secure}",
@@ -216,13 +219,11 @@ pub(crate) async fn give_token(
         (Standing::Decides, Some(DECIDING_MICROS))
     };
     let surface = if wish.speaks_only { ChannelType::Api } else { ChannelType::Cli };
-    let wanted = Wanted { name: &wish.name, person: &person, standing, micros };
-    let grant = unlocked(&app, &tries, &wish.passphrase, wanted).await?;
-    let (token, grant) = issue(&app, Grant { surface, ..grant }).await?;
-    Ok((
-        StatusCode::CREATED,
-        Json(TokenGiven { id: grant.id, token, expires: grant.expires.map(time) }),
-    ))
+    let wanted = Wanted::new(&wish.name, person, standing, surface);
+    let wanted = unlocked(&app, &tries, &wish.passphrase, wanted, micros).await?;
+    let expires = wanted.expires.map(time);
+    let Given { id, secret: token } = app.accounts.give(wanted).await?;
+    Ok((StatusCode::CREATED, Json(TokenGiven { id: id.0, token, expires })))
 }
 
 /// A ticket for one stream.
@@ -255,8 +256,8 @@ pub(crate) async fn list_tokens(
     State(app): State<Arc<App>>,
     caller: Caller,
 ) -> Result<Json<Vec<TokenRow>>, Problem> {
-    let row = |grant: Grant| TokenRow {
-        id: grant.id,
+    let row = |grant: Bearer| TokenRow {
+        id: grant.id.0,
         name: grant.name,
         person: grant.person.0,
         decides: decides(grant.standing),
@@ -265,7 +266,7 @@ pub(crate) async fn list_tokens(
     };
     let installation = app.accounts.installation().await?;
     let seen: BTreeSet<_> = installation.seen_by(&caller.person.id).map(|(seen, _)| seen).collect();
-    let grants = app.access.list().await?.into_iter();
+    let grants = app.accounts.bearers().await?.into_iter();
     Ok(Json(grants.filter(|grant| seen.contains(&grant.person)).map(row).collect()))
 }
 
@@ -276,30 +277,9 @@ pub(crate) async fn revoke_token(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let missing = || {
-        Problem::new(
-            StatusCode::NOT_FOUND,
-            "no_such_token",
-            "there is no such token; GET /api/tokens lists them",
-        )
-    };
-    let id = Uuid::parse_str(&id).map_err(|_| missing())?;
-    if id != caller.grant {
-        if caller.person.authenticated.is_none() {
-            let words = "taking back another token needs the passphrase";
-            return Err(Problem::new(StatusCode::FORBIDDEN, "may_not_decide", words));
-        }
-        let installation = app.accounts.installation().await?;
-        let grants = app.access.list().await?.into_iter();
-        let found = grants.filter(|grant| grant.id == id).map(|grant| grant.person).next();
-        let is_seen = |person: &PersonId| {
-            installation.seen_by(&caller.person.id).any(|(seen, _)| seen == person)
-        };
-        if !found.is_some_and(|person| is_seen(&person)) {
-            return Err(missing());
-        }
-    }
-    if app.access.revoke(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(missing()) }
+    let id = Uuid::parse_str(&id).map_err(|_| AccountRefusal::NoSuchGrant)?;
+    app.accounts.revoke(GrantId(id), caller.grant).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Ends a login.
@@ -310,7 +290,7 @@ pub(crate) async fn logout(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if !auth::cookies(&headers).is_empty() {
-        app.access.revoke(caller.grant).await?;
+        app.accounts.revoke(caller.grant, caller.grant).await?;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
     let gone =
@@ -319,30 +299,21 @@ pub(crate) async fn logout(
     Ok(response)
 }
 
-/// The grant that the passphrase is to give: its name, whose it is, what it may, and for how long.
-struct Wanted<'a> {
-    name: &'a str,
-    person: &'a PersonId,
-    standing: Standing,
-    micros: Option<i64>,
-}
-
-/// A grant for whoever knows the passphrase of this account.
+/// The same, for whoever knows the passphrase of its account; good for so long.
 async fn unlocked(
     app: &App,
     tries: &Tries,
     passphrase: &str,
-    Wanted { name, person, standing, micros }: Wanted<'_>,
-) -> Result<Grant, Problem> {
-    let _hold = tries.may_try(app, Some(person))?;
-    let known = app.accounts.authenticate(person, passphrase).await?;
-    let (id, now) = (app.commands.new_id(), app.queries.now());
-    let name: String = name.chars().take(80).collect();
-    let standing = standing.min(known.standing);
-    Ok(Grant {
+    wanted: Wanted,
+    micros: Option<i64>,
+) -> Result<Wanted, Problem> {
+    let _hold = tries.may_try(app, Some(&wanted.person))?;
+    let known = app.accounts.authenticate(&wanted.person, passphrase).await?;
+    let now = app.queries.now();
+    Ok(Wanted {
         expires: micros.map(|micros| now.plus_micros(micros)),
-        authenticated: micros.map(|_| now),
-        installation: known.installation.version,
-        ..Grant::new(id, &name, person.clone(), standing, now)
+        authenticated: micros.map(|_| (now, known.installation.version)),
+        standing: wanted.standing.min(known.standing),
+        ..wanted
     })
 }
