@@ -78,6 +78,11 @@ pub(super) async fn attack(report: &mut Report) -> anyhow::Result<()> {
             })
             .await;
     }
+    login(report, &mut target, &owner).await;
+    Ok(())
+}
+
+async fn login(report: &mut Report, target: &mut Target, owner: &str) {
     report
         .attack("52b", "a login that somebody wrote into the files opens nothing", async {
             let file = target.data().join("tokens");
@@ -95,12 +100,11 @@ pub(super) async fn attack(report: &mut Report) -> anyhow::Result<()> {
                 let (status, body) = answer_to(asked).await?;
                 ensure!(status == 401, "{secret}: {status} {body}");
             }
-            let asked = target.by(&owner, Method::GET, "/api/sessions");
+            let asked = target.by(owner, Method::GET, "/api/sessions");
             ensure!(answer_to(asked).await?.0 == 200, "the owner is let in no more");
             Ok(())
         })
         .await;
-    Ok(())
 }
 
 /// Whether the program finds the journal as it was, and what it says.

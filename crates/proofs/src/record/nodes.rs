@@ -174,9 +174,9 @@ async fn look(journal: &dyn Archive, sequenced: &mut Sequenced) -> anyhow::Resul
     }
     for key in journal.keys(None, usize::MAX).await? {
         let events = journal.events(&key, Seq(0), usize::MAX).await?;
-        let logged = events.iter().rev().find_map(|recorded| match &recorded.event {
-            SessionEvent::Logged { head } => Some((recorded.seq, *head)),
-            _ => None,
+        let logged = events.iter().rev().find_map(|recorded| {
+            let SessionEvent::Logged { head } = &recorded.event else { return None };
+            Some((recorded.seq, *head))
         });
         if last.remove(&beginning(&key)) != logged {
             sequenced.wrong.push(format!("{key} was not taken up to its last decision"));

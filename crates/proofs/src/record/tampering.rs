@@ -80,18 +80,15 @@ impl Tampering {
     /// Does it to a story; nothing, if this one has no place for it.
     pub(super) fn apply(self, story: &mut Story, care: Care, rng: &mut Rng) -> Option<()> {
         let index = rng.usize(0..story.sessions.len());
-        match self {
-            Self::SessionRemoved => {
-                let begins = story.sessions.remove(index).begins();
-                if care == Care::Everything {
-                    story
-                        .log
-                        .retain(|(_, event)| taken(event).is_none_or(|of| of.session != begins));
-                }
-                return Some(());
+        if self.is_of_log() {
+            return self.apply_to_log(story, rng);
+        }
+        if self == Self::SessionRemoved {
+            let begins = story.sessions.remove(index).begins();
+            if care == Care::Everything {
+                story.log.retain(|(_, event)| taken(event).is_none_or(|of| of.session != begins));
             }
-            _ if self.is_of_log() => return self.apply_to_log(story, rng),
-            _ => {}
+            return Some(());
         }
         let other = rng.choice(&story.sessions)?.clone();
         let told = story.sessions.get_mut(index)?;
@@ -131,7 +128,12 @@ impl Tampering {
                 }
                 told.events[which].1 = by;
             }
-            _ => return None,
+            Self::SessionRemoved
+            | Self::EntryTimeMoved
+            | Self::LogCut
+            | Self::EntryRemoved
+            | Self::EntriesSwapped
+            | Self::KeyReplaced => return None,
         }
         Some(())
     }
@@ -145,7 +147,12 @@ impl Tampering {
             }
             Self::LogCut => log.truncate(which),
             // What is about nobody who is there cannot be read at all.
-            Self::EntryRemoved if which > 0 => drop(log.remove(which)),
+            Self::EntryRemoved => {
+                if which == 0 {
+                    return None;
+                }
+                drop(log.remove(which));
+            }
             Self::EntriesSwapped => {
                 let with = rng.usize(1..log.len());
                 if which == 0 || log[which] == log[with] {
@@ -155,13 +162,18 @@ impl Tampering {
             }
             Self::KeyReplaced => {
                 let own = Digest::of(&rng.u64(..).to_be_bytes());
-                let event = log.iter_mut().find_map(|(_, event)| match event {
-                    InstallationEvent::KeyFound { key } => Some(key),
-                    _ => None,
+                let found = log.iter_mut().find_map(|(_, event)| {
+                    let InstallationEvent::KeyFound { key } = event else { return None };
+                    Some(key)
                 });
-                *event? = own;
+                *found? = own;
             }
-            _ => return None,
+            Self::TimeMoved
+            | Self::TailCut
+            | Self::DecisionRemoved
+            | Self::DecisionsSwapped
+            | Self::DecisionReplaced
+            | Self::SessionRemoved => return None,
         }
         Some(())
     }
@@ -191,10 +203,8 @@ impl Care {
 }
 
 const fn taken(event: &InstallationEvent) -> Option<SessionHead> {
-    match event {
-        InstallationEvent::HeadTaken(of) => Some(*of),
-        _ => None,
-    }
+    let InstallationEvent::HeadTaken(of) = event else { return None };
+    Some(*of)
 }
 
 /// Lets the log take up what a session now comes to, and forget what is no longer there.
