@@ -177,10 +177,9 @@ fn ready(identity: &SessionKey, number: usize) -> anyhow::Result<(Session, Vec<S
             others: 0,
         }),
     ];
-    let mut session = Session::new(identity.clone());
-    let mut all = Vec::new();
+    let (mut session, mut all) = (Session::new(identity.clone()), Vec::new());
+    let at = Time(number as i64);
     for command in commands {
-        let at = Time(number as i64);
         let events = decide(&session, &Issued::new(id(9), at, command))?;
         session = session.fold(at, &events)?;
         all.extend(events);

@@ -19,6 +19,9 @@ use crate::{
     rules::{notebook::tool::bound, tools::is_recorded},
 };
 
+/// After so long, a page that a foreign agent was writing when its session was deleted is written, or never will be.
+const AGENT_WRITES_MICROS: i64 = 30 * 60 * 1_000_000;
+
 /// What should happen now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
@@ -81,6 +84,11 @@ pub enum Next {
         attempt: u32,
         /// The bracket.
         bracket: Bracket,
+    },
+    /// Erase the session: it was deleted, and its pages are gone.
+    Erase {
+        /// Not earlier than this: an agent may be writing a page.
+        not_before: Option<Time>,
     },
     /// Make these calls: reads of one answer together, the rest one by one, in order.
     RunCalls(Vec<CallAttempt>),
@@ -202,6 +210,7 @@ impl Next {
             | Self::UsePlanTool { .. }
             | Self::RemovePages { .. }
             | Self::AwaitRemoval { .. }
+            | Self::Erase { .. }
             | Self::RunCalls(_)
             | Self::AwaitCalls(_) => false,
         }
@@ -213,9 +222,9 @@ impl Next {
         match self {
             Self::Nothing | Self::WaitForPerson(_) => Due::Never,
             Self::StartTurn(_) | Self::UsePlanTool { .. } | Self::RunCalls(_) => Due::Now,
-            Self::CallModel { not_before, .. } | Self::RemovePages { not_before, .. } => {
-                not_before.map_or(Due::Now, Due::At)
-            }
+            Self::CallModel { not_before, .. }
+            | Self::RemovePages { not_before, .. }
+            | Self::Erase { not_before } => not_before.map_or(Due::Now, Due::At),
             Self::AwaitPermission { until, .. } => Due::At(*until),
             Self::AwaitDecision { at } | Self::AwaitSlot { at, .. } => Due::At(*at),
             Self::AwaitModel { bracket, .. } | Self::AwaitRemoval { bracket, .. } => {
@@ -256,6 +265,7 @@ fn between_turns(session: &Session) -> Next {
         Some(queued) => Next::StartTurn(queued.seq),
         None => match (session.notebook.removal, waiting(session), rings(session)) {
             (Some(removal), _, _) => by_removal(removal, session.notebook.removal_attempt),
+            (None, _, _) if session.life == Life::Deleted => by_erasure(session),
             (None, Some(Waiting::Decision), Some(at)) => Next::AwaitDecision { at },
             (None, waits, _) => waits.map_or(Next::Nothing, Next::WaitForPerson),
         },
@@ -280,6 +290,14 @@ fn by_removal(removal: Removal, last: u32) -> Next {
             Next::RemovePages { attempt: last.saturating_add(1), not_before: removal.not_before }
         }
     }
+}
+
+/// Of a session that was erased, nothing is left to do.
+fn by_erasure(session: &Session) -> Next {
+    let Some(deletion) = &session.deletion else { return Next::Nothing };
+    let is_written = !session.notebook.agent_calls.is_empty();
+    let not_before = is_written.then(|| deletion.at.plus_micros(AGENT_WRITES_MICROS));
+    Next::Erase { not_before }
 }
 
 fn started(session: &Session) -> Next {

@@ -255,10 +255,13 @@ pub fn resolve(
 /// Whether a conversation is there for this owner: nothing was said in it yet, or it is theirs and not deleted.
 #[must_use]
 pub fn is_reachable(owner: OwnerId, session: &Session) -> bool {
+    if session.life == Life::Deleted {
+        return false;
+    }
     if session.version == Seq(0) {
         return session.identity.key.may_be_new();
     }
-    session.life != Life::Deleted && session.owner == owner
+    session.owner == owner
 }
 
 /// Maps whose keys are no texts are written as rows.

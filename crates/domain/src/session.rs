@@ -6,7 +6,8 @@
 //!
 //! Must always hold:
 //! - `replay-equals-state`: folding the recorded events gives the state again.
-//! - `facts-only-grow`: an event is never changed or taken back; late results are added.
+//! - `facts-only-grow`: an event is never changed or taken back; late results are added. The only exception is a session that a
+//!   person deleted: it is erased as a whole, and the audit log keeps that it was.
 //! - `session-isolation`: a command on one session reads and writes that session alone.
 
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ use crate::{
         given::Given,
         id::{CallId, PlanId, Seq, TurnId},
         limits,
+        log::{Erased, SessionHead},
         notebook::NotebookEvent,
         plan::{
             Ended, PauseReason, Plan, PlanStatus, Progress,
@@ -34,7 +36,7 @@ use crate::{
         refusal::Refusal,
         session::{
             is_foreign,
-            life::{Life, LifeEvent},
+            life::{Deletion, Life, LifeEvent},
         },
         time::Time,
         turn::{
@@ -59,12 +61,25 @@ pub use fold::FOLD_VERSION;
 /// Whether a session is there, and who may see it.
 pub mod life {
     pub use crate::{
-        model::session::life::{Life, LifeEvent},
+        model::session::life::{Deletion, Life, LifeEvent},
         rules::life::{may_promote, may_see},
     };
 }
 
 pub use crate::rules::turn::gate::leased_hosts;
+
+/// What the audit log keeps of a session that is erased now; nothing, if that is not due.
+#[must_use]
+pub fn erasure(session: &Session, at: Time) -> Option<Erased> {
+    let Next::Erase { not_before } = next(session) else { return None };
+    if not_before.is_some_and(|time| time > at) {
+        return None;
+    }
+    let Deletion { by, at: asked } = session.deletion.clone()?;
+    let begins = log::beginning(&session.key());
+    let of = SessionHead { session: begins, seq: session.version, head: session.log };
+    Some(Erased { of, by, asked })
+}
 
 /// Decides one command: events, or a refusal in words. Pure.
 pub fn decide(

@@ -72,6 +72,7 @@ const INSTALLATION_KINDS: &[Kind] = &[
     Kind::first("imported"),
     Kind::first("head_taken"),
     Kind::first("session_erased"),
+    Kind::first("owner_erased"),
 ];
 
 /// The kinds of sessions' events of this version. Edited until 0.1.0, and from then on only added to.

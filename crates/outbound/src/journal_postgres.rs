@@ -42,6 +42,7 @@ use planwright_runtime::{
     },
 };
 
+mod erase;
 mod installation;
 mod memory;
 mod owner;
@@ -183,6 +184,12 @@ impl PostgresJournal {
         self.warm.lock().unwrap_or_else(PoisonError::into_inner).put(session, news);
     }
 
+    /// Keeps nothing of a session that was erased.
+    fn forget(&self, identity: &SessionKey) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(identity);
+        self.warm.lock().unwrap_or_else(PoisonError::into_inner).forget(identity);
+    }
+
     /// The session as it stands now: what is warm, and what came after it.
     async fn fresh(
         &self,
@@ -190,13 +197,18 @@ impl PostgresJournal {
         identity: &SessionKey,
     ) -> Result<(Arc<Session>, Option<Known>), JournalError> {
         if let Some((warm, known)) = self.warm(identity) {
-            let news = read::events(client, identity, known, warm.version, usize::MAX).await?;
-            if news.is_empty() {
-                return Ok((warm, Some(known)));
+            let news =
+                read::events_if_there(client, identity, known, warm.version, usize::MAX).await?;
+            match news {
+                // Another node may have erased it.
+                None => self.forget(identity),
+                Some(news) if news.is_empty() => return Ok((warm, Some(known))),
+                Some(news) => {
+                    let session = Arc::new(fold(Session::clone(&warm), &news)?);
+                    self.keep(session.clone(), known, news);
+                    return Ok((session, Some(known)));
+                }
             }
-            let session = Arc::new(fold(Session::clone(&warm), &news)?);
-            self.keep(session.clone(), known, news);
-            return Ok((session, Some(known)));
         }
         let (session, known) = read::session(client, identity).await?;
         let session = Arc::new(session);
@@ -499,6 +511,23 @@ impl Journal for PostgresJournal {
         limit: usize,
     ) -> Result<Vec<InstallationRecorded>, JournalError> {
         self.ask(async |client| installation::events(client, after, limit).await).await
+    }
+
+    async fn erase(&self, session: &SessionKey, at: Time) -> Result<bool, JournalError> {
+        self.ask(async |client| self.erase_rows(client, session, at).await).await
+    }
+
+    async fn erase_owner(
+        &self,
+        owner: OwnerId,
+        by: &PersonId,
+        at: Time,
+    ) -> Result<(), JournalError> {
+        self.ask(async |client| self.erase_owner_rows(client, owner, by, at).await).await
+    }
+
+    async fn scrub(&self) -> Result<bool, JournalError> {
+        Ok(true)
     }
 
     async fn take_heads(

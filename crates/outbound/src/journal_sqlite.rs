@@ -41,13 +41,14 @@ use planwright_runtime::{
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::{mpsc, oneshot};
 
+mod erase;
 mod installation;
 mod memory;
 mod owner;
 mod read;
 mod write;
 
-use write::{Job, Writer};
+use write::{Job, LogJob, Writer};
 
 use crate::journal::{engine, known_installation::KnownInstallation, warm::Warm};
 
@@ -165,6 +166,8 @@ fn open_writer(path: &Path) -> Result<(Writer, Arc<Mutex<Warm>>), JournalError> 
     if found == Schema::None {
         create(&connection).map_err(engine)?;
     }
+    // Whoever wrote here before may have been killed before nothing was left of what it erased.
+    erase::scrub(&connection)?;
     let warm = Arc::<Mutex<Warm>>::default();
     let writer = Writer::new(connection, warm.clone()).map_err(engine)?;
     Ok((writer, warm))
@@ -326,7 +329,7 @@ impl Journal for SqliteJournal {
         at: Time,
         decide: DecideInstallation,
     ) -> Result<Result<Arc<Installation>, AccountRefusal>, JournalError> {
-        let stored = self.submit(|reply| Job::AppendInstallation { at, decide, reply }).await?;
+        let stored = self.submit(|reply| Job::Log(LogJob::Append { at, decide, reply })).await?;
         Ok(stored.map(|installation| self.installation.keep(installation)))
     }
 
@@ -336,6 +339,29 @@ impl Journal for SqliteJournal {
         limit: usize,
     ) -> Result<Vec<InstallationRecorded>, JournalError> {
         self.read(move |connection| installation::events(connection, after, limit)).await
+    }
+
+    async fn erase(&self, session: &SessionKey, at: Time) -> Result<bool, JournalError> {
+        let key = session.clone();
+        let erased = self.submit(|reply| Job::Log(LogJob::Erase { key, at, reply })).await?;
+        Ok(erased.map(|installation| self.installation.keep(installation)).is_some())
+    }
+
+    async fn erase_owner(
+        &self,
+        owner: OwnerId,
+        by: &PersonId,
+        at: Time,
+    ) -> Result<(), JournalError> {
+        let by = by.clone();
+        let after =
+            self.submit(|reply| Job::Log(LogJob::EraseOwner { owner, by, at, reply })).await?;
+        self.installation.keep(after);
+        Ok(())
+    }
+
+    async fn scrub(&self) -> Result<bool, JournalError> {
+        self.submit(|reply| Job::Scrub { reply }).await
     }
 
     async fn take_heads(
@@ -348,7 +374,7 @@ impl Journal for SqliteJournal {
             return Ok(TakenHeads::default());
         }
         let (taken, installation) =
-            self.submit(|reply| Job::TakeHeads { at, after, limit, reply }).await?;
+            self.submit(|reply| Job::Log(LogJob::TakeHeads { at, after, limit, reply })).await?;
         failpoint::hit("audit.after_commit");
         self.installation.keep(installation);
         Ok(taken)
@@ -503,6 +529,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // A row that is longer than a quarter of a page takes a page of its own besides: an answer that holds a plan of
     // 4 KB, compressed, is just longer than that on the default page. Only a new database takes this on.
     connection.pragma_update(None, "page_size", 8_192)?;
+    // So that the file gives up the pages of what was erased. Only a new database takes this on, too.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // An acknowledgement means that the disk has it.
     let synchronous = if Mutant::SynchronousNormal.is_on() { "NORMAL" } else { "FULL" };
@@ -510,6 +538,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // A job that is undone by itself keeps the pages that it changes: in memory, and not in a file for each command.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // What is deleted or replaced is overwritten, so that nothing of it is left when its session is erased.
+    connection.pragma_update(None, "secure_delete", !Mutant::LeavesDeleted.is_on())?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }

@@ -174,6 +174,21 @@ pub enum Command {
     Export {
         /// The file to write; it must not be there yet.
         file: PathBuf,
+        /// What belongs to this person alone.
+        #[arg(long, value_name = "NAME")]
+        owner: Option<String>,
+        /// The database of a cluster. Never taken from the environment: where to is said here.
+        #[arg(long, value_name = "URL")]
+        database: Option<String>,
+    },
+    /// Erase every session of a person and what they made known everywhere, for good. The person stays known by name.
+    Erase {
+        /// Whose.
+        #[arg(long, value_name = "NAME")]
+        owner: String,
+        /// Do it; without it, only what would be erased is said.
+        #[arg(long)]
+        yes: bool,
         /// The database of a cluster. Never taken from the environment: where to is said here.
         #[arg(long, value_name = "URL")]
         database: Option<String>,
@@ -248,6 +263,7 @@ impl Command {
             | Self::Tools { .. }
             | Self::Audit { .. }
             | Self::Export { .. }
+            | Self::Erase { .. }
             | Self::Import { .. }
             | Self::Config { .. }
             | Self::Doctor

@@ -159,8 +159,11 @@ async fn act(
         Command::Audit { command: AuditCommand::Verify(words) } => {
             transfer::verify(args, words, terminal).await
         }
-        Command::Export { file, database } => {
-            transfer::export(args, database.as_deref(), file, terminal).await
+        Command::Export { file, owner, database } => {
+            transfer::export(args, database.as_deref(), owner.as_deref(), file, terminal).await
+        }
+        Command::Erase { owner, yes, database } => {
+            transfer::erase(args, database.as_deref(), owner, *yes, terminal).await
         }
         Command::Import { file, database, trust } => {
             transfer::import(args, database.as_deref(), file, trust.as_deref(), terminal).await
@@ -275,6 +278,7 @@ async fn talk(
         | Command::Doctor
         | Command::Audit { .. }
         | Command::Export { .. }
+        | Command::Erase { .. }
         | Command::Import { .. }
         | Command::Node { .. }
         | Command::Open

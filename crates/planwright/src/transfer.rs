@@ -12,12 +12,14 @@ use std::{
 use anyhow::Context as _;
 use planwright_domain::{
     actor::{OWNER, PersonId},
+    id::OwnerId,
     identity::SessionKey,
     installation::{self, Installation, InstallationCommand},
 };
 use planwright_outbound::{
     clock_system::SystemClock,
     data_directory::{DataDirectory, JOURNAL, belongs_to_node},
+    ids_random::RandomIds,
     journal_sqlite::SqliteJournal,
     signing_key::{PublicKey, SigningKey, has_signed},
 };
@@ -30,7 +32,10 @@ use planwright_runtime::{
         log_file::{self, Summary},
     },
     ports::{Clock as _, audit::Signature, journal::Archive, notebook::Notebooks},
-    transfer::archive::{self, Totals, Trust},
+    transfer::{
+        archive::{self, Totals, Trust},
+        erase::Eraser,
+    },
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -116,12 +121,17 @@ async fn open_to_read(args: &Args, database: Option<&str>) -> anyhow::Result<Arc
 pub async fn export(
     args: &Args,
     database: Option<&str>,
+    only: Option<&str>,
     file: &Path,
     terminal: &mut Terminal,
 ) -> anyhow::Result<Exit> {
-    let opened = open(args, database).await?;
+    let Opened { journal, notebooks, _directory } = open(args, database).await?;
+    let only = match only {
+        Some(name) => Some(owner_named(&*journal, name).await?),
+        None => None,
+    };
     let mut out = BufWriter::new(make(file)?);
-    let totals = archive::export(&*opened.journal, &*opened.notebooks, &mut out).await?;
+    let totals = archive::export_of(&*journal, &*notebooks, only, &mut out).await?;
     let key = signing_key(&data_path(args)?)?;
     archive::write_signature(&mut out, key.sign(&archive::signed_message(&totals)))?;
     out.flush()?;
@@ -134,6 +144,50 @@ pub async fn export(
         || json!({"type": "signed", "key": public.to_string()}),
     );
     terminal.line("the passphrase and the tokens are not in it: choose and give them anew");
+    Ok(Exit::Fine)
+}
+
+/// The owner of this name.
+async fn owner_named(journal: &dyn Archive, name: &str) -> anyhow::Result<OwnerId> {
+    let owners = journal.owners().await?;
+    let names: Vec<_> = owners.iter().map(|(name, _)| visible(&name.0)).collect();
+    let found = owners.iter().find(|(known, _)| known.0 == name).map(|(_, owner)| *owner);
+    found.with_context(|| {
+        format!("nothing belongs to {} here; there are {}", visible(name), names.join(", "))
+    })
+}
+
+/// `planwright erase --owner`: everything of one person, for good.
+pub async fn erase(
+    args: &Args,
+    database: Option<&str>,
+    name: &str,
+    yes: bool,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Exit> {
+    let Opened { journal, notebooks, _directory } = open(args, database).await?;
+    let owner = owner_named(&*journal, name).await?;
+    let shown = visible(name);
+    if !yes {
+        let page = journal.keys(None, usize::MAX).await?;
+        let many = page.iter().filter(|key| key.owner == owner).count();
+        let known = journal.owner(owner).await?.promoted.len();
+        terminal.line(&format!(
+            "this erases {many} sessions of {shown} and {known} things that they made known everywhere, and cannot be undone; export --owner {shown} writes them out first, --yes erases them"
+        ));
+        return Ok(Exit::Failed);
+    }
+    let by = PersonId(OWNER.into());
+    let eraser =
+        Eraser { journal: &*journal, notebooks: &*notebooks, clock: &SystemClock, ids: &RandomIds };
+    let erased = eraser.erase_owner(owner, &by).await?;
+    terminal.row(
+        &format!("{erased} sessions of {shown} erased; the audit log keeps their digests"),
+        || json!({"type": "erased", "sessions": erased}),
+    );
+    if database.is_some() {
+        terminal.line("the database's own logs, replicas and backups keep it for as long as you keep them: see docs/DEPLOYMENT.md");
+    }
     Ok(Exit::Fine)
 }
 

@@ -10,6 +10,7 @@ mod binding;
 mod boundaries;
 mod cluster_kill;
 mod compaction;
+mod erase;
 mod escapes;
 mod isolation;
 mod kill;
@@ -113,6 +114,25 @@ enum Proof {
         /// 483 tampered journals instead of 10,350, and fewer kills.
         #[arg(long)]
         quick: bool,
+    },
+    /// Sessions full of canaries, deleted under load and kills: nothing of them is left.
+    Erase {
+        /// Plays this seed and no other; without it, those that once failed and a new one.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// 18 kills on each engine instead of 180.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// One life of the process that `erase` kills.
+    #[command(hide = true)]
+    Erasing {
+        /// Its journal: a file, or an address.
+        place: String,
+        /// Where it works.
+        home: std::path::PathBuf,
+        /// What it says.
+        seed: u64,
     },
     /// One life of the node that `record` kills.
     #[command(hide = true)]
@@ -352,6 +372,10 @@ fn main() -> ExitCode {
         Proof::Record { seed, quick } => {
             seeded("record", seed, |seed, why| record::prove(seed, quick || why == Why::OnceFailed))
         }
+        Proof::Erase { seed, quick } => {
+            seeded("erase", seed, |seed, why| erase::prove(seed, quick || why == Why::OnceFailed))
+        }
+        Proof::Erasing { place, home, seed } => one_life(erase::live(place, home, seed)),
         Proof::Sequence { place, home, seed } => one_life(record::live(place, home, seed)),
         Proof::Races { quick, only } => {
             unseeded("races", || races::prove(quick, only.clone().unwrap_or_default()))

@@ -185,7 +185,7 @@ const MUTANTS: [Mutant; 66] = [
         "(legacy && false, -ranked.why.score,",
     ),
     mutant("owner.rs", "if item.text != *text {", "if false {"),
-    mutant("owner.rs", "session.life != Life::Deleted && session.owner", "session.owner"),
+    mutant("owner.rs", "if session.life == Life::Deleted {", "if false {"),
     mutant(
         "rules/life.rs",
         "if theirs || reviews { Ok(()) }",

@@ -14,6 +14,8 @@ pub enum Mutant {
     SynchronousNormal,
     /// The journal acknowledges before it has committed.
     AnswerBeforeCommit,
+    /// The journal leaves what is deleted in its file.
+    LeavesDeleted,
 }
 
 impl Mutant {
@@ -27,6 +29,7 @@ impl Mutant {
         let name = match self {
             Self::SynchronousNormal => "synchronous-normal",
             Self::AnswerBeforeCommit => "answer-before-commit",
+            Self::LeavesDeleted => "leaves-deleted",
         };
         named.as_deref() == Some(name)
     }
@@ -41,7 +44,7 @@ impl Mutant {
 }
 
 /// Every point there is, for the proof that visits them all.
-pub const POINTS: [&str; 25] = [
+pub const POINTS: [&str; 28] = [
     "dispatch.before_append",
     "dispatch.after_append",
     "dispatch.before_wake",
@@ -67,6 +70,9 @@ pub const POINTS: [&str; 25] = [
     "audit.before_entries",
     "audit.after_entries",
     "audit.after_commit",
+    "erase.before_rows",
+    "erase.after_rows",
+    "erase.before_scrub",
 ];
 
 /// A hit of a named point.

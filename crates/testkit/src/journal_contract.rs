@@ -12,9 +12,13 @@ use planwright_domain::{
     attempt::ModelAttempt,
     command::{Given, Issued, LifeCommand, PersonCommand, SessionCommand, SystemCommand},
     digest::Digest,
-    id::{MemoryId, OwnerId, Seq},
+    effect::Bracket,
+    id::{Incarnation, MemoryId, OwnerId, Seq},
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
-    installation::{self, Installation, InstallationCommand, Invitation, Requester, Role},
+    installation::{
+        self, Installation, InstallationCommand, InstallationEvent, Invitation, Requester, Role,
+    },
+    log::{Erased, SessionHead, beginning},
     memory::{Chain, ItemKind, MemoryCommand, Scope, words},
     next::{Next, Waiting, next},
     owner::{self, Moved, Owner, OwnerCommand},
@@ -27,8 +31,8 @@ use planwright_runtime::{
     commands::dispatch::dispatch,
     ports::{
         journal::{
-            Answer, Append, BackedOff, Journal, JournalError, SessionPage, SessionQuery, Since,
-            Undecided,
+            Answer, Append, BackedOff, InstallationRecorded, Journal, JournalError, SessionPage,
+            SessionQuery, Since, Undecided,
         },
         memory::Store,
     },
@@ -48,6 +52,9 @@ macro_rules! journal_contract {
     ($place:expr) => {
         $crate::journal_contract!(@each $place;
             what_was_appended_is_there_after_a_restart
+            a_deleted_session_is_erased_once_and_its_key_is_not_used_again
+            what_belongs_to_an_owner_is_erased
+            heads_are_taken_up_once_and_in_order
             the_same_command_gets_the_same_answer
             a_refusal_is_kept_and_stores_no_event
             a_refusal_that_is_only_too_late_is_not_kept
@@ -868,4 +875,134 @@ pub async fn an_output_is_kept_once_and_for_its_session_alone(place: &dyn Place)
     let elsewhere = journal.output(&identity("talk-0002"), digest).await.expect("an answer");
     let unknown = journal.output(&identity("talk-0001"), Digest([7; 32])).await.expect("an answer");
     assert_eq!((elsewhere, unknown), (None, None));
+}
+
+/// Everything of a session is gone, its key stays taken, and the audit log keeps that it was.
+pub async fn a_deleted_session_is_erased_once_and_its_key_is_not_used_again(place: &dyn Place) {
+    let journal = place.open().await;
+    let (gone, other) = (identity("talk-0001"), identity("talk-0002"));
+    for (id, key) in [(1, "talk-0001"), (2, "talk-0002")] {
+        ask(&*journal, key, id, say("the canary sings")).await;
+        let remember = MemoryCommand::Save {
+            id: Uuid::from_u128(id + 100).into(),
+            kind: ItemKind::Fact,
+            text: "canaries sing".into(),
+        };
+        ask(&*journal, key, id + 10, by_ada(PersonCommand::Memory(remember))).await;
+    }
+    let output = journal.keep_output(&gone, &"canary\n".repeat(9_000)).await.expect("it is kept");
+    assert!(!journal.erase(&gone, Time(5_000)).await.expect("an answer"), "nobody deleted it");
+    let delete = by_ada(PersonCommand::Life(LifeCommand::Delete));
+    assert!(!ask(&*journal, "talk-0001", 3, delete).await.is_refused());
+    let bracket = Bracket {
+        incarnation: Incarnation(Uuid::from_u128(7)),
+        start_by: Time(9_000),
+        deadline: Time(9_000),
+    };
+    let mut id = 30;
+    loop {
+        let session = journal.session(&gone).await.expect("a session");
+        let command = match next(&session) {
+            Next::RemovePages { attempt, .. } => SystemCommand::StartRemoval { attempt, bracket },
+            Next::AwaitRemoval { attempt, .. } => {
+                SystemCommand::RecordPagesRemoved { attempt, pages: 0 }
+            }
+            due => {
+                assert_eq!(due, Next::Erase { not_before: None });
+                break;
+            }
+        };
+        id += 1;
+        ask(&*journal, "talk-0001", id, SessionCommand::System(command)).await;
+    }
+    let before = journal.session(&gone).await.expect("a session");
+    assert!(journal.erase(&gone, Time(6_000)).await.expect("an answer"));
+    assert!(!journal.erase(&gone, Time(6_001)).await.expect("an answer"), "once");
+    assert!(journal.scrub().await.expect("an answer"));
+    for journal in [journal, place.open().await] {
+        assert_eq!(
+            *journal.session(&gone).await.expect("a session"),
+            Session::erased(gone.clone())
+        );
+        assert_eq!(journal.events(&gone, Seq(0), 100).await.expect("events"), []);
+        assert_eq!(journal.output(&gone, output).await.expect("an answer"), None);
+        let answer = ask(&*journal, "talk-0001", 99, say("is anybody there?")).await;
+        let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
+        assert_eq!(refusal.kind(), "session_deleted");
+        let left = journal.everything(&Chain::of(owner_id("ada"), &other.identity, None), 10).await;
+        assert_eq!(left.expect("memory").len(), 1);
+        let none = journal.everything(&Chain::of(owner_id("ada"), &gone.identity, None), 10).await;
+        assert_eq!(none.expect("memory"), []);
+        assert_eq!(kinds(&*journal, "talk-0002").await, ["message_queued", "memory_saved"]);
+        let log = journal.audit_log(Seq(0), 10).await.expect("the log");
+        let of = SessionHead { session: beginning(&gone), seq: before.version, head: before.log };
+        let erased = Erased { of, by: ada().id, asked: Time(1_003) };
+        let last = log.last().map(|recorded| (recorded.at, recorded.event.clone()));
+        assert_eq!(last, Some((Time(6_000), InstallationEvent::SessionErased(erased))));
+    }
+}
+
+/// What belongs to an owner is gone, and to nobody else.
+pub async fn what_belongs_to_an_owner_is_erased(place: &dyn Place) {
+    let journal = place.open().await;
+    introduce(&*journal, &["ada", "bea"]).await.expect("they are known");
+    let transport = Transport::new(ChannelType::Cli, "terminal");
+    let key = ConversationKey::new("talk-0001").expect("a key");
+    let bind = OwnerCommand::Bind { transport, key, why: Moved::Requested };
+    for owner in ["ada", "bea"] {
+        let bind = bind.clone();
+        let decide = Box::new(move |owner: &Owner| owner::decide(owner, &bind));
+        journal
+            .append_owner(owner_id(owner), Time(1), decide)
+            .await
+            .expect("stored")
+            .expect("bound");
+    }
+    let by = PersonId(OWNER.into());
+    journal.erase_owner(owner_id("ada"), &by, Time(2)).await.expect("it is erased");
+    assert!(journal.scrub().await.expect("an answer"));
+    for journal in [journal, place.open().await] {
+        let pointers = async |owner: &str| {
+            journal.owner(owner_id(owner)).await.expect("an owner").pointers.len()
+        };
+        assert_eq!((pointers("ada").await, pointers("bea").await), (0, 1));
+        let log = journal.audit_log(Seq(0), 10).await.expect("the log");
+        let erased = InstallationEvent::OwnerErased { owner: owner_id("ada"), by: by.clone() };
+        assert_eq!(log.last().map(|recorded| recorded.event.clone()), Some(erased));
+    }
+}
+
+/// What was decided is taken up once, in the order of its sessions, with the heads that stand there.
+pub async fn heads_are_taken_up_once_and_in_order(place: &dyn Place) {
+    let journal = place.open().await;
+    for (id, key) in [(1, "talk-0001"), (2, "talk-0002"), (3, "talk-0003")] {
+        ask(&*journal, key, id, say("hello")).await;
+    }
+    // Deleting is a decision; talking is none.
+    for (id, key) in [(11, "talk-0003"), (12, "talk-0001")] {
+        ask(&*journal, key, id, by_ada(PersonCommand::Life(LifeCommand::Delete))).await;
+    }
+    let first = journal.take_heads(Time(7), 0, 1).await.expect("an answer");
+    let rest = journal.take_heads(Time(8), first.last.expect("one"), 10).await.expect("an answer");
+    let again = journal.take_heads(Time(9), 0, 10).await.expect("an answer");
+    assert_eq!((first.count, rest.count, again.count), (1, 1, 0));
+    let log = journal.audit_log(Seq(0), 10).await.expect("the log");
+    let mut expected = Vec::new();
+    for (seq, (at, key)) in (1..).zip([(7, "talk-0001"), (8, "talk-0003")]) {
+        let session = journal.session(&identity(key)).await.expect("a session");
+        let last = journal.events(&identity(key), Seq(0), 100).await.expect("events");
+        let logged = last.iter().rfind(|recorded| recorded.event.kind() == "logged");
+        let of = SessionHead {
+            session: beginning(&identity(key)),
+            seq: logged.expect("a head").seq,
+            head: session.log,
+        };
+        let event = InstallationEvent::HeadTaken(of);
+        expected.push(InstallationRecorded { seq: Seq(seq), at: Time(at), event });
+    }
+    assert_eq!(log, expected);
+}
+
+fn by_ada(command: PersonCommand) -> SessionCommand {
+    SessionCommand::Person(ada(), command)
 }

@@ -287,9 +287,10 @@ fn log_commands() -> impl Iterator<Item = InstallationCommand> {
         head: Digest::of(&number.to_be_bytes()),
     });
     let of = SessionHead { session: hash("erased"), seq: Seq(7), head: hash("head") };
-    let erased = Erased { of, by: owner, asked: at };
+    let erased = Erased { of, by: owner.clone(), asked: at };
     few.into_iter().chain([
         InstallationCommand::TakeHeads(heads.collect()),
         InstallationCommand::Erase(erased),
+        InstallationCommand::EraseOwner { owner: ada(), by: owner },
     ])
 }

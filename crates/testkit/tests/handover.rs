@@ -1,5 +1,7 @@
 //! Decisions that count only once their head was handed over.
 
+#![expect(clippy::expect_used, reason = "a broken expectation in a suite is a failed test")]
+
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, Ordering},

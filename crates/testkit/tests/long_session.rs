@@ -82,6 +82,7 @@ fn following(session: &Session) -> Option<SystemCommand> {
         | Next::AwaitPermission { .. }
         | Next::RemovePages { .. }
         | Next::AwaitRemoval { .. }
+        | Next::Erase { .. }
         | Next::RunCalls(_)
         | Next::AwaitCalls(_) => None,
     }

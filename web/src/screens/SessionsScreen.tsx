@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { controlQuery, sessionPagesQuery } from "../api/queries";
+import { controlQuery, memoryQuery, sessionPagesQuery } from "../api/queries";
 import { Chip, Dialog, Empty, Failed, Skeleton, useSettled } from "../parts/basics";
 import { verdicts } from "../parts/verdicts";
 import { ago, dollars, t, visible } from "../t";
@@ -13,6 +13,8 @@ export function SessionsScreen() {
   const pages = useInfiniteQuery(sessionPagesQuery(search));
   const [gone, setGone] = useState<{ id: string; title: string } | null>(null);
   const control = useQuery({ ...controlQuery(gone?.id ?? ""), enabled: gone !== null });
+  const memory = useQuery({ ...memoryQuery(gone?.id ?? "", ""), enabled: gone !== null });
+  const promoted = (memory.data?.items ?? []).filter(({ item }) => typeof item.provenance === "object" && "promoted" in item.provenance && (gone?.id ?? "").endsWith(String(item.provenance.promoted.from)));
   // A session that moves to the front between two pages is on both.
   const rows = [...new Map(pages.data?.pages.flatMap((page) => page.rows).map((row) => [row.sessionId, row])).values()];
   const total = pages.data?.pages.at(-1)?.total ?? 0;
@@ -46,7 +48,15 @@ export function SessionsScreen() {
         </button>
       )}
       <Dialog title={t("Delete “{title}”?", { title: visible(gone?.title ?? "") })} open={gone !== null} onClose={() => setGone(null)}>
-        <p>{t("This ends {plan} and every run and schedule in it, leaves {queued} messages unanswered, and forgets what only this session remembers. It cannot be undone.", { plan: control.data?.active ? t("its plan") : t("no plan"), queued: control.data?.queued ?? 0 })}</p>
+        <p>{t("This ends {plan} and every run and schedule in it, leaves {queued} messages unanswered, forgets what only this session remembers, and erases everything in it. It cannot be undone.", { plan: control.data?.active ? t("its plan") : t("no plan"), queued: control.data?.queued ?? 0 })}</p>
+        {promoted.length > 0 && (
+          <>
+            <p className="mt-3">{t("What you made known everywhere stays:")}</p>
+            <ul className="mt-1 max-h-40 list-disc overflow-y-auto pl-5" data-testid="stays">
+              {promoted.map(({ item }) => <li key={item.id} className="break-words">{visible(item.text)}</li>)}
+            </ul>
+          </>
+        )}
         <div className="mt-4 flex justify-end gap-2">
           <button type="button" className="button" onClick={() => setGone(null)}>{t("Keep it")}</button>
           <button type="button" className="button danger" onClick={() => gone && void verdicts.remove(gone.id).then((came) => came === "done" && setGone(null))}>{t("Delete it")}</button>

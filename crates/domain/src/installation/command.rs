@@ -9,7 +9,7 @@ use super::{
 use crate::model::{
     actor::{PersonId, Standing},
     digest::Digest,
-    id::{GrantId, Seq},
+    id::{GrantId, OwnerId, Seq},
     identity::ChannelType,
     limits,
     log::{Erased, SessionHead},
@@ -193,6 +193,13 @@ pub enum InstallationCommand {
     TakeHeads(Vec<SessionHead>),
     /// A deleted session is erased.
     Erase(Erased),
+    /// What belongs to an owner is erased.
+    EraseOwner {
+        /// Whose.
+        owner: OwnerId,
+        /// Who asked for it.
+        by: PersonId,
+    },
 }
 
 /// Why something was refused. A person reads these words.

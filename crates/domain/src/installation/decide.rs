@@ -76,6 +76,9 @@ pub fn decide(
             Ok(heads.into_iter().map(InstallationEvent::HeadTaken).collect())
         }
         InstallationCommand::Erase(erased) => Ok(vec![InstallationEvent::SessionErased(erased)]),
+        InstallationCommand::EraseOwner { owner, by } => {
+            Ok(vec![InstallationEvent::OwnerErased { owner, by }])
+        }
     }
 }
 

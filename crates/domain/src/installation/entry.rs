@@ -66,6 +66,9 @@ impl InstallationEvent {
                 let arguments = vec![seq.0.to_string(), head.to_string(), asked.0.to_string()];
                 (Some(&by.0), session.to_string(), "erased", arguments)
             }
+            Self::OwnerErased { owner, by } => {
+                (Some(&by.0), owner.to_string(), "erased", Vec::new())
+            }
         };
         Entry {
             kind: self.kind().to_owned(),

@@ -9,7 +9,7 @@ use super::{
 use crate::model::{
     actor::{PersonId, Standing},
     digest::Digest,
-    id::GrantId,
+    id::{GrantId, OwnerId},
     log::{Erased, SessionHead},
     time::Time,
 };
@@ -125,6 +125,13 @@ pub enum InstallationEvent {
     HeadTaken(SessionHead),
     /// A session was erased, with all that it held.
     SessionErased(Erased),
+    /// What belonged to an owner was erased.
+    OwnerErased {
+        /// Whose.
+        owner: OwnerId,
+        /// Who asked for it.
+        by: PersonId,
+    },
 }
 
 impl InstallationEvent {
@@ -147,7 +154,8 @@ impl InstallationEvent {
             | Self::KeyFound { .. }
             | Self::Imported { .. }
             | Self::HeadTaken(_)
-            | Self::SessionErased(_) => None,
+            | Self::SessionErased(_)
+            | Self::OwnerErased { .. } => None,
         }
     }
 
@@ -171,6 +179,7 @@ impl InstallationEvent {
             Self::Imported { .. } => "imported",
             Self::HeadTaken(_) => "head_taken",
             Self::SessionErased(_) => "session_erased",
+            Self::OwnerErased { .. } => "owner_erased",
         }
     }
 }

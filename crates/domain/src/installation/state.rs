@@ -177,7 +177,8 @@ impl Installation {
             InstallationEvent::KeyFound { key } => self.key = Some(*key),
             InstallationEvent::Imported { .. }
             | InstallationEvent::HeadTaken(_)
-            | InstallationEvent::SessionErased(_) => {}
+            | InstallationEvent::SessionErased(_)
+            | InstallationEvent::OwnerErased { .. } => {}
         }
         Ok(self)
     }

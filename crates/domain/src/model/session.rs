@@ -27,7 +27,7 @@ use crate::model::{
 
 pub mod life;
 
-use life::{Life, LifeEvent};
+use life::{Deletion, Life, LifeEvent};
 
 /// One session, folded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,8 @@ pub struct Session {
     pub title: String,
     /// Whether it is there.
     pub life: Life,
+    /// Who deleted it, and when.
+    pub deletion: Option<Deletion>,
     /// Its goals, tasks, runs and schedules.
     pub auto: Autonomy,
     /// Its plan work.
@@ -194,6 +196,7 @@ impl Session {
             root: None,
             title: String::new(),
             life: Life::Open,
+            deletion: None,
             auto: Autonomy::default(),
             work: PlanWork::Inactive,
             last_ended: None,
@@ -209,6 +212,12 @@ impl Session {
             view_from: Seq(0),
             outside: BTreeSet::new(),
         }
+    }
+
+    /// A session of which nothing is left: its key is not used again.
+    #[must_use]
+    pub fn erased(key: SessionKey) -> Self {
+        Self { life: Life::Deleted, ..Self::new(key) }
     }
 
     /// The session in the store.

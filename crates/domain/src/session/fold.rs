@@ -10,7 +10,7 @@ use crate::{
         },
         session::{
             CorruptJournal, EndedPlan, Session, SessionEvent, is_foreign,
-            life::{Life, LifeEvent},
+            life::{Deletion, Life, LifeEvent},
         },
         time::Time,
         tools::{PLAN_ASK, PlanTool},
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 16;
+pub const FOLD_VERSION: u32 = 17;
 
 /// How many characters of a first message become the title.
 const TITLE_CHARS: usize = 60;
@@ -64,8 +64,9 @@ impl Session {
                 LifeEvent::Renamed { title, .. } => self.title.clone_from(title),
                 LifeEvent::Archived { .. } => self.life = Life::Archived,
                 LifeEvent::Restored { .. } => self.life = Life::Open,
-                LifeEvent::Deleted { .. } => {
+                LifeEvent::Deleted { by } => {
                     self.life = Life::Deleted;
+                    self.deletion = Some(Deletion { by: by.id.clone(), at });
                     self.notebook.removal = Some(Removal::wanted(self.notebook.removal));
                 }
             },

@@ -14,7 +14,7 @@ use planwright_domain::{
         step::StepEnd,
     },
     refusal::Refusal,
-    session::{Session, SessionEvent},
+    session::{Session, SessionEvent, erasure},
     turn::{CallKind, RequestedCall, ToolReply},
 };
 use proptest::strategy::Strategy as Strategy_;
@@ -321,7 +321,26 @@ fn a_page_written_while_the_pages_are_removed_makes_the_removal_due_once_more() 
     let late = world.system(SystemCommand::RecordPagesRemoved { attempt: 1, pages: 2 });
     assert_eq!(late.unwrap_err().kind(), "moved_on", "its number was used once");
     world.system(SystemCommand::RecordPagesRemoved { attempt, pages: 1 }).unwrap();
-    assert_eq!(next(&world.session), Next::Nothing);
+    assert_eq!(next(&world.session), Next::Erase { not_before: None });
+}
+
+#[test]
+fn a_session_in_which_an_agent_may_be_writing_a_page_is_erased_half_an_hour_later() {
+    let mut world = a_foreign_session();
+    let id: CallId = Uuid::from_u128(77).into();
+    world.agent_call(id, "append_progress", json!({}), Answered::ByNotebook).unwrap();
+    let mut world = world.does(PersonCommand::Life(LifeCommand::Delete));
+    let (attempt, bracket) = (1, world.bracket());
+    let deleted = world.session.deletion.clone().unwrap().at;
+    world.system(SystemCommand::StartRemoval { attempt, bracket }).unwrap();
+    world.system(SystemCommand::RecordPagesRemoved { attempt, pages: 1 }).unwrap();
+    let half_an_hour = deleted.plus_micros(30 * 60 * 1_000_000);
+    assert_eq!(next(&world.session), Next::Erase { not_before: Some(half_an_hour) });
+    assert_eq!(erasure(&world.session, half_an_hour.plus_micros(-1)), None);
+    assert!(erasure(&world.session, half_an_hour).is_some());
+    let reply = ToolReply::Text { text: "written".into() };
+    world.system(SystemCommand::RecordAgentCall { call: id, reply }).unwrap();
+    assert_eq!(next(&world.session), Next::RemovePages { attempt: 2, not_before: None });
 }
 
 #[test]

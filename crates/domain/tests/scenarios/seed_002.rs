@@ -8,10 +8,12 @@ use planwright_domain::{
         SystemCommand, Target,
     },
     identity::SessionIdentity,
+    log::{Erased, SessionHead, beginning},
     memory::{Item, ItemKind, MemoryCommand, MemoryEvent, Provenance, Scope, ScopeKind},
     next::{Next, next},
+    owner::is_reachable,
     session::{
-        Session, SessionEvent,
+        Session, SessionEvent, erasure,
         life::{Life, may_see},
     },
     time::Time,
@@ -120,8 +122,17 @@ fn a_deleted_session_ends_everything_and_is_never_made_again() {
     assert_eq!(unstarted.unwrap_err().kind(), "moved_on");
     world.system(SystemCommand::StartRemoval { attempt, bracket }).unwrap();
     assert_eq!(next(&world.session), Next::AwaitRemoval { attempt, bracket });
+    assert_eq!(erasure(&world.session, Time(i64::MAX)), None, "its pages are there");
+    let asked = world.session.deletion.clone().unwrap().at;
     world.system(SystemCommand::RecordPagesRemoved { attempt, pages: 3 }).unwrap();
-    assert_eq!(next(&world.session), Next::Nothing);
+    assert_eq!(next(&world.session), Next::Erase { not_before: None });
+    let of = SessionHead {
+        session: beginning(&world.session.key()),
+        seq: world.session.version,
+        head: world.session.log,
+    };
+    let erased = Some(Erased { of, by: ada().id, asked });
+    assert_eq!(erasure(&world.session, world.now), erased);
     for command in [
         PersonCommand::Say { text: "again".into() },
         life(LifeCommand::Restore),
@@ -129,6 +140,16 @@ fn a_deleted_session_ends_everything_and_is_never_made_again() {
     ] {
         assert_eq!(world.person(command).unwrap_err().kind(), "session_deleted");
     }
+}
+
+#[test]
+fn of_an_erased_session_nothing_is_left_but_that_its_key_is_taken() {
+    let mut world = World { session: Session::erased(ada_key("cli:talk-0001")), ..a_session() };
+    assert_eq!((next(&world.session), erasure(&world.session, world.now)), (Next::Nothing, None));
+    let refused = world.person(PersonCommand::Say { text: "again".into() }).unwrap_err();
+    assert_eq!(refused.kind(), "session_deleted");
+    assert!(!is_reachable(ada().owner, &world.session));
+    assert!(is_reachable(ada().owner, &Session::new(ada_key("cli:talk-0001"))));
 }
 
 /// Invariant: `effects-bracketed`.

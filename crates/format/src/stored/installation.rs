@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use planwright_domain::{
     actor::PersonId,
     digest::Digest,
-    id::{GrantId, Seq},
+    id::{GrantId, OwnerId, Seq},
     time::Time,
 };
 
@@ -43,5 +43,6 @@ stored! {
         Imported { archive: Digest, sessions: u64, is_vouched: bool },
         HeadTaken(of: SessionHead),
         SessionErased(erased: Erased),
+        OwnerErased { owner: OwnerId, by: PersonId },
     }
 }

@@ -100,6 +100,12 @@ impl Warm {
         kept.used = used;
     }
 
+    /// Keeps nothing of a session that was erased, and nothing that somebody read of it before.
+    pub(crate) fn forget(&mut self, identity: &SessionKey) {
+        self.sessions.remove(identity);
+        self.evictions.0 += 1;
+    }
+
     fn drop_coldest_half(&mut self) {
         let mut used: Vec<_> = self.sessions.values().map(|kept| kept.used).collect();
         used.sort_unstable();

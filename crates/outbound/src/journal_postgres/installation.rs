@@ -29,7 +29,7 @@ use crate::journal::{
 };
 
 /// Who decides on the installation does so one after the other.
-const INSTALLATION_LOCK: i64 = 0x706c_616f;
+pub(super) const INSTALLATION_LOCK: i64 = 0x706c_616f;
 /// One node takes up heads at a time; the others go on with what they do.
 const SEQUENCER_LOCK: i64 = 0x706c_6170;
 
@@ -94,7 +94,7 @@ impl PostgresJournal {
         Ok(Ok(after))
     }
 
-    async fn store_installation(
+    pub(super) async fn store_installation(
         &self,
         client: &impl GenericClient,
         before: &Installation,

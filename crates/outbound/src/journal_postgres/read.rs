@@ -17,6 +17,7 @@ use planwright_runtime::ports::journal::{
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
+use super::erase::is_erased;
 use crate::journal::{
     DUE_ORDER, EventRow, Reading, engine, fold, key_of, read_alone,
     sealed::{AnswerRow, read_output, read_snapshot},
@@ -92,7 +93,9 @@ async fn stream(
 ) -> Result<(Session, Option<(Known, Seq)>), JournalError> {
     let text = identity.identity.to_string();
     let Some(row) = row(client, sql, &[&identity.owner.0, &text]).await? else {
-        return Ok((Session::new(identity.clone()), None));
+        let is_erased = is_erased(client, identity).await?;
+        let new = if is_erased { Session::erased } else { Session::new };
+        return Ok((new(identity.clone()), None));
     };
     let fits = row.get::<_, i32>(2).cast_unsigned() == FOLD_VERSION;
     let snapshot: Option<Vec<u8>> = row.get(3);
@@ -111,23 +114,34 @@ pub(super) async fn events(
     after: Seq,
     limit: usize,
 ) -> Result<Vec<Recorded>, JournalError> {
+    Ok(events_if_there(client, identity, known, after, limit).await?.unwrap_or_default())
+}
+
+/// The same; nothing, if the stream is not there any more.
+pub(super) async fn events_if_there(
+    client: &impl GenericClient,
+    identity: &SessionKey,
+    known: Known,
+    after: Seq,
+    limit: usize,
+) -> Result<Option<Vec<Recorded>>, JournalError> {
     // The stream's version comes with the events, so that both are of one moment: in a row without a kind. Nothing is
     // sorted, and whoever reads the rows notices one that is out of its place.
     let sql = "(SELECT version AS seq, 0::bigint AS at, NULL AS kind, NULL::bytea AS body FROM streams WHERE id = $1)
                UNION ALL
                (SELECT seq, at, kind, body FROM events WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3)";
     let rows = rows(client, sql, &[&known.id, &after.0.cast_signed(), &count(limit)]).await?;
-    let (mut version, mut events) = (Seq(0), Vec::with_capacity(rows.len()));
+    let (mut version, mut events) = (None, Vec::with_capacity(rows.len()));
     let mut reading = Reading::after(identity, after);
     for row in rows {
         let Some(kind) = row.get(2) else {
-            version = seq(&row, 0);
+            version = Some(seq(&row, 0));
             continue;
         };
         let (at, body) = (Time(row.get(1)), row.get(3));
         events.push(reading.read(EventRow { seq: seq(&row, 0), at, kind, body })?);
     }
-    to_the_end(events, after, limit, version)
+    version.map(|version| to_the_end(events, after, limit, version)).transpose()
 }
 
 pub(super) async fn events_since(

@@ -119,6 +119,11 @@ CREATE TABLE installation_state (
     body BYTEA NOT NULL
 );
 
+-- The digests with which the chains of erased sessions began: their keys are not used again.
+CREATE TABLE erased (
+    session BYTEA PRIMARY KEY
+);
+
 -- What is remembered, as it is looked up; the events are the truth.
 CREATE TABLE memory_scopes (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -16,7 +16,7 @@ use planwright_runtime::ports::journal::{
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use uuid::Uuid;
 
-use super::sqlite;
+use super::{erase, sqlite};
 use crate::journal::{
     DUE_ORDER, EventRow, Reading, fold, key_of, read_alone,
     sealed::{AnswerRow, read_output, read_snapshot},
@@ -74,7 +74,9 @@ pub(super) fn session(
         .optional()
         .map_err(sqlite)?;
     let Some((id, snapshot, taken)) = row else {
-        return Ok((Session::new(identity.clone()), None));
+        let is_erased = erase::is_erased(connection, identity)?;
+        let new = if is_erased { Session::erased } else { Session::new };
+        return Ok((new(identity.clone()), None));
     };
     let start = snapshot.and_then(|body| read_snapshot(identity, taken, &body));
     let snapshot = start.as_ref().map_or(Seq(0), |_| taken);

@@ -89,6 +89,13 @@ CREATE TABLE installation_state (
     body BLOB NOT NULL
 );
 
+-- The digests with which the chains of erased sessions began: their keys are not used again. What is not scrubbed may still
+-- lie in free pages and beside the file.
+CREATE TABLE erased (
+    session BLOB PRIMARY KEY,
+    is_scrubbed INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- What is remembered, as it is looked up; the events are the truth.
 CREATE TABLE memory_scopes (
     id INTEGER PRIMARY KEY,

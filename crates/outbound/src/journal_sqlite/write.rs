@@ -1,7 +1,7 @@
 //! Writing: one thread, groups of appends, one commit for each group.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     panic::{self, AssertUnwindSafe},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -13,10 +13,10 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::SessionKey,
-    installation::{AccountRefusal, Installation},
+    installation::{AccountRefusal, Installation, InstallationCommand, decide},
     owner::Owner,
     refusal::Refusal,
-    session::{FOLD_VERSION, Session},
+    session::{FOLD_VERSION, Session, erasure},
     time::Time,
 };
 use planwright_format::{body::Packer, event::known_level};
@@ -31,7 +31,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    installation, memory, owner,
+    erase, installation, memory, owner,
     read::{self, StreamRow},
     sqlite,
 };
@@ -74,16 +74,10 @@ pub(super) enum Job {
         decide: DecideOwner,
         reply: Reply<Result<Owner, Refusal>>,
     },
-    AppendInstallation {
-        at: Time,
-        decide: DecideInstallation,
-        reply: Reply<Result<Installation, AccountRefusal>>,
-    },
-    TakeHeads {
-        at: Time,
-        after: i64,
-        limit: usize,
-        reply: Reply<(TakenHeads, Installation)>,
+    Log(LogJob),
+    /// Not part of any transaction.
+    Scrub {
+        reply: Reply<bool>,
     },
     NewOwner {
         name: PersonId,
@@ -107,6 +101,32 @@ pub(super) enum Job {
     },
 }
 
+/// Something to be written into the audit log, alone or with what it is about.
+pub(super) enum LogJob {
+    Append {
+        at: Time,
+        decide: DecideInstallation,
+        reply: Reply<Result<Installation, AccountRefusal>>,
+    },
+    TakeHeads {
+        at: Time,
+        after: i64,
+        limit: usize,
+        reply: Reply<(TakenHeads, Installation)>,
+    },
+    Erase {
+        key: SessionKey,
+        at: Time,
+        reply: Reply<Option<Installation>>,
+    },
+    EraseOwner {
+        owner: OwnerId,
+        by: PersonId,
+        at: Time,
+        reply: Reply<Installation>,
+    },
+}
+
 /// An answer that waits for its commit.
 type Pending = Box<dyn FnOnce(Result<(), String>) + Send>;
 
@@ -125,6 +145,7 @@ struct Group {
     sessions: HashMap<SessionKey, Arc<Session>>,
     streams: HashMap<SessionKey, StreamRow>,
     news: HashMap<SessionKey, Vec<Recorded>>,
+    erased: HashSet<SessionKey>,
     pending: Vec<Pending>,
     /// Why the transaction is gone, and every job of the group with it.
     broken: Option<String>,
@@ -143,6 +164,13 @@ impl Group {
         self.news.entry(identity.clone()).or_default().extend(news);
         self.streams.insert(identity.clone(), stream);
         self.sessions.insert(identity, session);
+    }
+
+    fn erase(&mut self, key: SessionKey) {
+        self.sessions.remove(&key);
+        self.streams.remove(&key);
+        self.news.remove(&key);
+        self.erased.insert(key);
     }
 }
 
@@ -165,6 +193,19 @@ impl Writer {
     }
 
     pub(super) fn commit(&mut self, batch: Vec<Job>) {
+        let (scrubs, batch): (Vec<_>, Vec<_>) =
+            batch.into_iter().partition(|job| matches!(job, Job::Scrub { .. }));
+        if !batch.is_empty() {
+            self.commit_group(batch);
+        }
+        for job in scrubs {
+            if let Job::Scrub { reply } = job {
+                let _ = reply.send(erase::scrub(&self.connection));
+            }
+        }
+    }
+
+    fn commit_group(&mut self, batch: Vec<Job>) {
         failpoint::hit("journal.before_begin");
         let begun = self.execute_static("BEGIN IMMEDIATE");
         let mut group = Group { broken: begun.err(), ..Group::default() };
@@ -191,6 +232,10 @@ impl Writer {
                     warm.put(session, news);
                 }
                 self.streams.extend(group.streams);
+                for key in &group.erased {
+                    warm.forget(key);
+                    self.streams.remove(key);
+                }
                 Ok(())
             }
         };
@@ -207,6 +252,7 @@ impl Writer {
             "BEGIN;
              INSERT INTO installation_events SELECT * FROM source.installation_events;
              INSERT INTO installation_state SELECT * FROM source.installation_state;
+             INSERT INTO erased SELECT * FROM source.erased;
              COMMIT;",
         );
         copied.map_err(sqlite)?;
@@ -247,20 +293,9 @@ impl Writer {
                 });
                 settle(group, reply, written);
             }
-            Job::AppendInstallation { at, decide, reply } => {
-                let written = self.in_savepoint(group, |writer, _| {
-                    let Self { connection, packer, .. } = writer;
-                    Ok((installation::append(connection, packer, at, &decide)?, None))
-                });
-                settle(group, reply, written);
-            }
-            Job::TakeHeads { at, after, limit, reply } => {
-                let written = self.in_savepoint(group, |writer, _| {
-                    let Self { connection, packer, .. } = writer;
-                    Ok((installation::take_heads(connection, packer, at, after, limit)?, None))
-                });
-                settle(group, reply, written);
-            }
+            Job::Log(job) => self.write_log(group, job),
+            // Taken out before the transaction began.
+            Job::Scrub { .. } => {}
             Job::NewOwner { name, fresh, reply } => {
                 let written = self.in_savepoint(group, |writer, _| {
                     Ok((owner::made(&writer.connection, &name, fresh)?, None))
@@ -283,6 +318,42 @@ impl Writer {
                 let (stream, append) = *whole;
                 let written =
                     self.in_savepoint(group, |writer, group| writer.restore(group, stream, append));
+                settle(group, reply, written);
+            }
+        }
+    }
+
+    fn write_log(&mut self, group: &mut Group, job: LogJob) {
+        match job {
+            LogJob::Append { at, decide, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    let Self { connection, packer, .. } = writer;
+                    Ok((installation::append(connection, packer, at, &decide)?, None))
+                });
+                settle(group, reply, written);
+            }
+            LogJob::TakeHeads { at, after, limit, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    let Self { connection, packer, .. } = writer;
+                    Ok((installation::take_heads(connection, packer, at, after, limit)?, None))
+                });
+                settle(group, reply, written);
+            }
+            LogJob::Erase { key, at, reply } => {
+                let written = self.in_savepoint(group, |writer, group| {
+                    Ok((writer.erase(group, &key, at)?, None))
+                });
+                if matches!(&written, Ok(Some(_))) {
+                    group.erase(key);
+                }
+                settle(group, reply, written);
+            }
+            LogJob::EraseOwner { owner, by, at, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    erase::owner_rows(&writer.connection, owner)?;
+                    let command = InstallationCommand::EraseOwner { owner, by };
+                    Ok((writer.record(command, at)?, None))
+                });
                 settle(group, reply, written);
             }
         }
@@ -388,12 +459,45 @@ impl Writer {
         }
     }
 
+    /// Erases a session if that is due; the installation then.
+    fn erase(
+        &mut self,
+        group: &Group,
+        key: &SessionKey,
+        at: Time,
+    ) -> Result<Option<Installation>, JournalError> {
+        let (session, stream) = self.load(group, key)?;
+        let (Some(erased), Some(stream)) = (erasure(&session, at), stream) else {
+            return Ok(None);
+        };
+        failpoint::hit("erase.before_rows");
+        erase::rows(&self.connection, stream.id, &erased)?;
+        let after = self.record(InstallationCommand::Erase(erased), at)?;
+        failpoint::hit("erase.after_rows");
+        Ok(Some(after))
+    }
+
+    /// Writes an entry of the audit log, in the transaction that is open.
+    fn record(
+        &mut self,
+        command: InstallationCommand,
+        at: Time,
+    ) -> Result<Installation, JournalError> {
+        let decide: DecideInstallation = Box::new(move |before| decide(before, &command));
+        let Self { connection, packer, .. } = self;
+        let stored = installation::append(connection, packer, at, &decide)?;
+        stored.map_err(|refusal| JournalError::Engine(refusal.into()))
+    }
+
     /// The session with what this group has done to it, and its row.
     fn load(
         &mut self,
         group: &Group,
         identity: &SessionKey,
     ) -> Result<(Arc<Session>, Option<StreamRow>), JournalError> {
+        if group.erased.contains(identity) {
+            return Ok((Arc::new(Session::erased(identity.clone())), None));
+        }
         let stream = group.streams.get(identity).or_else(|| self.streams.get(identity)).copied();
         if let (Some(session), Some(stream)) = (group.sessions.get(identity), stream) {
             return Ok((session.clone(), Some(stream)));

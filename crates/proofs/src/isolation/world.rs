@@ -575,6 +575,7 @@ impl<'w> World<'w> {
                 SystemCommand::RecordPagesRemoved { attempt, pages: 0 }
             }
             Next::Nothing
+            | Next::Erase { .. }
             | Next::WaitForPerson(_)
             | Next::AwaitDecision { .. }
             | Next::AwaitSlot { .. }

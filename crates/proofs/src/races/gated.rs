@@ -213,6 +213,26 @@ impl Journal for Gated<dyn Store> {
         self.inner.audit_log(after, limit).await
     }
 
+    async fn erase(&self, session: &SessionKey, at: Time) -> Result<bool, JournalError> {
+        self.gate.reach(Point::Asks);
+        let erased = self.inner.erase(session, at).await;
+        self.gate.reach(Point::Stored);
+        erased
+    }
+
+    async fn erase_owner(
+        &self,
+        owner: OwnerId,
+        by: &PersonId,
+        at: Time,
+    ) -> Result<(), JournalError> {
+        self.inner.erase_owner(owner, by, at).await
+    }
+
+    async fn scrub(&self) -> Result<bool, JournalError> {
+        self.inner.scrub().await
+    }
+
     async fn take_heads(
         &self,
         at: Time,

@@ -14,7 +14,7 @@ use planwright_domain::{
     digest::Digest,
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionIdentity, SessionKey},
-    memory::{ItemKind, MemoryCommand},
+    memory::{Item, ItemKind, MemoryCommand, Provenance},
     plan::{Strategy, refusal::PlanRefusal, review::Comment},
     refusal::Refusal,
     session::Session,
@@ -277,8 +277,15 @@ impl Commands {
     /// What goes when a session is deleted, in words.
     async fn deletion(&self, identity: &SessionKey) -> Result<String, JournalError> {
         let session = self.queries.session(identity).await?;
-        let remembered = self.queries.memory(identity, "").await?.items.into_iter();
-        let remembered = remembered.filter(|ranked| ranked.item.scope.session().is_some()).count();
+        let items = self.queries.memory(identity, "").await?.items;
+        let remembered =
+            items.iter().filter(|ranked| ranked.item.scope.session().is_some()).count();
+        let stays = items.iter().filter(|ranked| is_promoted_from(&ranked.item, &session));
+        let stays: Vec<_> = stays.map(|ranked| format!("“{}”", ranked.item.text)).collect();
+        let stays = match stays.as_slice() {
+            [] => String::new(),
+            stays => format!("; what you made known everywhere stays: {}", stays.join(", ")),
+        };
         let plan = session.plan().map_or("no plan", |_| "its plan");
         let many = |many: usize, what: &str| {
             let one = what.strip_suffix("ies").map(|stem| format!("{stem}y"));
@@ -286,7 +293,7 @@ impl Commands {
             if many == 1 { format!("1 {one}") } else { format!("{many} {what}") }
         };
         Ok(format!(
-            "deleting {} ends {plan}, {} and {}, leaves {} unanswered, forgets {}, and cannot be undone; send /delete yes",
+            "deleting {} ends {plan}, {} and {}, leaves {} unanswered, forgets {}, and erases everything in it, which cannot be undone{stays}; send /delete yes",
             session.identity,
             many(session.auto.runs.len(), "runs"),
             many(session.auto.schedules.len(), "schedules"),
@@ -335,6 +342,11 @@ fn settled(session: &Session, call: String, verdict: Verdict) -> Result<Decision
         (Some(id), None) => Ok(Decision::SettleDoubt { call: *id, verdict }),
         (_, _) => Err(Refusal::NoSuchDoubt { call }),
     }
+}
+
+/// Whether something that is known everywhere was promoted from this session.
+fn is_promoted_from(item: &Item, session: &Session) -> bool {
+    matches!(&item.provenance, Provenance::Promoted { from, .. } if *from == session.identity)
 }
 
 fn seen(session: &Session, person: &Person) -> Result<Digest, Refusal> {

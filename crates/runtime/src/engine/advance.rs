@@ -3,7 +3,7 @@
 //! Whoever drives a lane calls [`Engine::advance`], one at a time per session. It loads, asks
 //! `next`, commits the start, acts, commits the result, and returns. It may die anywhere.
 
-use std::time::Duration;
+use std::{sync::PoisonError, time::Duration};
 
 use planwright_domain::{
     command::{Claim, Given, ModelCommand, SessionCommand, SystemCommand},
@@ -41,6 +41,10 @@ pub(crate) const NOT_IN_TIME: &str =
     "it could not begin in time; the machine is overloaded or was asleep";
 /// How much of an error is recorded with an attempt that did not begin.
 pub(crate) const WHY_CHARS_MAX: usize = 500;
+
+/// How often what is left of an erased session is looked for, and how long after the last time.
+const SCRUBS_MAX: u32 = 40;
+const SCRUB_AGAIN: Duration = Duration::from_millis(50);
 
 /// What came of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +162,13 @@ impl Engine {
                 acted = true;
                 self.remove_pages(identity, life, attempt).await?;
             }
+            Next::Erase { not_before: Some(time) } if time > self.clock.now() => {
+                return Ok(Advanced::at(Due::At(time), version));
+            }
+            Next::Erase { .. } => {
+                self.erase(identity).await?;
+                return Ok(Advanced::at(Due::Never, version));
+            }
             Next::AwaitRemoval { attempt, bracket } => {
                 let of = Attempt::Removal(identity.clone(), attempt);
                 if !self.is_orphan(life, &of, &bracket) {
@@ -274,6 +285,25 @@ impl Engine {
             }
         };
         self.end(identity, open, self.ids.command(), command, outcome).await.map(drop)
+    }
+
+    /// Erases a deleted session. Repeated after a crash: before the commit it is still due, and after it only what is left in
+    /// files is, which the next start and the next erasure look for.
+    async fn erase(&self, identity: &SessionKey) -> Result<(), JournalError> {
+        if !self.journal.erase(identity, self.clock.now()).await? {
+            return Ok(());
+        }
+        self.histories.lock().unwrap_or_else(PoisonError::into_inner).forget(identity);
+        tracing::info!(session_identity = %identity, event = "session_erased");
+        failpoint::hit("erase.before_scrub");
+        for _ in 0..SCRUBS_MAX {
+            if self.journal.scrub().await? {
+                return Ok(());
+            }
+            tokio::time::sleep(SCRUB_AGAIN).await;
+        }
+        tracing::warn!(session_identity = %identity, event = "erased_and_not_scrubbed");
+        Ok(())
     }
 
     /// Commits the start of attempts. Gives those that are under way then: none, if the start was refused.

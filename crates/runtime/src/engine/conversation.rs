@@ -142,6 +142,13 @@ enum Opening {
     Compaction,
 }
 
+impl Histories {
+    /// Keeps nothing of a session that was erased.
+    pub(crate) fn forget(&mut self, identity: &SessionKey) {
+        self.warm.remove(identity);
+    }
+}
+
 /// What the model is given of a session. A turn of a run sees the turns of its own task and no others.
 pub(crate) async fn view(
     journal: &dyn Journal,

@@ -328,6 +328,23 @@ pub trait Journal: Send + Sync {
         limit: usize,
     ) -> Result<Vec<InstallationRecorded>, JournalError>;
 
+    /// Erases a session whose erasure is due: events, answers, outputs, snapshots, what it remembers, and what is looked up of it;
+    /// the audit log keeps that it was. One transaction. Whether it was due.
+    async fn erase(&self, session: &SessionKey, at: Time) -> Result<bool, JournalError>;
+
+    /// Erases what belongs to an owner beside their sessions: pointers, and what is known everywhere. The audit log keeps that it
+    /// was.
+    async fn erase_owner(
+        &self,
+        owner: OwnerId,
+        by: &PersonId,
+        at: Time,
+    ) -> Result<(), JournalError>;
+
+    /// Removes what is left of erased sessions where rows were: in files and logs of this journal. Whether nothing is left;
+    /// who reads at the moment may keep something a little longer.
+    async fn scrub(&self) -> Result<bool, JournalError>;
+
     /// Takes up into the audit log how far the decisions of sessions have come: of streams after this one, at most so many. All
     /// of it is one transaction. Nothing, while another node does.
     async fn take_heads(

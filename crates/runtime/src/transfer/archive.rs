@@ -155,9 +155,21 @@ pub async fn export(
     notebooks: &dyn Notebooks,
     out: &mut (dyn Write + Send),
 ) -> Result<Totals, ArchiveError> {
+    export_of(journal, notebooks, None, out).await
+}
+
+/// The same, of one owner alone.
+pub async fn export_of(
+    journal: &dyn Archive,
+    notebooks: &dyn Notebooks,
+    only: Option<OwnerId>,
+    out: &mut (dyn Write + Send),
+) -> Result<Totals, ArchiveError> {
+    let is_asked = |owner: OwnerId| only.is_none_or(|only| only == owner);
     let mut writer = Writer { out, digest: Digest([0; 32]), sessions: 0, events: 0 };
     writer.line(&Line::Planwright { format: FORMAT })?;
-    let owners = journal.owners().await?;
+    let mut owners = journal.owners().await?;
+    owners.retain(|(_, owner)| is_asked(*owner));
     for (name, owner) in owners.iter().cloned() {
         writer.line(&Line::Person { name, owner })?;
     }
@@ -166,7 +178,7 @@ pub async fn export(
         let page = journal.keys(after.as_ref(), PAGE).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.clone());
-        for identity in page {
+        for identity in page.into_iter().filter(|key| is_asked(key.owner)) {
             writer.session(journal, notebooks, identity).await?;
         }
     }

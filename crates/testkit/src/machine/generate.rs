@@ -215,9 +215,10 @@ impl Generator {
     fn step(&mut self, rng: &mut Rng, session: &Session) -> (&'static str, SessionCommand) {
         let system = |command| ("step", SessionCommand::System(command));
         match next(session) {
-            Next::Nothing | Next::WaitForPerson(_) | Next::AwaitSlot { .. } => {
-                self.person(rng, session)
-            }
+            Next::Nothing
+            | Next::WaitForPerson(_)
+            | Next::AwaitSlot { .. }
+            | Next::Erase { .. } => self.person(rng, session),
             Next::StartTurn(queued) => {
                 let named = profile_of(session, queued);
                 let profile = named.map(|_| coder()).filter(|_| rng.u8(..) < 250);

@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{actor::Person, identity::Root};
+use crate::model::{
+    actor::{Person, PersonId},
+    identity::Root,
+    time::Time,
+};
 
 /// Whether a session is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,6 +20,16 @@ pub enum Life {
     Archived,
     /// It was deleted, for good.
     Deleted,
+}
+
+/// Who deleted a session, and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Deletion {
+    /// Who.
+    pub by: PersonId,
+    /// When.
+    pub at: Time,
 }
 
 impl Life {

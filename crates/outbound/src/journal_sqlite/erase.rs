@@ -1,0 +1,78 @@
+//! Erasing sessions: the rows in one transaction, then what is left of them in the files.
+
+use planwright_domain::{
+    digest::Digest,
+    id::OwnerId,
+    identity::SessionKey,
+    log::{Erased, beginning},
+};
+use planwright_runtime::ports::journal::JournalError;
+use rusqlite::{Connection, params};
+
+use super::sqlite;
+
+/// Removes every row of a stream, and keeps that it was there. Its memory went when it was deleted.
+pub(super) fn rows(
+    connection: &Connection,
+    stream: i64,
+    erased: &Erased,
+) -> Result<(), JournalError> {
+    for sql in [
+        "DELETE FROM snapshots WHERE stream = ?1",
+        "DELETE FROM outputs WHERE stream = ?1",
+        "DELETE FROM answers WHERE stream = ?1",
+        "DELETE FROM events WHERE stream = ?1",
+        "DELETE FROM streams WHERE id = ?1",
+    ] {
+        let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+        statement.execute([stream]).map_err(sqlite)?;
+    }
+    let sql = "INSERT OR IGNORE INTO erased (session, is_scrubbed) VALUES (?1, 0)";
+    connection.execute(sql, params![erased.of.session.0]).map_err(sqlite)?;
+    Ok(())
+}
+
+/// Removes what belongs to an owner beside their sessions: the person stays known by name.
+pub(super) fn owner_rows(connection: &Connection, owner: OwnerId) -> Result<(), JournalError> {
+    for sql in [
+        "DELETE FROM memory_words WHERE rowid IN (SELECT memory.id FROM memory JOIN memory_scopes
+         ON memory.scope = memory_scopes.id WHERE memory_scopes.owner = ?1)",
+        "DELETE FROM memory WHERE scope IN (SELECT id FROM memory_scopes WHERE owner = ?1)",
+        "DELETE FROM memory_scopes WHERE owner = ?1",
+        "DELETE FROM owner_events WHERE owner = ?1",
+        "UPDATE owners SET version = 0, fold_version = 0, state = NULL WHERE id = ?1",
+    ] {
+        connection.execute(sql, [owner.0.as_bytes()]).map_err(sqlite)?;
+    }
+    // No session begins so: only that there is something to scrub.
+    let sql = "INSERT OR REPLACE INTO erased (session, is_scrubbed) VALUES (?1, 0)";
+    connection.execute(sql, [Digest::of(owner.0.as_bytes()).0]).map_err(sqlite)?;
+    Ok(())
+}
+
+/// Whether a session with this key was erased.
+pub(super) fn is_erased(connection: &Connection, key: &SessionKey) -> Result<bool, JournalError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM erased WHERE session = ?1)";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    statement.query_row([beginning(key).0], |row| row.get(0)).map_err(sqlite)
+}
+
+/// Takes what was erased out of the index of words, the free pages and the log beside the file, which must not be in a
+/// transaction. Whether nothing is left: a reader may hold the log for a moment.
+pub(super) fn scrub(connection: &Connection) -> Result<bool, JournalError> {
+    let is_left = "SELECT EXISTS (SELECT 1 FROM erased WHERE NOT is_scrubbed)";
+    if !connection.query_row(is_left, [], |row| row.get::<_, bool>(0)).map_err(sqlite)? {
+        return Ok(true);
+    }
+    // Words that were taken out stay in the index until its parts are merged.
+    let merge = "INSERT INTO memory_words (memory_words) VALUES ('optimize')";
+    connection.execute(merge, []).map_err(sqlite)?;
+    connection.execute_batch("PRAGMA incremental_vacuum").map_err(sqlite)?;
+    let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+    let is_busy: bool = connection.query_row(checkpoint, [], |row| row.get(0)).map_err(sqlite)?;
+    if is_busy {
+        return Ok(false);
+    }
+    connection.execute("UPDATE erased SET is_scrubbed = 1", []).map_err(sqlite)?;
+    Ok(true)
+}
