@@ -336,6 +336,25 @@ async fn an_installation_is_written_out_and_brought_in_elsewhere() {
 }
 
 #[tokio::test]
+async fn everything_of_a_person_is_written_out_and_then_erased() {
+    let home = Home::new().await;
+    home.says(&["chat", "hello"]).await;
+    let archive = home.path("own.jsonl").display().to_string();
+    let (code, text) = home.says(&["export", &archive, "--owner", "owner"]).await;
+    assert!(code == Some(0) && text.contains("1 sessions"), "{text}");
+    let (code, text) = home.says(&["erase", "--owner", "nobody"]).await;
+    assert!(code == Some(1) && text.contains("nothing belongs to nobody here"), "{text}");
+    let (code, text) = home.says(&["erase", "--owner", "owner"]).await;
+    assert!(code == Some(1) && text.contains("erases 1 sessions of owner"), "{text}");
+    let (code, text) = home.says(&["erase", "--owner", "owner", "--yes"]).await;
+    assert!(code == Some(0) && text.contains("1 sessions of owner erased"), "{text}");
+    let (code, text) = home.says(&["audit", "verify"]).await;
+    assert!(code == Some(0) && text.contains("of 0 sessions as they were written"), "{text}");
+    let (code, text) = home.says(&["chat", "hello again"]).await;
+    assert_eq!(code, Some(0), "another session begins: {text}");
+}
+
+#[tokio::test]
 async fn the_decision_log_is_written_out_and_any_changed_dropped_or_moved_line_shows() {
     let home = Home::new().await;
     home.says(&["plan", "on"]).await;

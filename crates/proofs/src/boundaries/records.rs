@@ -56,9 +56,11 @@ pub(super) async fn attack(report: &mut Report) -> anyhow::Result<()> {
         (
             "84",
             "a whole session is removed",
+            // Its events go last: they say which stream it is.
             format!(
-                "DELETE FROM answers WHERE stream = {stream}; DELETE FROM snapshots WHERE stream = {stream}; \
-                 DELETE FROM streams WHERE id = {stream}; DELETE FROM events WHERE stream = {stream}"
+                "PRAGMA foreign_keys = OFF; DELETE FROM answers WHERE stream = {stream}; DELETE FROM snapshots WHERE stream = {stream}; \
+                 DELETE FROM outputs WHERE stream = {stream}; DELETE FROM streams WHERE id = {stream}; \
+                 DELETE FROM events WHERE stream = {stream}"
             ),
         ),
         (

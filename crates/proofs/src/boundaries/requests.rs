@@ -282,11 +282,16 @@ async fn names(report: &mut Report, target: &Target) {
 async fn bodies(report: &mut Report, target: &Target) {
     report
         .attack("38a", "a body of 2 MiB from nobody", async {
-            let request = target.bare(Method::POST, "/api/login");
-            let request = request.header("content-type", "application/json");
-            let response = request.body("x".repeat(2 << 20)).send().await;
-            ensure!(response.is_ok_and(|response| response.status() == 413));
-            Ok(())
+            // Whoever still sends when the connection ends may not get to read the answer: then it is asked once more.
+            for _ in 0..3 {
+                let request = target.bare(Method::POST, "/api/login");
+                let request = request.header("content-type", "application/json");
+                if let Ok(response) = request.body("x".repeat(2 << 20)).send().await {
+                    ensure!(response.status() == 413, "{}", response.status());
+                    return Ok(());
+                }
+            }
+            anyhow::bail!("no answer could be read")
         })
         .await;
     for (number, path) in [("39a", "/api/sessions"), ("39b", "/v1/chat/completions")] {
