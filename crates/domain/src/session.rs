@@ -89,6 +89,10 @@ pub fn decide(
     if session.version != Seq(0) {
         return decide_in(session, issued);
     }
+    if session.life == Life::Deleted {
+        // It was erased, and nothing brings it back.
+        return Err(Refusal::SessionDeleted { identity: session.identity.to_string() });
+    }
     let Some(root) = life_rules::opens_in(session, issued)? else {
         return decide_in(session, issued);
     };

@@ -31,6 +31,7 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     audit::{check::Checker, log_file},
+    failpoint::ERASE_POINTS as POINTS,
     ports::{
         Clock as _, Ports,
         journal::Archive,
@@ -52,8 +53,6 @@ mod search;
 
 use search::{Found, PIECE, Wanted, bodies};
 
-/// The points at which a process is killed.
-const POINTS: [&str; 3] = ["erase.before_rows", "erase.after_rows", "erase.before_scrub"];
 /// How many sessions a life deletes.
 const SESSIONS: usize = 2;
 /// How long a life may take.

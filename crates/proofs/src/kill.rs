@@ -163,7 +163,7 @@ async fn is_caught(seed: u64, size: &Size, mutant: Mutant, rng: &mut Rng) -> any
         let death = match mutant {
             Mutant::SynchronousNormal => Death::PowerCut(rng.u64(500..1_200)),
             // The first commits of a life are those of what a person says.
-            Mutant::AnswerBeforeCommit => Death::CutAtSync(1 + (lives - 1) % 6),
+            Mutant::AnswerBeforeCommit => Death::CutAtSync(1 + (lives - 1) % 12),
             Mutant::RenameWithoutDirectorySync => Death::CutAtWrite(rng.u32(150..500)),
         };
         campaign.live(death).await?;

@@ -27,7 +27,7 @@ pub(super) fn rows(
         let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
         statement.execute([stream]).map_err(sqlite)?;
     }
-    let sql = "INSERT OR IGNORE INTO erased (session, is_scrubbed) VALUES (?1, 0)";
+    let sql = "INSERT OR REPLACE INTO erased (session, is_scrubbed) VALUES (?1, 0)";
     connection.execute(sql, params![erased.of.session.0]).map_err(sqlite)?;
     Ok(())
 }
@@ -67,7 +67,10 @@ pub(super) fn scrub(connection: &Connection) -> Result<bool, JournalError> {
     // Words that were taken out stay in the index until its parts are merged.
     let merge = "INSERT INTO memory_words (memory_words) VALUES ('optimize')";
     connection.execute(merge, []).map_err(sqlite)?;
-    connection.execute_batch("PRAGMA incremental_vacuum").map_err(sqlite)?;
+    // A page at each step.
+    let mut pages = connection.prepare("PRAGMA incremental_vacuum").map_err(sqlite)?;
+    let mut pages = pages.query([]).map_err(sqlite)?;
+    while pages.next().map_err(sqlite)?.is_some() {}
     let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
     let is_busy: bool = connection.query_row(checkpoint, [], |row| row.get(0)).map_err(sqlite)?;
     if is_busy {

@@ -74,6 +74,8 @@ async fn decided_as(
     let last = Arc::new(Mutex::new(None));
     let decided_here = last.clone();
     let decide = move |session: &_| {
+        // It may be asked more than once: what counts is what it said last.
+        *decided_here.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let events = decide(session, &issued)?;
         if handed.is_some_and(|handed| head_with(session, &events) != Some(handed)) {
             let what = "something else happened in it meanwhile".into();
