@@ -8,6 +8,7 @@ use planwright_domain::{
     id::{CommandId, MemoryId, Seq},
     identity::{ChannelType, SessionKey, Transport},
     memory::{ItemKind, MemoryCommand},
+    next::Next,
     owner::OwnerCommand,
     session::SessionEvent,
     turn::event::TurnEvent,
@@ -341,7 +342,11 @@ async fn verdict(
     came: &[Option<Came>; 2],
 ) -> anyhow::Result<String> {
     let node = runtime(journal.clone(), Arc::new(Counting::default()));
-    let drive = async |identity: &SessionKey| Staged { runtime: &node, identity }.drive().await;
+    // What happened is looked at before it is erased.
+    let is_erasure = |next: &Next| matches!(next, Next::Erase { .. });
+    let drive = async |identity: &SessionKey| {
+        Staged { runtime: &node, identity }.drive_until(is_erasure).await
+    };
     // A new life first does what is due, then hears those who had no answer.
     drive(&stage.first).await?;
     let mut told = Vec::new();
@@ -371,10 +376,12 @@ async fn verdict(
         }
         Meeting::DeleteTick => {
             nothing_after(&events, "session_deleted")?;
-            Ok("deleted; nothing of it starts after that".into())
+            erased(&node, &stage.first).await?;
+            Ok("deleted; nothing of it starts after that, and it is erased".into())
         }
         Meeting::DeleteSay => {
             nothing_after(&events, "session_deleted")?;
+            erased(&node, &stage.first).await?;
             match &told[1] {
                 Came::Accepted(_) => Ok(format!("the line is in {landed}")),
                 Came::Refused(kind) if kind == "session_deleted" => {
@@ -409,6 +416,13 @@ async fn verdict(
             Ok(if found.is_empty() { "before" } else { "after" }.into())
         }
     }
+}
+
+/// Goes on until nothing of a deleted session is left.
+async fn erased(node: &Runtime, identity: &SessionKey) -> anyhow::Result<()> {
+    Staged { runtime: node, identity }.drive().await?;
+    anyhow::ensure!(node.queries.session(identity).await?.version == Seq(0), "it is not erased");
+    Ok(())
 }
 
 /// After the first event of this kind nothing new starts; what had started may end.
