@@ -39,7 +39,12 @@ impl FileHeads {
         // By its name each time: whoever rotates it may take it away.
         let mut file =
             fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
-        file.write_all(format!("{line}\n").as_bytes())?;
+        let before = file.metadata()?.len();
+        // Half a line would spoil the next one as well.
+        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
+            file.set_len(before)?;
+            return Err(error);
+        }
         file.sync_data()?;
         if is_new && let Some(directory) = self.path.parent() {
             File::open(directory)?.sync_all()?;

@@ -8,7 +8,7 @@ use std::{
     fs::{self, File},
     io::Write as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Child,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -45,6 +45,7 @@ use tokio_postgres::NoTls;
 use uuid::Uuid;
 
 use crate::{
+    lives::{self, ended},
     on_threads,
     staged::{Staged, ada, planner_ports, talk},
 };
@@ -55,8 +56,6 @@ use search::{Found, PIECE, Wanted, bodies};
 
 /// How many sessions a life deletes.
 const SESSIONS: usize = 2;
-/// How long a life may take.
-const LIFE_MAX: Duration = Duration::from_secs(60);
 /// What is in the text that was made known everywhere.
 const KEPT: &str = "the-promoted-one";
 
@@ -286,30 +285,9 @@ fn start(
     seed: u64,
     dies: Option<&str>,
 ) -> anyhow::Result<Child> {
-    let mut child = Command::new(std::env::current_exe()?);
-    child.args(["erasing", place]).arg(home).arg(seed.to_string()).stdout(Stdio::null());
-    if let Some(dies) = dies {
-        child.env("PLANWRIGHT_FAILPOINT", dies);
-    }
-    if engine == Engine::Leaving {
-        child.env("PLANWRIGHT_MUTANT", "leaves-deleted");
-    }
-    Ok(child.spawn()?)
-}
-
-async fn ended(child: &mut Child) -> anyhow::Result<std::process::ExitStatus> {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if begun.elapsed() > LIFE_MAX {
-            child.kill()?;
-            child.wait()?;
-            anyhow::bail!("a life still lasted after {} s", LIFE_MAX.as_secs());
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let words = ["erasing".into(), place.into(), home.into(), seed.to_string().into()];
+    let mutant = (engine == Engine::Leaving).then_some(("PLANWRIGHT_MUTANT", "leaves-deleted"));
+    lives::start(words, mutant, dies)
 }
 
 /// What is left.

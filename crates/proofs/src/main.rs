@@ -14,6 +14,7 @@ mod erase;
 mod escapes;
 mod isolation;
 mod kill;
+mod lives;
 mod machine;
 mod mutants;
 mod nights;

@@ -3,9 +3,9 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Child,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -24,12 +24,12 @@ use planwright_runtime::{
 };
 use planwright_testkit::{machine, people::ada_key, scratch, servers::Postgres};
 
+use crate::lives::{self, ended};
+
 /// The points at which a node is killed.
 const POINTS: [&str; 3] = ["audit.before_entries", "audit.after_entries", "audit.after_commit"];
 /// How many nodes there are on PostgreSQL; on SQLite, one.
 const NODES: usize = 3;
-/// How long a node may live that is not killed.
-const LIFE_MAX: Duration = Duration::from_secs(30);
 /// How many sessions a life of a node decides in that nobody kills.
 const SESSIONS: u64 = 6;
 
@@ -90,12 +90,8 @@ pub(crate) async fn live(place: String, home: PathBuf, seed: u64) -> anyhow::Res
 }
 
 fn start(place: &str, home: &Path, seed: u64, dies: Option<&str>) -> anyhow::Result<Child> {
-    let mut child = Command::new(std::env::current_exe()?);
-    child.args(["sequence", place]).arg(home).arg(seed.to_string()).stdout(Stdio::null());
-    if let Some(dies) = dies {
-        child.env("PLANWRIGHT_FAILPOINT", dies);
-    }
-    Ok(child.spawn()?)
+    let words = ["sequence".into(), place.into(), home.into(), seed.to_string().into()];
+    lives::start(words, None, dies)
 }
 
 /// Lives and kills: each point so often, with other nodes beside it where there may be any.
@@ -136,21 +132,6 @@ pub(super) async fn prove(
     anyhow::ensure!(ended(&mut last).await?.success(), "the last node did not end well");
     look(&*open(&place).await?, &mut sequenced).await?;
     Ok(sequenced)
-}
-
-async fn ended(child: &mut Child) -> anyhow::Result<std::process::ExitStatus> {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if begun.elapsed() > LIFE_MAX {
-            child.kill()?;
-            child.wait()?;
-            anyhow::bail!("a node still lived after {} s", LIFE_MAX.as_secs());
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// Compares what was taken up with what was decided: nothing twice, nothing backwards, nothing left out at the end.

@@ -150,12 +150,6 @@ impl Accounts {
         Ok(self.bearer_in(&*self.current().await?, details, Some(secret)))
     }
 
-    /// Whose secret this is or was: it may have ended.
-    pub async fn known_to(&self, secret: Digest) -> Result<Option<PersonId>, AccountError> {
-        let bearer = self.bearer(secret).await?;
-        Ok(bearer.filter(|bearer| bearer.agent.is_none()).map(|bearer| bearer.person))
-    }
-
     /// Every grant that is good, oldest first.
     pub async fn bearers(&self) -> Result<Vec<Bearer>, AccountError> {
         let installation = self.current().await?;
