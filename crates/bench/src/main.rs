@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 mod arm;
+mod audit;
 mod cluster;
 mod command;
 mod fanout;
@@ -61,6 +62,8 @@ enum Figure {
     },
     /// From a command to the last of 1,000 clients that listen, beside one that does not read.
     Fanout(Size),
+    /// `audit verify` on a million entries: its time and its memory, against shorter logs.
+    Audit(Size),
     /// Scoped search over 10,000 sessions: its time, against raw FTS5 and a scan; and nothing foreign.
     Retrieval(Size),
     /// Start and idle with 100,000 sessions, and recovery after kill -9 with 1,000 turns in flight.
@@ -102,6 +105,7 @@ impl Figure {
             | Self::Growth(size)
             | Self::Tokens { size, .. }
             | Self::Fanout(size)
+            | Self::Audit(size)
             | Self::Start(size)
             | Self::Retrieval(size)
             | Self::Size(size)
@@ -127,6 +131,7 @@ fn main() -> ExitCode {
         Some(Figure::Throughput(size)) => command::many_clients(size.quick),
         Some(Figure::Turn(size)) => turn::run(size.quick),
         Some(Figure::Window(size)) => window::run(size.quick),
+        Some(Figure::Audit(size)) => audit::run(size.quick),
         Some(Figure::Waiting(size)) => waiting::run(size.quick),
         Some(Figure::Growth(size)) => growth::run(size.quick),
         Some(Figure::Tokens { bless, size }) => tokens::run(size.quick, bless),

@@ -39,8 +39,17 @@ pub(crate) fn resident() -> anyhow::Result<f64> {
 
 /// Bytes of memory that a process holds.
 pub(crate) fn resident_of(pid: u32) -> anyhow::Result<f64> {
+    memory_of(pid, "VmRSS:")
+}
+
+/// The most bytes of memory that a process has held.
+pub(crate) fn peak_of(pid: u32) -> anyhow::Result<f64> {
+    memory_of(pid, "VmHWM:")
+}
+
+fn memory_of(pid: u32, which: &str) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(which)).unwrap_or_default();
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
     Ok(kilobytes * 1_024.0)
 }

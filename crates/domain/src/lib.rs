@@ -28,7 +28,8 @@ pub mod session;
 
 pub use language::{chat, diff, outcome, prompt};
 pub use model::{
-    actor, attempt, command, digest, effect, hidden, id, identity, limits, policy, refusal, time,
+    actor, attempt, command, digest, effect, hidden, id, identity, limits, policy, quota, refusal,
+    time,
 };
 pub use rules::{backoff, log, openings};
 

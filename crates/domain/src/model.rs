@@ -17,6 +17,7 @@ pub mod memory;
 pub mod notebook;
 pub mod plan;
 pub mod policy;
+pub mod quota;
 pub mod refusal;
 pub mod session;
 pub mod time;

@@ -38,6 +38,13 @@ pub enum Next {
         /// Not earlier than this.
         not_before: Option<Time>,
     },
+    /// A limit of the owner is reached: the model is asked then, or when somebody raises it.
+    AwaitLimit {
+        /// The attempt.
+        attempt: ModelAttempt,
+        /// When it is looked at again.
+        until: Time,
+    },
     /// The model is being asked: wait, unless nobody works on it any more.
     AwaitModel {
         /// The attempt.
@@ -120,6 +127,8 @@ pub enum Waiting {
     Permission,
     /// A word on a run that paused.
     Run,
+    /// A higher limit of the owner, or the time at which it no longer holds.
+    Limit,
 }
 
 /// When a session needs someone to act.
@@ -169,6 +178,9 @@ fn is_before(at: Time, due: Due) -> bool {
 fn by_turn(session: &Session) -> Next {
     let Some(turn) = &session.turn else { return between_turns(session) };
     match &turn.step {
+        Step::ModelDue { attempt, not_before: Some(until) } if turn.paused.is_some() => {
+            Next::AwaitLimit { attempt: turn.attempt(*attempt), until: *until }
+        }
         Step::ModelDue { attempt, not_before } => Next::CallModel {
             attempt: turn.attempt(*attempt),
             // Someone who speaks to a turn that waits for a model wakes it.
@@ -203,6 +215,7 @@ impl Next {
             | Self::WaitForPerson(_)
             | Self::AwaitDecision { .. }
             | Self::AwaitSlot { .. }
+            | Self::AwaitLimit { .. }
             | Self::AwaitPermission { .. } => true,
             Self::StartTurn(_)
             | Self::CallModel { .. }
@@ -225,7 +238,7 @@ impl Next {
             Self::CallModel { not_before, .. }
             | Self::RemovePages { not_before, .. }
             | Self::Erase { not_before } => not_before.map_or(Due::Now, Due::At),
-            Self::AwaitPermission { until, .. } => Due::At(*until),
+            Self::AwaitPermission { until, .. } | Self::AwaitLimit { until, .. } => Due::At(*until),
             Self::AwaitDecision { at } | Self::AwaitSlot { at, .. } => Due::At(*at),
             Self::AwaitModel { bracket, .. } | Self::AwaitRemoval { bracket, .. } => {
                 Due::At(bracket.deadline)
@@ -246,6 +259,9 @@ pub fn waiting(session: &Session) -> Option<Waiting> {
     }
     if session.ask.is_some() {
         return Some(Waiting::Permission);
+    }
+    if session.turn.as_ref().is_some_and(|turn| turn.paused.is_some()) {
+        return Some(Waiting::Limit);
     }
     let by_plan = session.plan().and_then(|plan| match &plan.status {
         PlanStatus::Ready if plan.awaits_decision() => Some(Waiting::Decision),

@@ -1,12 +1,14 @@
-//! What belongs to a person and to no session: which conversation each of their chats talks to, and what they
-//! made known everywhere.
+//! What belongs to a person and to no session: which conversation each of their chats talks to, what they made known
+//! everywhere, and what the models cost in all their sessions.
 //!
 //! It is a stream of its own. No decision spans it and a session: a pointer to a conversation that is gone is
-//! repaired when it is resolved.
+//! repaired when it is resolved, and what was used in a session is taken up here afterwards, once.
 //!
 //! Must always hold:
 //! - `pointer-repaired`: a chat always resolves to a conversation of its own owner that is there, or to a new one.
 //! - `promotion-only-global`: nothing is known everywhere but what a person promoted, by its text.
+//! - `usage-counted-once`: what a session used is counted here once, whatever crashes and whoever counts, and stays counted when
+//!   the session is erased.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,12 +20,15 @@ use crate::model::{
     identity::{ConversationKey, SessionIdentity, Transport},
     limits,
     memory::{Item, Provenance, Scope},
+    quota::{Day, Limit, LimitReached, Quota},
     refusal::Refusal,
     session::{CorruptJournal, Session, life::Life},
 };
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const OWNER_FOLD_VERSION: u32 = 1;
+pub const OWNER_FOLD_VERSION: u32 = 2;
+/// For how many days what was used is kept apart.
+const DAYS_KEPT: i64 = 31;
 
 /// One owner, folded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +42,39 @@ pub struct Owner {
     pub pointers: BTreeMap<Transport, ConversationKey>,
     /// What is known everywhere, by the id it has there.
     pub promoted: BTreeSet<MemoryId>,
+    /// What was used, by days: those of a month.
+    pub days: BTreeMap<Day, DayUse>,
+    /// By how much a limit was raised, and for which day.
+    pub raised: BTreeMap<Limit, Raised>,
+}
+
+/// What was used in a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DayUse {
+    /// Tokens, read and written.
+    pub tokens: u64,
+    /// Money, in millionths of a dollar.
+    pub cost_micros: u64,
+}
+
+impl DayUse {
+    /// The sum.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost_micros: self.cost_micros.saturating_add(other.cost_micros),
+        }
+    }
+}
+
+/// By how much a limit was raised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Raised {
+    /// For which day.
+    pub day: Day,
+    /// By how much.
+    pub more: u64,
 }
 
 /// What happened to what belongs to an owner.
@@ -67,6 +105,24 @@ pub enum OwnerEvent {
         /// What.
         id: MemoryId,
     },
+    /// Models were used in sessions of this owner.
+    ModelsUsed {
+        /// On which day.
+        day: Day,
+        /// How much.
+        used: DayUse,
+    },
+    /// More may be used on this day.
+    LimitRaised {
+        /// Of what.
+        limit: Limit,
+        /// On which day.
+        day: Day,
+        /// How much more.
+        more: u64,
+        /// Who said so.
+        by: PersonId,
+    },
 }
 
 impl OwnerEvent {
@@ -78,6 +134,8 @@ impl OwnerEvent {
             Self::PointerDropped { .. } => "pointer_dropped",
             Self::MemoryPromoted { .. } => "memory_promoted",
             Self::MemoryForgotten { .. } => "memory_forgotten",
+            Self::ModelsUsed { .. } => "models_used",
+            Self::LimitRaised { .. } => "limit_raised",
         }
     }
 }
@@ -130,13 +188,38 @@ pub enum OwnerCommand {
         /// What.
         id: MemoryId,
     },
+    /// Take up what was used in sessions.
+    CountUse {
+        /// On which day.
+        day: Day,
+        /// How much.
+        used: DayUse,
+    },
+    /// Let as much again be used on this day.
+    RaiseLimit {
+        /// The limit, as the person read it: it is raised once, however often they say so.
+        read: LimitReached,
+        /// What may be used without being raised.
+        quota: Quota,
+        /// On which day.
+        day: Day,
+        /// Who.
+        by: PersonId,
+    },
 }
 
 impl Owner {
     /// An owner to whom nothing has happened.
     #[must_use]
     pub fn new(id: OwnerId) -> Self {
-        Self { id, version: Seq(0), pointers: BTreeMap::new(), promoted: BTreeSet::new() }
+        Self {
+            id,
+            version: Seq(0),
+            pointers: BTreeMap::new(),
+            promoted: BTreeSet::new(),
+            days: BTreeMap::new(),
+            raised: BTreeMap::new(),
+        }
     }
 
     /// Applies a fact.
@@ -158,8 +241,38 @@ impl Owner {
                     return Err(CorruptJournal::new(self.version, what));
                 }
             }
+            OwnerEvent::ModelsUsed { day, used } => {
+                let before = self.days.get(day).copied().unwrap_or_default();
+                self.days.insert(*day, before.plus(*used));
+                let newest = self.days.keys().next_back().copied();
+                self.days
+                    .retain(|kept, _| newest.is_none_or(|newest| kept.0 > newest.0 - DAYS_KEPT));
+            }
+            OwnerEvent::LimitRaised { limit, day, more, .. } => {
+                let before = self.raised_by(*limit, *day);
+                let raised = Raised { day: *day, more: before.saturating_add(*more) };
+                self.raised.insert(*limit, raised);
+            }
         }
         Ok(self)
+    }
+
+    /// What was used on this day, as far as it was taken up.
+    #[must_use]
+    pub fn used_on(&self, day: Day) -> DayUse {
+        self.days.get(&day).copied().unwrap_or_default()
+    }
+
+    /// By how much a limit was raised for this day.
+    fn raised_by(&self, limit: Limit, day: Day) -> u64 {
+        self.raised.get(&limit).filter(|raised| raised.day == day).map_or(0, |raised| raised.more)
+    }
+
+    /// What may be used on this day.
+    #[must_use]
+    pub fn quota_on(&self, quota: Quota, day: Day) -> Quota {
+        let raised = self.raised.keys().copied();
+        raised.fold(quota, |quota, limit| quota.raised(limit, self.raised_by(limit, day)))
     }
 
     /// The state after these events.
@@ -213,6 +326,18 @@ pub fn decide(owner: &Owner, command: &OwnerCommand) -> Result<Vec<OwnerEvent>, 
         }
         OwnerCommand::Forget { .. } => {
             return Err(Refusal::NotThere { what: "such memory".into() });
+        }
+        OwnerCommand::CountUse { used, .. } if *used == DayUse::default() => Vec::new(),
+        OwnerCommand::CountUse { day, used } => {
+            vec![OwnerEvent::ModelsUsed { day: *day, used: *used }]
+        }
+        OwnerCommand::RaiseLimit { read, quota, day, by } => {
+            let (limit, max) = (read.limit, owner.quota_on(*quota, *day).of(read.limit));
+            if max != Some(read.max) {
+                return Ok(Vec::new());
+            }
+            let more = quota.of(limit).unwrap_or_default().max(1);
+            vec![OwnerEvent::LimitRaised { limit, day: *day, more, by: by.clone() }]
         }
     })
 }

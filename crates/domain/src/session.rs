@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     model::{
-        actor::Person,
+        actor::{Person, Standing},
         autonomy::event::AutoEvent,
         command::{
             AutoCommand, Decision, HoldReason, Issued, LifeCommand, ModelCommand, Permit,
@@ -22,9 +22,10 @@ use crate::{
         },
         digest::Digest,
         given::Given,
-        id::{CallId, PlanId, Seq, TurnId},
+        id::{CallId, OwnerId, PlanId, Seq, TurnId},
         limits,
         log::{Erased, SessionHead},
+        memory::MemoryCommand,
         notebook::NotebookEvent,
         plan::{
             Ended, PauseReason, Plan, PlanStatus, Progress,
@@ -33,6 +34,7 @@ use crate::{
             step::StepEnd,
         },
         policy::{Policy, Risk},
+        quota::Limit,
         refusal::Refusal,
         session::{
             is_foreign,
@@ -119,8 +121,10 @@ fn decide_in(
     let mut events = match &issued.command {
         SessionCommand::Person(person, command) => decide_person(session, issued, person, command),
         SessionCommand::Model(turn, command) => decide_model(session, issued.at, *turn, command),
-        SessionCommand::Agent(call) => agent::decide(session, issued.at, call),
-        SessionCommand::System(command) => decide_system(session, issued.at, command),
+        SessionCommand::Agent(call) => {
+            has_room(issued).and_then(|()| agent::decide(session, issued.at, call))
+        }
+        SessionCommand::System(command) => decide_system(session, issued, command),
     }?;
     for event in &mut events {
         if let SessionEvent::Plan(PlanEvent::RevisionAdded { waits, .. }) = event {
@@ -223,12 +227,14 @@ fn decide_model(
 }
 
 /// What the runtime reports: it moves the session, is recorded as late, or is refused as moved on.
+#[expect(clippy::too_many_lines, reason = "one arm for each thing that the runtime reports")]
 fn decide_system(
     session: &Session,
-    at: Time,
+    issued: &Issued<SessionCommand>,
     command: &SystemCommand,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     use crate::rules::turn::decide as turns;
+    let (at, quota) = (issued.at, issued.quota.as_deref());
     match command {
         SystemCommand::StartTurn { queued, .. } if next(session) != Next::StartTurn(*queued) => {
             Err(moved_on("this cause is not the next one"))
@@ -238,8 +244,10 @@ fn decide_system(
         }
         SystemCommand::ClaimSlot(claim) => autonomy::claim::claim(session, at, claim),
         SystemCommand::StartModelCall { attempt, bracket } => {
-            turns::start_model_call(session, at, *attempt, *bracket)
+            turns::start_model_call(session, at, *attempt, *bracket, quota)
         }
+        SystemCommand::ResumeTurn => turns::resume_turn(session),
+        SystemCommand::DeleteByAge { version } => delete_by_age(session, *version),
         SystemCommand::RecordAnswer { attempt, answer, others } => {
             turns::record_answer(session, at, *attempt, answer, *others)
         }
@@ -310,6 +318,9 @@ fn decide_person(
         life_rules::may_begin(session)?;
     }
     life_rules::may_ask(session, person, command)?;
+    if adds_text(command) {
+        has_room(issued)?;
+    }
     if is_foreign(session) {
         agent::may_receive(session, command)?;
     } else if starts_work(command) {
@@ -366,6 +377,82 @@ fn decide_person(
         }
         PersonCommand::Decide(decision) => decide_decision(session, issued, person, decision),
     }
+}
+
+/// Whether this person may raise a limit: it is money, so who may decide may, a short while after their passphrase.
+pub fn may_raise(person: &Person, at: Time, policy: &Policy) -> Result<(), Refusal> {
+    plan::decide::may_decide(person, at, policy, Risk::More).map_err(Refusal::Plan)
+}
+
+/// The limits of the owner that have a say in a command: how the owner stands with them must come with it.
+#[must_use]
+pub fn limits_of(command: &SessionCommand) -> &'static [Limit] {
+    match command {
+        SessionCommand::Person(_, command) if adds_text(command) => &[Limit::Bytes],
+        SessionCommand::Agent(_) => &[Limit::Bytes],
+        SessionCommand::System(SystemCommand::StartTurn { .. }) => &[Limit::Turns],
+        SessionCommand::System(SystemCommand::StartModelCall { .. }) => &turn::decide::BY_CALL,
+        SessionCommand::Person(..) | SessionCommand::Model(..) | SessionCommand::System(_) => &[],
+    }
+}
+
+/// Whether a turn begins with this: the owner must have room for it.
+#[must_use]
+pub fn begins_turn(command: &SessionCommand, events: &[SessionEvent]) -> bool {
+    matches!(command, SessionCommand::System(SystemCommand::StartTurn { .. }))
+        && events
+            .iter()
+            .any(|event| matches!(event, SessionEvent::Turn(TurnEvent::TurnStarted { .. })))
+}
+
+/// Whether a command stores what a person wrote.
+fn adds_text(command: &PersonCommand) -> bool {
+    match command {
+        PersonCommand::Say { .. }
+        | PersonCommand::EditPlan { .. }
+        | PersonCommand::StartPlan { .. }
+        | PersonCommand::Memory(MemoryCommand::Save { .. } | MemoryCommand::Change { .. }) => true,
+        PersonCommand::Auto(command) => matches!(
+            command,
+            AutoCommand::AddGoal { .. }
+                | AutoCommand::AddTask { .. }
+                | AutoCommand::AddSchedule { .. }
+        ),
+        PersonCommand::EndPlan(_)
+        | PersonCommand::Reset
+        | PersonCommand::Compact
+        | PersonCommand::Stop
+        | PersonCommand::PausePlan
+        | PersonCommand::RecordShown { .. }
+        | PersonCommand::MarkSeen { .. }
+        | PersonCommand::Memory(MemoryCommand::Forget { .. })
+        | PersonCommand::Notebook { .. }
+        | PersonCommand::Life(_)
+        | PersonCommand::Decide(_) => false,
+    }
+}
+
+/// Whether the owner may store more.
+fn has_room(issued: &Issued<SessionCommand>) -> Result<(), Refusal> {
+    let quota = issued.quota.as_deref();
+    match quota.and_then(|quota| quota.reached(&[Limit::Bytes], issued.at)) {
+        Some(reached) => Err(Refusal::LimitReached(reached)),
+        None => Ok(()),
+    }
+}
+
+/// Deletes a session that is older than sessions are kept. What waits for a person or goes on by itself stays.
+fn delete_by_age(session: &Session, version: Seq) -> Result<Vec<SessionEvent>, Refusal> {
+    let is_at_rest = next(session) == Next::Nothing && session.auto.schedules.is_empty();
+    if session.version != version || session.life == Life::Deleted || !is_at_rest {
+        return Err(moved_on("something goes on in it, or happened since"));
+    }
+    lives(session, &retention(session.owner), &LifeCommand::Delete)
+}
+
+/// Who deletes what is older than sessions are kept.
+fn retention(owner: OwnerId) -> Person {
+    Person::new(owner, "retention", "retention", Standing::Speaks)
 }
 
 /// Whether a command leads to work in the session's directory.

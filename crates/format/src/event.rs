@@ -52,6 +52,8 @@ const OWNER_KINDS: &[Kind] = &[
     Kind::first("pointer_dropped"),
     Kind::first("memory_promoted"),
     Kind::first("memory_forgotten"),
+    Kind::first("models_used"),
+    Kind::first("limit_raised"),
 ];
 
 /// The kinds of the installation's events of this version. Edited until 0.1.0, and from then on only added to.
@@ -94,6 +96,9 @@ const KINDS: &[Kind] = &[
     Kind::first("plan_failed"),
     Kind::first("plan_ended"),
     Kind::first("turn_started"),
+    Kind::first("turn_paused"),
+    Kind::first("turn_resumed"),
+    Kind::first("limit_warned"),
     Kind::first("model_call_started"),
     Kind::first("model_answered"),
     Kind::first("model_call_failed"),

@@ -17,6 +17,7 @@ use planwright_domain::{
     },
     identity::{ConversationKey, Root, SessionIdentity, TransportChatId},
     plan::block::BlockSet,
+    quota::Day,
     time::Time,
 };
 use serde::{Deserialize, Serialize};
@@ -185,7 +186,7 @@ macro_rules! same {
 same! {
     String, bool, u8, u32, u64, i64, usize,
     BlockSet, CallId, ConversationKey, Digest, GoalId, GrantId, Incarnation, MemoryId, OwnerId, PersonId, PlanId, Root, RunId, ScheduleId, Seq,
-    SessionIdentity, Surface, TaskId, Time, TransportChatId, TurnId,
+    Day, SessionIdentity, Surface, TaskId, Time, TransportChatId, TurnId,
 }
 
 /// A text that the domain may know from the start.

@@ -5,7 +5,10 @@ use std::{
     io::{self, Write as _},
     os::unix::{fs::OpenOptionsExt as _, net::UnixDatagram},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -33,8 +36,11 @@ impl FileHeads {
         Self { path: path.to_owned(), writing: Arc::default() }
     }
 
-    fn append(&self, line: &str) -> io::Result<()> {
+    fn append(&self, line: &str, is_given_up: &AtomicBool) -> io::Result<()> {
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_given_up.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         let is_new = !self.path.exists();
         // By its name each time: whoever rotates it may take it away.
         let mut file =
@@ -57,13 +63,25 @@ impl FileHeads {
 impl HeadKeeper for FileHeads {
     async fn hand_over(&self, line: &str) -> Result<(), String> {
         let (heads, line) = (self.clone(), line.to_owned());
-        let written = tokio::task::spawn_blocking(move || heads.append(&line));
+        let is_given_up = Arc::new(AtomicBool::new(false));
+        // What waits behind a write that hangs is not written when nobody waits for it any more.
+        let _given_up = GiveUp(is_given_up.clone());
+        let written = tokio::task::spawn_blocking(move || heads.append(&line, &is_given_up));
         let named = |error: String| format!("{} cannot be written: {error}", self.path.display());
         match tokio::time::timeout(HANDOVER_MAX, written).await {
             Ok(Ok(written)) => written.map_err(|error| named(error.to_string())),
             Ok(Err(broke)) => Err(named(broke.to_string())),
             Err(_) => Err(named(format!("not within {} s", HANDOVER_MAX.as_secs()))),
         }
+    }
+}
+
+/// Says that nobody waits any more, when it is dropped.
+struct GiveUp(Arc<AtomicBool>);
+
+impl Drop for GiveUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 
@@ -90,17 +108,18 @@ impl SyslogHeads {
 #[async_trait]
 impl HeadKeeper for SyslogHeads {
     async fn hand_over(&self, line: &str) -> Result<(), String> {
-        let message = format!("<{PRIORITY}>planwright-audit: {line}");
-        let send = || {
+        let (message, path) =
+            (format!("<{PRIORITY}>planwright-audit: {line}"), self.socket.clone());
+        let sending = tokio::task::spawn_blocking(move || {
             let socket = UnixDatagram::unbound()?;
             socket.set_write_timeout(Some(HANDOVER_MAX))?;
-            socket.send_to(message.as_bytes(), &self.socket)
-        };
-        let sent = send().map_err(|error| format!("{}: {error}", self.socket.display()))?;
-        if sent == message.len() {
-            Ok(())
-        } else {
-            Err("the system's log took a part of it".into())
+            Ok(socket.send_to(message.as_bytes(), &path)? == message.len())
+        });
+        let sent = sending.await.unwrap_or_else(|broke| Err(io::Error::other(broke)));
+        match sent {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("the system's log took a part of it".into()),
+            Err(error) => Err(format!("{}: {error}", self.socket.display())),
         }
     }
 }

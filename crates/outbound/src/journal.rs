@@ -1,15 +1,20 @@
 //! What every journal stores alike: bytes and columns.
 
+use std::collections::BTreeMap;
+
 use planwright_domain::{
     id::{OwnerId, Seq},
     identity::{SessionIdentity, SessionKey},
     log::{SessionHead, beginning},
     next::{Due, Waiting},
+    owner::{self, DayUse, OwnerCommand},
+    quota::Day,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
+    turn::Usage,
 };
 use planwright_format::event::read_event;
-use planwright_runtime::ports::journal::{JournalError, Recorded};
+use planwright_runtime::ports::journal::{DecideOwner, JournalError, Recorded};
 use uuid::Uuid;
 
 pub(crate) mod known_installation;
@@ -40,11 +45,58 @@ pub(crate) fn waiting_column(waiting: Option<Waiting>) -> Option<&'static str> {
         Waiting::Doubt => "doubt",
         Waiting::Permission => "permission",
         Waiting::Run => "run",
+        Waiting::Limit => "limit",
     })
 }
 
 pub(crate) fn waiting_of(column: Option<String>) -> Option<Waiting> {
     column.and_then(|name| serde_json::from_value(name.into()).ok())
+}
+
+/// What lists, limits and owners know of a session beside its version.
+pub(crate) struct Listed<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) life: &'static str,
+    pub(crate) planning: bool,
+    /// Whether a turn is under way that waits for nobody.
+    pub(crate) running: bool,
+    /// What its models were used, all in all.
+    pub(crate) used: DayUse,
+}
+
+impl<'a> Listed<'a> {
+    pub(crate) fn of(session: &'a Session) -> Self {
+        let Usage { input, output, cost_micros, .. } = session.usage;
+        Self {
+            title: &session.title,
+            life: session.life.name(),
+            planning: session.plan().is_some(),
+            // One that waits for a person leaves room for another.
+            running: session.turn.as_ref().is_some_and(|turn| turn.paused.is_none())
+                && session.ask.is_none(),
+            used: DayUse { tokens: input.saturating_add(output), cost_micros },
+        }
+    }
+}
+
+/// What was used in sessions and not taken up, by owners and days.
+#[derive(Default)]
+pub(crate) struct Uncounted(BTreeMap<(OwnerId, Day), DayUse>);
+
+impl Uncounted {
+    pub(crate) fn add(&mut self, owner: OwnerId, updated: Time, used: DayUse) {
+        let sum = self.0.entry((owner, Day::of(updated))).or_default();
+        *sum = sum.plus(used);
+    }
+
+    /// What each owner takes up, in the order of their ids: who locks them meets nobody who locks them the other way round.
+    pub(crate) fn decisions(self) -> impl Iterator<Item = (OwnerId, DecideOwner)> {
+        self.0.into_iter().map(|((owner, day), used)| {
+            let command = OwnerCommand::CountUse { day, used };
+            let decide: DecideOwner = Box::new(move |before| owner::decide(before, &command));
+            (owner, decide)
+        })
+    }
 }
 
 /// What cannot be stored, because nobody has this id.

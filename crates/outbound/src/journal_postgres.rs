@@ -25,8 +25,9 @@ use planwright_domain::{
     installation::{AccountRefusal, Installation},
     memory::{Chain, Item, rank::Candidates},
     owner::Owner,
+    quota::{Day, Used},
     refusal::Refusal,
-    session::Session,
+    session::{Session, life::Life},
     time::Time,
 };
 use planwright_format::body::Packer;
@@ -49,6 +50,7 @@ mod owner;
 mod read;
 mod schema;
 mod staged;
+mod usage;
 mod write;
 
 use crate::{
@@ -236,9 +238,14 @@ impl PostgresJournal {
             Ok(append) => append,
         };
         let changes = of_session(&append.events);
-        if lock == Lock::None && !changes.is_empty() {
+        if lock == Lock::None && (!changes.is_empty() || append.turns.is_some()) {
             // More than one statement: only in a transaction.
             return Ok(None);
+        }
+        if let Some(room) = &append.turns
+            && let Err(refusal) = usage::check_room(client, session.owner, room).await?
+        {
+            return refuse(client, session, known, request, refusal).await;
         }
         let rows = self.with_packer(|packer| {
             write::Rows::pack(packer, &append, known, |_| request.at, self.level())
@@ -484,6 +491,40 @@ impl Journal for PostgresJournal {
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError> {
         self.ask(async |client| self.decide_owner(client, owner, at, &decide).await).await
+    }
+
+    async fn used(&self, owner: OwnerId, day: Day) -> Result<(Owner, Used), JournalError> {
+        self.ask(async |client| usage::used(client, owner, day).await).await
+    }
+
+    async fn stored_bytes(&self, owner: OwnerId) -> Result<u64, JournalError> {
+        self.ask(async |client| usage::stored_bytes(client, owner).await).await
+    }
+
+    async fn owner_name(&self, owner: OwnerId) -> Result<Option<PersonId>, JournalError> {
+        self.ask(async |client| usage::name(client, owner).await).await
+    }
+
+    async fn count_use(&self, at: Time, limit: usize) -> Result<usize, JournalError> {
+        self.ask(async |client| self.count(client, at, limit).await).await
+    }
+
+    async fn postpone(
+        &self,
+        session: &SessionKey,
+        version: Seq,
+        until: Time,
+    ) -> Result<(), JournalError> {
+        self.ask(async |client| write::postpone(client, session, version, until).await).await
+    }
+
+    async fn unused_since(
+        &self,
+        life: Life,
+        since: Time,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.ask(async |client| read::unused_since(client, life, since, limit).await).await
     }
 
     async fn installation(&self) -> Result<Arc<Installation>, JournalError> {

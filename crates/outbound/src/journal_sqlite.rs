@@ -22,8 +22,9 @@ use planwright_domain::{
     installation::{AccountRefusal, Installation},
     memory::{Chain, Item, rank::Candidates},
     owner::Owner,
+    quota::{Day, Used},
     refusal::Refusal,
-    session::Session,
+    session::{Session, life::Life},
     time::Time,
 };
 use planwright_format::{DEVELOPMENT_FORM, FormatError};
@@ -46,6 +47,7 @@ mod installation;
 mod memory;
 mod owner;
 mod read;
+mod usage;
 mod write;
 
 use write::{Job, LogJob, Writer};
@@ -314,6 +316,44 @@ impl Journal for SqliteJournal {
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError> {
         self.submit(|reply| Job::AppendOwner { owner, at, decide, reply }).await
+    }
+
+    async fn used(&self, owner: OwnerId, day: Day) -> Result<(Owner, Used), JournalError> {
+        self.read(move |connection| usage::used(connection, owner, day)).await
+    }
+
+    async fn stored_bytes(&self, owner: OwnerId) -> Result<u64, JournalError> {
+        self.read(move |connection| usage::stored_bytes(connection, owner)).await
+    }
+
+    async fn owner_name(&self, owner: OwnerId) -> Result<Option<PersonId>, JournalError> {
+        self.read(move |connection| usage::name(connection, owner)).await
+    }
+
+    async fn count_use(&self, at: Time, limit: usize) -> Result<usize, JournalError> {
+        if !self.read(usage::has_uncounted).await? {
+            return Ok(0);
+        }
+        self.submit(|reply| Job::CountUse { at, limit, reply }).await
+    }
+
+    async fn postpone(
+        &self,
+        session: &SessionKey,
+        version: Seq,
+        until: Time,
+    ) -> Result<(), JournalError> {
+        let identity = session.clone();
+        self.submit(|reply| Job::Postpone { identity, version, until, reply }).await
+    }
+
+    async fn unused_since(
+        &self,
+        life: Life,
+        since: Time,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.read(move |connection| read::unused_since(connection, life, since, limit)).await
     }
 
     async fn installation(&self) -> Result<Arc<Installation>, JournalError> {

@@ -19,6 +19,7 @@ use serde::Deserialize;
 pub mod audit;
 pub mod cluster;
 mod keys;
+pub mod limits;
 pub mod model;
 pub mod notebook;
 pub mod secrets;
@@ -27,6 +28,7 @@ pub mod tools;
 use audit::AuditConfig;
 use cluster::ClusterConfig;
 use keys::{is_known, nearest, written};
+use limits::{LimitsConfig, RetentionConfig};
 use model::{ModelConfig, RolesConfig};
 use notebook::NotebookConfig;
 use secrets::in_configuration;
@@ -72,6 +74,10 @@ pub struct Config {
     pub mcp: BTreeMap<String, McpConfig>,
     /// Agent profiles, by name: who does a step of a plan. One called `default` is always there.
     pub profiles: BTreeMap<String, ProfileConfig>,
+    /// What each owner may use.
+    pub limits: LimitsConfig,
+    /// How long sessions are kept.
+    pub retention: RetentionConfig,
     /// The audit log.
     pub audit: AuditConfig,
     /// What a node of a cluster is connected to.
@@ -390,6 +396,8 @@ impl Config {
                 .enabled
                 .then_some(MemorySettings { budget_tokens: self.memory.budget_tokens }),
             notebook: self.notebook.settings(),
+            limits: self.limits.limits(),
+            retention: self.retention.retention(),
             answer_tokens: self.model.answer_tokens.unwrap_or(ANSWER_TOKENS) as usize,
             collect_reads: match self.collect.reads {
                 CollectReads::Record => Reads::Record,
@@ -471,6 +479,7 @@ impl Config {
         let settings = [
             ("approval", format!("{:?}", self.approval)),
             ("audit", format!("{:?}", self.audit)),
+            ("limits", format!("{:?} {:?}", self.limits, self.retention)),
             ("command", format!("{:?}", self.command)),
             ("mcp", format!("{:?}", self.mcp)),
             ("roots", format!("{roots:?}")),

@@ -94,6 +94,7 @@ pub struct Installation {
     pub connection: Option<Arc<dyn Connection>>,
     sequencer: Arc<Sequencer>,
     sequencing: Option<JoinHandle<()>>,
+    housekeeping: Option<JoinHandle<()>>,
     worker: Option<LaneWorker>,
     working: Option<JoinHandle<()>>,
     stopping: watch::Sender<bool>,
@@ -182,6 +183,7 @@ impl Installation {
             connection: None,
             sequencer,
             sequencing: None,
+            housekeeping: None,
             worker: Some(worker),
             working: None,
             stopping: watch::Sender::new(false),
@@ -333,6 +335,8 @@ impl Backend for Installation {
         if let Some(worker) = self.worker.take() {
             let sequencer = self.sequencer.clone();
             self.sequencing = Some(tokio::spawn(sequencer.run(self.stopping.subscribe())));
+            let housekeeping = self.runtime.housekeeping.clone();
+            self.housekeeping = Some(tokio::spawn(housekeeping.run(self.stopping.subscribe())));
             let stopping = self.stopping.subscribe();
             self.working =
                 Some(tokio::spawn(worker.run(self.runtime.engine.clone(), scope, stopping)));
@@ -346,6 +350,9 @@ impl Backend for Installation {
         }
         if let Some(sequencing) = self.sequencing.take() {
             let _ = tokio::time::timeout(DRAIN_MAX, sequencing).await;
+        }
+        if let Some(housekeeping) = self.housekeeping.take() {
+            let _ = tokio::time::timeout(DRAIN_MAX, housekeeping).await;
         }
         // What the last work brought about, and what was done without any.
         self.sequencer.work_once(true).await;

@@ -79,9 +79,7 @@ pub async fn run(
     let access = Arc::new(PostgresAccess::new(journal.pool()));
     let accounts = runtime.commands.accounts(access.clone());
     up::first_token(&accounts, &data).await?;
-    let endpoint = TcpListener::bind(cluster.endpoint).await.with_context(|| {
-        format!("{} cannot be listened at; set cluster.endpoint to another", cluster.endpoint)
-    })?;
+    let endpoint = listen(&cluster).await?;
     let mut api = Api::bind(&server).await?;
     let name = format!("{}/{}", host(), endpoint.local_addr()?);
     let nodes = PostgresNodes::new(journal.pool());
@@ -91,6 +89,7 @@ pub async fn run(
     let working = tokio::spawn(worker.run(runtime.engine.clone(), endpoint, stopping.subscribe()));
     sequencer.begin(settings).await?;
     let sequencing = tokio::spawn(sequencer.run(stopping.subscribe()));
+    let housekeeping = tokio::spawn(runtime.housekeeping.clone().run(stopping.subscribe()));
     api.announce(terminal, &data, true)?;
     if !accounts.is_chosen().await? {
         terminal.line("no passphrase was chosen yet, so nothing can be approved; run: planwright cluster passphrase");
@@ -104,6 +103,7 @@ pub async fn run(
         tokio::join!(api.serve(runtime, access, None, &server, Deployment::Node), draining);
     let worked = working.await;
     let _ = sequencing.await;
+    let _ = housekeeping.await;
     beating.abort();
     let _ = nodes.leave(&name).await;
     let _ = fs::remove_file(ServerFile::path(&data));
@@ -111,6 +111,13 @@ pub async fn run(
     served?;
     worked??;
     Ok(Exit::Fine)
+}
+
+/// Where the engine calls this node.
+async fn listen(cluster: &ClusterConfig) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(cluster.endpoint).await.with_context(|| {
+        format!("{} cannot be listened at; set cluster.endpoint to another", cluster.endpoint)
+    })
 }
 
 /// The lane through the engine that the nodes share.

@@ -276,6 +276,7 @@ async fn unlock_for(
             | Act::Skip(_)
             | Act::Permit { .. }
             | Act::Settle { .. }
+            | Act::RaiseLimit
             | Act::MemoryPromote(_) => true,
             Act::PlanOn(_)
             | Act::PlanEnd(_)

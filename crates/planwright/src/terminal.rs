@@ -303,6 +303,7 @@ impl Terminal {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each event of a turn")]
     fn turn_event(&mut self, view: &StatusView, event: &TurnEvent) {
         match event {
             TurnEvent::ModelCallStarted { .. } => self.streamed = 0,
@@ -319,6 +320,14 @@ impl Terminal {
                 self.raw(&format!(
                     "{DIM}· {messages} messages are summed up for the model; everything stays recorded{DIM:#}\n"
                 ));
+            }
+            TurnEvent::TurnPaused { reached, .. } => {
+                self.end_of_text("");
+                let (words, to_do) = (reached.in_words(), reached.what_to_do());
+                self.raw(&format!("{WARN}⏸ {}; {to_do}{WARN:#}\n", visible(&words)));
+            }
+            TurnEvent::LimitWarned { near } => {
+                self.raw(&format!("{WARN}⚠ most is used: {}{WARN:#}\n", visible(&near.in_words())));
             }
             TurnEvent::CallFinished { call, result, .. } => {
                 let (label, first) =
@@ -360,6 +369,7 @@ impl Terminal {
             }
             TurnEvent::ModelAnswered { .. }
             | TurnEvent::TurnStarted { .. }
+            | TurnEvent::TurnResumed { .. }
             | TurnEvent::ViewCompacted { arrival: Arrival::Late, .. }
             | TurnEvent::ModelCallAbandoned { .. }
             | TurnEvent::ModelCallOrphaned { .. }

@@ -436,9 +436,15 @@ pub async fn verify(
         let journal = open_to_read(args, database.as_deref()).await?;
         log_file::check(&*journal, &mut checker).await?
     };
+    let uncovered = checker.uncovered_erasures;
     let found = checker.finish(summary.is_whole);
     if found.is_empty() {
         say_log(terminal, "as they were written", &summary);
+        if uncovered > 0 {
+            terminal.line(&format!(
+                "sessions erased by entries that no signed head covers yet: {uncovered}; verify again with a newer head"
+            ));
+        }
         if heads.is_empty() {
             terminal.line(if kept == 0 {
                 "no signed head was looked at: name the file in which you keep them with --heads"

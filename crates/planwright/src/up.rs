@@ -14,6 +14,7 @@ use planwright_domain::{
     actor::{OWNER, PersonId, Standing},
     digest::Digest,
     identity::ChannelType,
+    quota::{Limit, Quota},
 };
 use planwright_outbound::ids_random::RandomIds;
 use planwright_runtime::{
@@ -74,6 +75,9 @@ pub async fn run(
     }
     say_how_to_choose(&installation.accounts, terminal, &config.at(Some(api.address)).url(), data)
         .await?;
+    if !installation.accounts.is_chosen().await? {
+        terminal.line(&day_in_words(runtime.queries.quotas().everyone()));
+    }
     let connection = installation.connection.clone();
     let served = api.serve(runtime, access, connection, config, Deployment::Local).await;
     let _ = fs::remove_file(ServerFile::path(data));
@@ -81,6 +85,17 @@ pub async fn run(
     terminal.line("stopped; everything is kept");
     served?;
     Ok(Exit::Fine)
+}
+
+/// What a day may cost, for who begins.
+fn day_in_words(quota: Quota) -> String {
+    match quota.cost_micros {
+        Some(max) => format!(
+            "models may cost {}, then it pauses and asks you; limits.dollars_per_day in config.toml changes that",
+            Limit::Money.amount(max)
+        ),
+        None => "what models may cost in a day is not limited; limits.dollars_per_day in config.toml does that".into(),
+    }
 }
 
 /// Says how the first passphrase is chosen, while there is none. A link is for who reads this terminal, and for no log.

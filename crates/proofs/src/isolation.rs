@@ -9,7 +9,9 @@
 //! - *twin*: without the others, this session's state, events and recollections are the same, byte for byte;
 //! - *positive*: tasks of one goal do see what their goal keeps, and everyone what was promoted;
 //! - *lifecycle*: nothing goes on after off, nothing happens after a deletion, a disconnect ends no run;
-//! - *digest*: what executes is what was approved, and a stale approval is refused.
+//! - *digest*: what executes is what was approved, and a stale approval is refused;
+//! - *quota*: without the other owners, an owner who may use only so much comes to the same, byte for byte: who is at their
+//!   limit stops nobody else.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -17,6 +19,7 @@ use std::{
 };
 
 use fastrand::Rng;
+use planwright_domain::{identity::SessionKey, quota::Quota};
 
 use crate::on_threads;
 
@@ -44,13 +47,21 @@ struct Played {
     recalls: u64,
     /// How many of them had something of a goal or something promoted in them.
     shared: u64,
+    /// How often an owner had used what they may.
+    limited: u64,
 }
 
 /// Plays the history of this seed; in words, what broke.
 fn play(seed: u64, wiring: &dyn Wiring) -> Result<Played, String> {
     let mut rng = Rng::with_seed(seed);
     let mut reference = Reference::default();
-    let mut world = World::new(wiring);
+    // Sessions of one owner share what the owner may use: then owners are held against each other, and not sessions.
+    let quota = rng.bool().then(|| Quota {
+        tokens: Some(rng.u64(1..12)),
+        turns: rng.bool().then_some(1),
+        ..Quota::default()
+    });
+    let mut world = World::new(wiring, quota);
     let mut meant = Vec::with_capacity(OPS);
     let mut played = Played::default();
     for at in 0..OPS {
@@ -68,20 +79,26 @@ fn play(seed: u64, wiring: &dyn Wiring) -> Result<Played, String> {
         meant.push((op, target));
         played.ops += 1;
     }
-    played.recalls = world.recalls;
-    played.shared = world.shared;
+    (played.recalls, played.shared, played.limited) = (world.recalls, world.shared, world.limited);
     let broke = |what: String| format!("seed {seed}: {what}");
     world.finish(&reference).map_err(broke)?;
     let sessions: Vec<_> = world.sessions.keys().cloned().collect();
-    let Some(chosen) = rng.choice(sessions) else { return Ok(played) };
-    let mut twin = World::new(wiring);
+    let Some(chosen) = rng.choice(sessions.iter().cloned()) else { return Ok(played) };
+    let is_compared = |key: &SessionKey| match quota {
+        Some(_) => key.owner == chosen.owner,
+        None => *key == chosen,
+    };
+    let mut twin = World::new(wiring, quota);
     for (at, (op, target)) in meant.iter().enumerate() {
         let promotes = matches!(op, Op::Promote { .. } | Op::ForgetGlobal { .. });
-        if target.as_ref() == Some(&chosen) || promotes {
+        if target.as_ref().is_some_and(is_compared) || promotes {
             twin.apply_at(at, op, target.as_ref(), &world).map_err(broke)?;
         }
     }
-    world.same_as(&mut twin, &chosen, OPS).map_err(broke)?;
+    let oracle = if quota.is_some() { "quota" } else { "twin" };
+    for key in sessions.iter().filter(|key| is_compared(key)) {
+        world.same_as(&mut twin, key, OPS, oracle).map_err(broke)?;
+    }
     Ok(played)
 }
 
@@ -96,7 +113,7 @@ const MUTANT_SEEDS: u64 = 5;
 /// Each mutant has so long to be caught in.
 const MUTANT_MAX: Duration = Duration::from_secs(30);
 /// What a violation begins with.
-const ORACLES: [&str; 6] = ["route", "label", "twin", "positive", "lifecycle", "digest"];
+const ORACLES: [&str; 7] = ["route", "label", "twin", "positive", "lifecycle", "digest", "quota"];
 /// Where the histories of the next seed begin.
 const STRIDE: u64 = 1 << 40;
 
@@ -110,9 +127,9 @@ pub(crate) fn prove(count: u64, seed: u64, quick: bool) -> bool {
             "BROKEN {words}\n  play it again with: ./prove isolation --count 1 --seed <that seed>"
         )
     });
-    let Totals { cases, ops, recalls, shared } = played;
+    let Totals { cases, ops, recalls, shared, limited } = played;
     println!(
-        "{cases} histories, {ops} commands, {recalls} recollections of which {shared} had something shared to tell, {seconds:.0} s"
+        "{cases} histories, {ops} commands, {recalls} recollections of which {shared} had something shared to tell, {limited} turns held back by a limit, {seconds:.0} s"
     );
     let mutants = if count == 1 { &[][..] } else { &Mutant::ALL[..] };
     let mut survivors = 0;
@@ -155,7 +172,7 @@ pub(crate) fn prove(count: u64, seed: u64, quick: bool) -> bool {
         "{through} histories through HTTP and WebSockets on each deployment, {lines} commands, {} violations",
         leaked.len()
     );
-    let met = count == 1 || (cases > 0 && shared > 0 && lines > 0);
+    let met = count == 1 || (cases > 0 && shared > 0 && limited > 0 && lines > 0);
     let well = broken.is_empty() && survivors == 0 && leaked.is_empty() && met;
     println!(
         "isolation: {cases} histories, {} violations; {} mutants, {survivors} of {} tries uncaught (target 0, all caught) {}",
@@ -173,6 +190,7 @@ struct Totals {
     ops: u64,
     recalls: u64,
     shared: u64,
+    limited: u64,
 }
 
 fn histories(count: u64, seed: u64, limit: Option<Duration>) -> (Totals, Vec<String>, f32) {
@@ -188,10 +206,11 @@ fn histories(count: u64, seed: u64, limit: Option<Duration>) -> (Totals, Vec<Str
             }
             totals.cases += 1;
             match play(at, &Sound) {
-                Ok(Played { ops, recalls, shared }) => {
+                Ok(Played { ops, recalls, shared, limited }) => {
                     totals.ops += ops;
                     totals.recalls += recalls;
                     totals.shared += shared;
+                    totals.limited += limited;
                 }
                 Err(words) => broken.push(words),
             }
@@ -210,6 +229,7 @@ fn histories(count: u64, seed: u64, limit: Option<Duration>) -> (Totals, Vec<Str
                 totals.ops += some.ops;
                 totals.recalls += some.recalls;
                 totals.shared += some.shared;
+                totals.limited += some.limited;
                 broken.extend(broke);
             }
             Err(_) => broken.push("a history broke down".into()),

@@ -29,6 +29,7 @@ pub mod accounts;
 pub mod agents;
 pub mod dispatch;
 pub mod grants;
+mod limits;
 pub mod line;
 mod memory;
 pub mod reply;
@@ -68,7 +69,7 @@ impl Commands {
         attempts: Attempts,
     ) -> Self {
         Self {
-            dispatcher: Dispatcher::new(ports),
+            dispatcher: Dispatcher::new(ports, settings),
             queries,
             journal: ports.journal.clone(),
             broadcast: ports.broadcast.clone(),

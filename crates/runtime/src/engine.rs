@@ -27,6 +27,7 @@ pub mod attempt;
 pub mod calendar;
 pub(crate) mod context_window;
 pub mod conversation;
+mod held;
 pub(crate) mod message_digest;
 pub(crate) mod model_call;
 pub(crate) mod notebook;
@@ -38,6 +39,7 @@ pub(crate) mod tool_call;
 
 use attempt::{Attempt, Attempts};
 use conversation::Histories;
+use held::Held;
 use request::RequestBuilder;
 use tool_call::ToolRunner;
 
@@ -61,12 +63,14 @@ pub struct Engine {
     histories: Mutex<Histories>,
     /// What this process works on.
     attempts: Attempts,
+    /// The sessions whose turns wait until others of their owner end.
+    held: Mutex<Held>,
 }
 
 impl Engine {
     pub(crate) fn new(ports: &Ports, settings: &Settings, attempts: Attempts) -> Self {
         Self {
-            dispatcher: Dispatcher::new(ports),
+            dispatcher: Dispatcher::new(ports, settings),
             journal: ports.journal.clone(),
             broadcast: ports.broadcast.clone(),
             clock: ports.clock.clone(),
@@ -81,6 +85,7 @@ impl Engine {
             incarnation: Incarnation(ports.ids.ordered()),
             histories: Mutex::default(),
             attempts,
+            held: Mutex::default(),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::{
         signal::Broadcast,
         toolbox::schemas,
     },
+    quotas::Quotas,
     settings::Settings,
 };
 
@@ -47,6 +48,7 @@ pub struct Queries {
     requests: RequestBuilder,
     tools: ToolRunner,
     memories: Memories,
+    quotas: Quotas,
 }
 
 impl Queries {
@@ -64,7 +66,14 @@ impl Queries {
             requests: RequestBuilder::new(ports, settings),
             tools: ToolRunner::new(ports, settings),
             memories: Memories::new(ports, settings),
+            quotas: Quotas::new(ports, settings),
         }
+    }
+
+    /// What owners may use, and how they stand with it.
+    #[must_use]
+    pub fn quotas(&self) -> &Quotas {
+        &self.quotas
     }
 
     /// Now, as everything that is recorded knows it.

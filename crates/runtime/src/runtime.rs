@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    commands::Commands, engine::Engine, engine::attempt::Attempts, ports::Ports, queries::Queries,
-    settings::Settings,
+    commands::Commands, engine::Engine, engine::attempt::Attempts, housekeeping::Housekeeping,
+    ports::Ports, queries::Queries, settings::Settings,
 };
 
 /// One life of one process: what is given to surfaces, and what is given to a lane.
@@ -16,6 +16,8 @@ pub struct Runtime {
     pub queries: Arc<Queries>,
     /// What acts. For lanes.
     pub engine: Arc<Engine>,
+    /// What is done at intervals. For whoever runs the process.
+    pub housekeeping: Arc<Housekeeping>,
 }
 
 impl Runtime {
@@ -26,6 +28,7 @@ impl Runtime {
         let queries = Arc::new(Queries::new(ports, settings));
         let commands = Arc::new(Commands::new(ports, settings, queries.clone(), attempts.clone()));
         let engine = Arc::new(Engine::new(ports, settings, attempts));
-        Self { commands, queries, engine }
+        let housekeeping = Arc::new(Housekeeping::new(ports, settings));
+        Self { commands, queries, engine, housekeeping }
     }
 }

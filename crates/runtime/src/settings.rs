@@ -1,8 +1,8 @@
 //! What an operator may set.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use planwright_domain::{autonomy::budget::Budget, plan::Reads};
+use planwright_domain::{actor::PersonId, autonomy::budget::Budget, plan::Reads, quota::Quota};
 
 use crate::secrets::Secrets;
 
@@ -33,6 +33,40 @@ pub struct Settings {
     pub notebook: NotebookSettings,
     /// What is replaced in what tools give.
     pub secrets: Arc<Secrets>,
+    /// What owners may use.
+    pub limits: Arc<Limits>,
+    /// How long sessions are kept.
+    pub retention: Retention,
+}
+
+/// What owners may use: everyone the same, but for those who are named.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// Everyone.
+    pub everyone: Quota,
+    /// Who has other limits.
+    pub owners: BTreeMap<PersonId, Quota>,
+}
+
+impl Limits {
+    /// What this owner may use.
+    #[must_use]
+    pub fn of(&self, owner: &PersonId) -> Quota {
+        self.owners.get(owner).copied().unwrap_or(self.everyone)
+    }
+
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.everyone.is_unlimited() && self.owners.values().all(Quota::is_unlimited)
+    }
+}
+
+/// How long sessions are kept in which nothing happens; for good, where nothing is set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Those that were put away, in days.
+    pub archived_days: Option<u32>,
+    /// The others, in days.
+    pub idle_days: Option<u32>,
 }
 
 /// What an operator may set of the notebook.
@@ -78,6 +112,8 @@ impl Default for Settings {
             memory: Some(MemorySettings { budget_tokens: 800 }),
             notebook: NotebookSettings { enabled: false, note_every: 2 },
             secrets: Arc::default(),
+            limits: Arc::default(),
+            retention: Retention::default(),
         }
     }
 }

@@ -802,8 +802,8 @@ async fn looking_back_shows_what_happened_who_decided_and_only_to_who_may_see_it
     assert_eq!(later, json!([]));
     let cost = response_to(served.request(Method::GET, TALK)).await.1["costMicros"].clone();
     assert_ne!(cost, json!(0));
-    let spent = response_to(served.request(Method::GET, "/api/spend")).await;
-    assert_eq!(spent, (200, json!({"micros": cost})));
+    let used = response_to(served.request(Method::GET, "/api/usage")).await;
+    assert_eq!((used.0, &used.1["money"]["used"]), (200, &cost));
     let stranger = served.token_of("mallory", Standing::Speaks).await;
     let as_stranger = |path: &str| served.bare(Method::GET, path).bearer_auth(&stranger);
     assert_eq!(response_to(as_stranger("/api/decisions")).await, (200, json!([])));
@@ -850,21 +850,24 @@ async fn a_day_is_counted_in_every_session_though_hundreds_moved_since() {
     decide(&served, "shown", &digest, json!({})).await;
     decide(&served, "approve", &digest, json!({})).await;
     served.house.rests(&owners_key("cli:talk-0001").unwrap()).await;
-    let before = response_to(served.request(Method::GET, "/api/spend")).await;
-    assert_ne!(before.1["micros"], json!(0));
+    let used = async || response_to(served.request(Method::GET, "/api/usage")).await.1;
+    let before = used().await;
+    assert_ne!(before["money"]["used"], json!(0));
     let owner = planwright_domain::actor::OWNER;
     waiting_rows(&served, owner, 300);
-    assert_eq!(response_to(served.request(Method::GET, "/api/spend")).await, before);
+    assert_eq!(used().await, before);
     let (_, decided) = response_to(served.request(Method::GET, "/api/decisions")).await;
     let kinds: Vec<_> = decided.as_array().unwrap().iter().map(|row| &row["kind"]).collect();
     assert_eq!(kinds, [&json!("plan_approved")]);
     let delete = served.decide(Method::POST, &format!("{TALK}/lines"));
     assert_eq!(response_to(delete.json(&json!({"line": "/delete yes"}))).await.0, 200);
-    // Nothing of an erased session is left, what it cost and what was decided in it with it. The audit log keeps its digests.
+    // What was decided in an erased session is gone with it; the audit log keeps its digests. What it cost stays counted.
     let key = owners_key("cli:talk-0001").unwrap();
     served.house.until(&key, |session| session.version.0 == 0).await;
     let (_, decided) = response_to(served.request(Method::GET, "/api/decisions")).await;
     assert_eq!(decided, json!([]));
+    let after = used().await;
+    assert_eq!((&after["money"], &after["tokens"]), (&before["money"], &before["tokens"]));
 }
 
 #[tokio::test]

@@ -11,9 +11,10 @@ use planwright_domain::{
     digest::Digest,
     notebook::{AgentNotebookCall, NotebookEvent, Page},
     plan::event::PlanEvent,
+    quota::{Limit, LimitReached},
     session::{SessionEvent, life::LifeEvent},
     time::Time,
-    turn::ToolReply,
+    turn::{ToolReply, event::TurnEvent},
 };
 use uuid::Uuid;
 
@@ -21,6 +22,23 @@ use crate::people::person;
 
 fn id<T: From<Uuid>>(number: u128) -> T {
     Uuid::from_u128(number).into()
+}
+
+fn of_limits() -> [SessionEvent; 3] {
+    let reached = LimitReached {
+        limit: Limit::Money,
+        owner: PersonId("ada".into()),
+        used: 1_020_000,
+        max: 1_000_000,
+        until: Some(Time(86_400_000_000)),
+    };
+    let near = LimitReached { limit: Limit::Bytes, until: None, ..reached.clone() };
+    [
+        TurnEvent::TurnPaused { turn: id(6), reached, until: Time(86_400_000_000) },
+        TurnEvent::TurnResumed { turn: id(6) },
+        TurnEvent::LimitWarned { near },
+    ]
+    .map(SessionEvent::Turn)
 }
 
 /// One event of each of them, and of each choice that matters in it.
@@ -49,6 +67,7 @@ pub fn by_hand() -> Vec<SessionEvent> {
     ]
     .map(SessionEvent::Auto)
     .into();
+    events.extend(of_limits());
     let made = AgentNotebookCall {
         of: PersonId("ada".into()),
         agent: "codex".into(),

@@ -64,6 +64,7 @@ pub struct House {
     pub model: ScriptedModel,
     home: tempfile::TempDir,
     window_tokens: usize,
+    settings: Settings,
     deployment: Deployment,
     stopping: watch::Sender<bool>,
     working: JoinHandle<()>,
@@ -126,7 +127,15 @@ impl House {
     #[must_use]
     pub fn under(mut self, policy: Policy) -> Self {
         self.ports.policy = Arc::new(policy);
-        self.runtime = Runtime::new(&self.ports, &Settings::default());
+        self.runtime = Runtime::new(&self.ports, &self.settings);
+        self
+    }
+
+    /// The same, begun anew with these settings.
+    #[must_use]
+    pub async fn with_settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self.dies_and_starts_again().await;
         self
     }
 
@@ -134,7 +143,7 @@ impl House {
     #[must_use]
     pub fn handing_over(mut self, handover: Handover) -> Self {
         self.ports.handover = Some(handover);
-        self.runtime = Runtime::new(&self.ports, &Settings::default());
+        self.runtime = Runtime::new(&self.ports, &self.settings);
         self
     }
 
@@ -168,15 +177,17 @@ impl House {
         let model = ScriptedModel::start(conduct).await.expect("a server");
         let home = scratch::directory("house").expect("a directory");
         fs::create_dir(home.path().join("data")).expect("a directory");
-        let life = Self::wire(&home, &model, window_tokens, &deployment).await;
+        let settings = Settings::default();
+        let life = Self::wire(&home, &model, window_tokens, &settings, &deployment).await;
         let (runtime, ports, stopping, working) = life;
-        Self { runtime, ports, model, home, window_tokens, deployment, stopping, working }
+        Self { runtime, ports, model, home, window_tokens, settings, deployment, stopping, working }
     }
 
     async fn wire(
         home: &tempfile::TempDir,
         model: &ScriptedModel,
         window_tokens: usize,
+        chosen: &Settings,
         deployment: &Deployment,
     ) -> (Runtime, Ports, watch::Sender<bool>, JoinHandle<()>) {
         let settings = settings(model, window_tokens);
@@ -206,7 +217,7 @@ impl House {
                 ),
                 roles: planwright_runtime::ports::model::Roles::default(),
             };
-            (Runtime::new(&ports, &Settings::default()), ports)
+            (Runtime::new(&ports, chosen), ports)
         };
         let stopping = watch::Sender::new(false);
         let told = stopping.subscribe();
@@ -249,7 +260,8 @@ impl House {
     pub async fn dies_and_starts_again(&mut self) {
         self.working.abort();
         let _ = (&mut self.working).await;
-        let life = Self::wire(&self.home, &self.model, self.window_tokens, &self.deployment).await;
+        let Self { home, model, window_tokens, settings, deployment, .. } = self;
+        let life = Self::wire(home, model, *window_tokens, settings, deployment).await;
         (self.runtime, self.ports, self.stopping, self.working) = life;
     }
 

@@ -27,6 +27,7 @@ pub mod people;
 pub mod power;
 pub mod prose;
 pub mod providers;
+pub mod quota_stories;
 pub mod scratch;
 pub mod scripted_model;
 pub mod seeds;

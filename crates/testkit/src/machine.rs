@@ -12,10 +12,12 @@ use std::{
 use crate::people::ada_key;
 use fastrand::Rng;
 use planwright_domain::{
+    actor::PersonId,
     command::{Issued, PersonCommand, SessionCommand},
     identity::{Root, SessionKey},
     plan::Strategy,
     policy::Policy,
+    quota::{Quota, QuotaUse, Used},
     session::{Session, SessionEvent, decide},
     time::Time,
 };
@@ -86,8 +88,18 @@ impl Sequence {
         let now = Time(1_000_000 + self.at as i64 * 1_000_000);
         self.at += 1;
         let id = Uuid::from_u128(self.rng.u128(..));
-        Some((name, Issued::new(id, now, command).under(self.policy.clone())))
+        let issued = Issued::new(id, now, command).under(self.policy.clone());
+        Some((name, issued.with_quota(quota(&mut self.rng))))
     }
+}
+
+/// How the owner stands with what they may use: seldom near a limit, more seldom at it.
+fn quota(rng: &mut Rng) -> Option<Arc<QuotaUse>> {
+    let tokens = rng.u64(0..2_000);
+    let quota = Quota { tokens: Some(1_950), ..Quota::default() };
+    let used = Used { tokens, ..Used::default() };
+    let owner = PersonId("ada".into());
+    (tokens > 1_500).then(|| Arc::new(QuotaUse { owner, quota, used }))
 }
 
 /// The commands of this seed, for a session of this identity, and the kinds of events that they lead to.

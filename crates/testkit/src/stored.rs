@@ -19,7 +19,8 @@ use planwright_domain::{
     },
     log::{Erased, SessionHead},
     memory::{Chain, ItemKind, MemoryCommand},
-    owner::{self, Moved, Owner, OwnerCommand},
+    owner::{self, DayUse, Moved, Owner, OwnerCommand},
+    quota::{Day, Limit, LimitReached, Quota},
     time::Time,
 };
 use planwright_runtime::{commands::dispatch::dispatch, ports::memory::Store};
@@ -204,10 +205,16 @@ async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
     let item = journal.everything(&chain(), 10).await?.into_iter().next();
     let item = Box::new(item.ok_or_else(|| anyhow::anyhow!("nothing is remembered"))?);
     let text = item.text.clone();
-    let promote =
-        OwnerCommand::Promote { item, text, id: Uuid::from_u128(9).into(), by: person.id };
+    let by = person.id;
+    let id = Uuid::from_u128(9).into();
+    let promote = OwnerCommand::Promote { item, text, id, by: by.clone() };
     introduce(journal, &["ada"]).await?;
-    for command in [bind, promote] {
+    let used = DayUse { tokens: 1_234, cost_micros: 5_678 };
+    let count = OwnerCommand::CountUse { day: Day(0), used };
+    let (quota, owner) = (Quota { tokens: Some(1_000), ..Quota::default() }, by.clone());
+    let read = LimitReached { limit: Limit::Tokens, owner, used: 1_234, max: 1_000, until: None };
+    let raise = OwnerCommand::RaiseLimit { read, quota, day: Day(0), by };
+    for command in [bind, promote, count, raise] {
         let decide = Box::new(move |owner: &Owner| owner::decide(owner, &command));
         journal
             .append_owner(ada(), Time(200_000_000), decide)

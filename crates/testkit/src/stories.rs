@@ -804,9 +804,8 @@ pub async fn what_was_said_is_summed_up_and_the_plan_stays(mut house: House) {
         house.kinds(&talk()).await.iter().filter(|kind| **kind == "view_compacted").count();
     assert!(compacted >= 1, "nothing was summed up");
     let cost = house.rests(&talk()).await.usage.cost_micros;
-    let spent =
-        house.runtime.queries.spent(&ada(), planwright_domain::time::Time(0)).await.expect("a sum");
-    assert_eq!(spent, cost, "what summing up cost is counted, too");
+    let (_, stands) = house.runtime.queries.quotas().now(ada().owner).await.expect("a sum");
+    assert_eq!(stands.used.cost_micros, cost, "what summing up cost is counted, too");
     house.dies_and_starts_again().await;
     house.does(&talk(), "the last words").await;
     let requests = house.model.requests();

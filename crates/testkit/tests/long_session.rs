@@ -46,7 +46,13 @@ async fn talked(journal: &dyn Journal, identity: &SessionKey, turns: usize) {
             }
         }
         let due = next(&session).due();
-        Ok::<_, Undecided>(Append { events, waiting: waiting(&session), due, after: session })
+        Ok::<_, Undecided>(Append {
+            events,
+            waiting: waiting(&session),
+            due,
+            after: session,
+            turns: None,
+        })
     };
     journal.append(identity, fresh_id(), Time(1_000_000), Box::new(decide_all)).await.unwrap();
 }
@@ -77,6 +83,7 @@ fn following(session: &Session) -> Option<SystemCommand> {
         Next::Nothing
         | Next::WaitForPerson(_)
         | Next::UsePlanTool { .. }
+        | Next::AwaitLimit { .. }
         | Next::AwaitDecision { .. }
         | Next::AwaitSlot { .. }
         | Next::AwaitPermission { .. }

@@ -113,7 +113,7 @@ const DOMAIN: [Part; 19] = [
 ];
 
 /// The same for the runtime.
-const RUNTIME: [Part; 28] = [
+const RUNTIME: [Part; 30] = [
     ("ports", &[]),
     ("failpoint", &[]),
     ("ids", &[]),
@@ -126,7 +126,9 @@ const RUNTIME: [Part; 28] = [
     ("audit", &["audit::head", "event_pages", "ports", "transfer"]),
     ("transfer", &["commands::dispatch", "ports"]),
     ("memories", &["ports", "settings"]),
-    ("commands::dispatch", &["audit::head", "failpoint", "metrics", "ports"]),
+    ("quotas", &["ports", "settings"]),
+    ("commands::dispatch", &["audit::head", "failpoint", "metrics", "ports", "quotas", "settings"]),
+    ("housekeeping", &["commands::dispatch", "ports", "settings"]),
     ("engine::attempt", &[]),
     ("engine::calendar", &[]),
     ("engine::message_digest", &["ports"]),
@@ -148,6 +150,7 @@ const RUNTIME: [Part; 28] = [
             "event_pages",
             "memories",
             "ports",
+            "quotas",
             "revisions",
             "settings",
             "transfer",
@@ -185,7 +188,7 @@ const RUNTIME: [Part; 28] = [
         ],
     ),
     ("reply_text", &["commands::reply", "queries"]),
-    ("runtime", &["commands", "engine", "ports", "queries", "settings"]),
+    ("runtime", &["commands", "engine", "housekeeping", "ports", "queries", "settings"]),
     ("lib", &[]),
 ];
 

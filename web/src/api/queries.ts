@@ -53,11 +53,7 @@ export const decisionsQuery = queryOptions({
   queryKey: ["decisions"],
   queryFn: () => got(api.GET("/api/decisions", { params: { query: { since: new Date().setHours(0, 0, 0, 0) } } })),
 });
-export const spendQuery = queryOptions({
-  queryKey: ["spend"],
-  queryFn: () => got(api.GET("/api/spend", { params: { query: { since: new Date().setHours(0, 0, 0, 0) } } })),
-  staleTime: 10_000,
-});
+export const usageQuery = queryOptions({ queryKey: ["usage"], queryFn: () => got(api.GET("/api/usage")), staleTime: 10_000 });
 
 export const controlQuery = (id: string) =>
   queryOptions({
@@ -133,5 +129,5 @@ const later = new Set<string>();
 
 /** Lists and badges are queries, read again on a hint. */
 export function listsMoved(): void {
-  for (const kind of ["sessions", "approvals", "decisions", "spend"]) reread(JSON.stringify([kind]));
+  for (const kind of ["sessions", "approvals", "decisions", "usage"]) reread(JSON.stringify([kind]));
 }

@@ -167,6 +167,12 @@ function turn(log: Log, envelope: TurnEnvelope, at: string): void {
       change(log, `q${envelope.data.queued}`, "said", (item) => ({ ...item, waiting: false }));
       log.turn = { id: envelope.data.turn, cost: 0, open: true };
       return;
+    case "turn_paused":
+      return mark(log, envelope, "wait", t("A limit is reached; the turn waits"));
+    case "turn_resumed":
+      return mark(log, envelope, "plain", t("The limit was raised"));
+    case "limit_warned":
+      return mark(log, envelope, "wait", t("80 % of what may be used is used"));
     case "model_call_started":
       for (const seq of envelope.data.messages) change(log, `q${seq}`, "said", (item) => ({ ...item, waiting: false }));
       return;

@@ -880,6 +880,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/raise-limit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Lets the owner of a session use as much again today of what is used up; their turns that wait for it go on. Only who may
+         *     decide can, a short while after their passphrase.
+         */
+        post: operations["raise_limit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/requests": {
         parameters: {
             query?: never;
@@ -1033,23 +1053,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/spend": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** What the model has cost lately in all of the caller's sessions. */
-        get: operations["get_spend"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/tickets": {
         parameters: {
             query?: never;
@@ -1097,6 +1100,23 @@ export interface paths {
         post?: never;
         /** Takes a token back. */
         delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the caller has used today in all of their sessions, also in those that were deleted, and how much they may use. */
+        get: operations["get_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1463,6 +1483,17 @@ export interface components {
             /** @description All of it. */
             text: string;
         };
+        /** @description A limit of an owner that is reached. */
+        LimitDto: {
+            /** @description Which: `turns`, `tokens`, `money` or `bytes`. */
+            limit: string;
+            /** @description Whether it can be raised for today. */
+            raisable: boolean;
+            /** @description What a person can do about it. */
+            whatToDo: string;
+            /** @description What is the case, in words: which limit, whose, and until when. */
+            words: string;
+        };
         /** @description What a line came to, in words. */
         LineAnswer: {
             /** @description The session that the caller talks in from here on, if the line moved them to another. */
@@ -1507,6 +1538,19 @@ export interface components {
             surface: string;
             /** @description The version of the program. */
             version: string;
+        };
+        /** @description How much of something is used. */
+        MeterDto: {
+            /**
+             * Format: int64
+             * @description So much may be; as much as they like, if none.
+             */
+            max?: number | null;
+            /**
+             * Format: int64
+             * @description So much is.
+             */
+            used: number;
         };
         /** @description The model that is asked now. */
         ModelDto: {
@@ -1903,6 +1947,7 @@ export interface components {
              * @description Tokens that the model has read.
              */
             inputTokens: number;
+            limit?: components["schemas"]["LimitDto"] | null;
             /**
              * Format: int64
              * @description Tokens that the model has written.
@@ -1929,7 +1974,7 @@ export interface components {
              * @description How many events it has.
              */
             version: number;
-            /** @description What it waits for: `decision`, `resume`, `doubt`, `permission` or `run`. */
+            /** @description What it waits for: `decision`, `resume`, `doubt`, `permission`, `run` or `limit`. */
             waiting?: string | null;
             /**
              * Format: int64
@@ -1965,14 +2010,6 @@ export interface components {
             slot: string;
             /** @description How it came out: `run`, `done`, `failed`, `skipped` or `missed (n)`. */
             verdict: string;
-        };
-        /** @description What the model has cost. */
-        Spent: {
-            /**
-             * Format: int64
-             * @description In millionths of a dollar, in all of the caller's sessions.
-             */
-            micros: number;
         };
         /** @description A step of a plan. */
         StepDto: {
@@ -2051,6 +2088,23 @@ export interface components {
             tookMs: number;
             /** @description Its words. */
             words: string;
+        };
+        /** @description What an owner has used, and how much they may. */
+        UsageDto: {
+            /** @description Bytes that the sessions take. */
+            bytes: components["schemas"]["MeterDto"];
+            /** @description Money today, in millionths of a dollar, where the price of the model is known. */
+            money: components["schemas"]["MeterDto"];
+            /** @description Whose. */
+            owner: string;
+            /** @description Whether every model has a price: without one, money is not counted. */
+            priced: boolean;
+            /** @description Tokens today, read and written. */
+            tokens: components["schemas"]["MeterDto"];
+            /** @description Turns that are under way and wait for nobody. */
+            turns: components["schemas"]["MeterDto"];
+            /** @description When the day (UTC) ends by which money and tokens are counted. */
+            until: string;
         };
         /** @description That it is there. */
         Well: {
@@ -2901,6 +2955,19 @@ export interface components {
             /** @constant */
             type: "session_deleted";
         };
+        /** @enum {string} */
+        "event.Limit": "turns" | "tokens" | "money" | "bytes";
+        /** @description A limit of an owner that is reached, or near. */
+        "event.LimitReached": {
+            limit: components["schemas"]["event.Limit"];
+            /** Format: uint64 */
+            max: number;
+            owner: components["schemas"]["event.PersonId"];
+            /** Format: date-time */
+            until?: string | null;
+            /** Format: uint64 */
+            used: number;
+        };
         "event.MemoryEvent": {
             data: {
                 item: components["schemas"]["event.Item"];
@@ -3687,6 +3754,27 @@ export interface components {
             };
             /** @constant */
             type: "view_compacted";
+        } | {
+            data: {
+                reached: components["schemas"]["event.LimitReached"];
+                turn: components["schemas"]["event.TurnId"];
+                /** Format: date-time */
+                until: string;
+            };
+            /** @constant */
+            type: "turn_paused";
+        } | {
+            data: {
+                turn: components["schemas"]["event.TurnId"];
+            };
+            /** @constant */
+            type: "turn_resumed";
+        } | {
+            data: {
+                near: components["schemas"]["event.LimitReached"];
+            };
+            /** @constant */
+            type: "limit_warned";
         } | {
             data: {
                 /** Format: uint32 */
@@ -8198,6 +8286,75 @@ export interface operations {
             };
         };
     };
+    raise_limit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageDto"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     get_requests: {
         parameters: {
             query?: never;
@@ -8840,75 +8997,6 @@ export interface operations {
             };
         };
     };
-    get_spend: {
-        parameters: {
-            query?: {
-                /** @description In milliseconds since 1970; the last 24 hours if it is not said. */
-                since?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Spent"];
-                };
-            };
-            /** @description It cannot be answered now. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": {
-                        /** @description The digest that is current, where a decision was stale. */
-                        currentDigest?: string | null;
-                        /** @description What is the case, and what to do next. */
-                        detail: string;
-                        /**
-                         * Format: int32
-                         * @description The status of the answer.
-                         */
-                        status: number;
-                        /** @description The kind of problem, for people. */
-                        title: string;
-                        /** @description The kind of problem, for programs. */
-                        type: string;
-                    };
-                };
-            };
-            /** @description It is not granted, and why. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": {
-                        /** @description The digest that is current, where a decision was stale. */
-                        currentDigest?: string | null;
-                        /** @description What is the case, and what to do next. */
-                        detail: string;
-                        /**
-                         * Format: int32
-                         * @description The status of the answer.
-                         */
-                        status: number;
-                        /** @description The kind of problem, for people. */
-                        title: string;
-                        /** @description The kind of problem, for programs. */
-                        type: string;
-                    };
-                };
-            };
-        };
-    };
     give_ticket: {
         parameters: {
             query?: never;
@@ -9129,6 +9217,72 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    get_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageDto"];
+                };
             };
             /** @description It cannot be answered now. */
             503: {

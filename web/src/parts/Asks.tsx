@@ -1,5 +1,5 @@
 import { useState } from "react";
-import type { Ask, Session } from "../api/client";
+import type { Ask, Schemas, Session } from "../api/client";
 import { lasting, t, visible } from "../t";
 import { useReachable } from "../api/reachable";
 import { Dialog } from "./basics";
@@ -46,6 +46,27 @@ export function AskCard({ id, ask, decides }: { id: string; ask: Ask; decides: b
           <button type="button" className="button primary" disabled={!reachable || !replan?.trim()} onClick={() => void verdicts.permit(id, ask.digest, "replan", replan ?? "").then(() => setReplan(null))}>{t("Deny and revise")}</button>
         </div>
       </Dialog>
+    </section>
+  );
+}
+
+/** A limit for which a turn waits: which, whose, until when, and what a person can do. */
+export function LimitCard({ id, limit, decides }: { id: string; limit: Schemas["LimitDto"]; decides: boolean }) {
+  return (
+    <section aria-label={t("A limit is reached")} className="card border-l-4 border-l-wait p-4" data-testid="limit">
+      <h3 className="font-semibold">{limit.limit === "turns" ? t("Waits for another turn to end") : t("A limit is reached, and the turn waits")}</h3>
+      <p className="mt-1 text-sm text-soft [overflow-wrap:anywhere]">{visible(limit.words)}.</p>
+      {!limit.raisable && <p className="mt-1 text-sm text-soft">{t("What to do:")} {visible(limit.whatToDo)}.</p>}
+      {limit.raisable && (decides ? (
+        <div className="mt-2 flex flex-wrap gap-2">
+          <Decisions>
+            <button type="button" className="button small primary" onClick={() => void verdicts.raiseLimit(id)}>{t("As much again today")}</button>
+          </Decisions>
+          <button type="button" className="button small" onClick={() => void verdicts.stop(id)}>{t("End the turn")}</button>
+        </div>
+      ) : (
+        <LogInToDecide />
+      ))}
     </section>
   );
 }

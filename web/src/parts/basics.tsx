@@ -139,3 +139,6 @@ export function useKept(key: string, first: string): [string, (value: string) =>
     },
   ];
 }
+
+/** Whether a person should know how much of something is used. */
+export const isMostUsed = (meter?: { used: number; max?: number | null }): boolean => !!meter?.max && meter.used >= 0.8 * meter.max;

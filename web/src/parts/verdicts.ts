@@ -48,6 +48,7 @@ export const verdicts = {
     act(id, got(api.POST("/api/sessions/{id}/plan/skip", { params: inSession(id), body: { step } })), t("Step {step} is left out", { step })),
   resume: (id: string) => act(id, got(api.POST("/api/sessions/{id}/plan/resume", { params: inSession(id) })), t("It goes on")),
   pause: (id: string) => act(id, got(api.POST("/api/sessions/{id}/plan/stop", { params: inSession(id) })), t("The execution is paused")),
+  raiseLimit: (id: string) => act(id, got(api.POST("/api/sessions/{id}/raise-limit", { params: inSession(id) })), t("Raised for today; it goes on")),
   stop: (id: string) => act(id, got(api.POST("/api/sessions/{id}/stop", { params: inSession(id) })), t("Stopped")),
   off: (id: string) => act(id, got(api.DELETE("/api/sessions/{id}/plan", { params: inSession(id) })), t("Plan work has ended")),
   on: (id: string) => act(id, got(api.POST("/api/plans/enable", { body: { sessionId: id } })), t("Plan work is on; say what you want planned")),

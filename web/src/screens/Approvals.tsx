@@ -2,7 +2,7 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Session, Waiting } from "../api/client";
 import { approvalsQuery, controlQuery, decisionsQuery, meQuery } from "../api/queries";
-import { AskCard, Doubts } from "../parts/Asks";
+import { AskCard, Doubts, LimitCard } from "../parts/Asks";
 import { Chip, Empty, Failed, Skeleton } from "../parts/basics";
 import { snooze, useSnoozed } from "../parts/snooze";
 import { tell } from "../parts/verdicts";
@@ -60,6 +60,7 @@ function waitWords(row: Waiting, session: Session | undefined): string {
   if (row.waiting === "permission") return t("a call waits for permission");
   if (row.waiting === "doubt") return t("a call is in doubt");
   if (row.waiting === "run") return t("a run is paused");
+  if (row.waiting === "limit") return t("a limit is reached");
   return plan ? `${t(plan.status)}${plan.revision ? ` · ${t("rev {n}", { n: plan.revision })}` : ""}` : t("needs you");
 }
 
@@ -78,6 +79,8 @@ function Card({ row, decides, onPick }: { row: Waiting; decides: boolean; onPick
           <AskCard id={row.sessionId} ask={session.ask} decides={decides} />
         ) : session?.doubts.length ? (
           <Doubts id={row.sessionId} session={session} decides={decides} />
+        ) : session?.limit ? (
+          <LimitCard id={row.sessionId} limit={session.limit} decides={decides} />
         ) : row.waiting === "run" ? (
           <div className="flex flex-wrap gap-2">
             <p className="w-full text-sm text-soft">{t("A run is paused and asks.")}</p>

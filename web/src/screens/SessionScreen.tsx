@@ -2,12 +2,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { api, got, inSession, isForeign, problemWords } from "../api/client";
-import { controlQuery, meQuery, modelQuery, sessionsQuery, spendQuery } from "../api/queries";
+import { controlQuery, meQuery, modelQuery, sessionsQuery, usageQuery } from "../api/queries";
 import { streamOf } from "../api/streams";
 import { Chat } from "../parts/Chat";
 import { Composer } from "../parts/Composer";
+import { LimitCard } from "../parts/Asks";
 import { PlanPanel } from "../parts/PlanPanel";
-import { Dialog, inText, say } from "../parts/basics";
+import { Dialog, inText, isMostUsed, say } from "../parts/basics";
 import { verdicts } from "../parts/verdicts";
 import { readText, writeText } from "../storage";
 import { dollars, t, visible } from "../t";
@@ -16,6 +17,7 @@ import { dollars, t, visible } from "../t";
 export function SessionScreen({ id }: { id: string }) {
   const navigate = useNavigate();
   const control = useQuery(controlQuery(id));
+  const { data: me } = useQuery(meQuery);
   const [panel, setPanel] = useState(() => readText("panel") !== "closed");
   const [tab, setTab] = useState<"chat" | "plan">("chat");
   const review = () => {
@@ -54,6 +56,7 @@ export function SessionScreen({ id }: { id: string }) {
       <div className={`flex min-h-0 min-w-0 flex-1 flex-col ${tab === "plan" ? "max-lg:hidden" : ""}`}>
         <Head id={id} onPanel={() => setPanel(!panel)} panel={panel} />
         <Chat id={id} onReview={review} empty={<Begin id={id} />} />
+        {session?.limit && <div className="px-4 pb-2 md:px-6"><LimitCard id={id} limit={session.limit} decides={me?.decides ?? false} /></div>}
         {isForeign(id)
           ? <p className="border-t border-line p-4 text-sm text-soft" data-testid="elsewhere">{t("A foreign agent works here. Speak to it where it runs; its plan is reviewed and decided here.")}</p>
           : <Composer id={id} running={session ? session.turnOpen : false} planning={session?.active ?? false} />}
@@ -71,7 +74,7 @@ export function SessionScreen({ id }: { id: string }) {
 function Head({ id, onPanel, panel }: { id: string; onPanel: () => void; panel: boolean }) {
   const rows = useQuery(sessionsQuery);
   const control = useQuery(controlQuery(id));
-  const spend = useQuery(spendQuery);
+  const { data: usage } = useQuery(usageQuery);
   const stream = streamOf(id);
   const { log } = useSyncExternalStore(stream.listen, stream.now);
   const navigate = useNavigate();
@@ -88,7 +91,7 @@ function Head({ id, onPanel, panel }: { id: string; onPanel: () => void; panel: 
         <dl className="flex flex-wrap gap-x-3 text-xs text-soft" data-testid="cost">
           <Figure name={t("turn")} value={dollars(log?.turn.cost ?? 0)} />
           <Figure name={t("session")} value={dollars(session?.costMicros ?? 0)} />
-          <Figure name={t("today")} value={dollars(spend.data?.micros ?? 0)} />
+          <Figure name={t("today")} value={usage?.money.max ? t("{used} of {max}", { used: dollars(usage.money.used), max: dollars(usage.money.max) }) : dollars(usage?.money.used ?? 0)} warn={isMostUsed(usage?.money)} />
           <Figure name={t("context")} value={`${full} %`} warn={full >= 80} />
         </dl>
       </div>

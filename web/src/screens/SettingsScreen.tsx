@@ -1,19 +1,20 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, got } from "../api/client";
+import { api, got, type Schemas } from "../api/client";
 import { keepPageKey } from "../api/pageKey";
-import { listsMoved, meQuery, modelQuery, tokensQuery } from "../api/queries";
-import { Chip, say } from "../parts/basics";
+import { listsMoved, meQuery, modelQuery, tokensQuery, usageQuery } from "../api/queries";
+import { Chip, isMostUsed, say } from "../parts/basics";
 import { ModelForm } from "../parts/ModelForm";
 import { ChangePassphrase, People } from "../parts/People";
 import { writeText } from "../storage";
-import { t, visible } from "../t";
+import { dollars, t, visible } from "../t";
 
 /** The model, who is logged in, and how it looks. */
 export function SettingsScreen() {
   const { data: me } = useQuery(meQuery);
   const { data: model } = useQuery(modelQuery);
   const tokens = useQuery(tokensQuery);
+  const { data: usage } = useQuery(usageQuery);
   const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? "light");
   const choose = (name: string) => {
     writeText("theme", name);
@@ -40,6 +41,20 @@ export function SettingsScreen() {
         {model && !model.isChangeable && <p className="text-sm text-soft">{t("It is set in the configuration of this installation.")}</p>}
         {me && !me.decides && <p className="text-sm text-soft">{t("Changing it is a decision: log in with the passphrase.")}</p>}
       </section>
+      {usage && (
+        <section className="card p-4" data-testid="usage">
+          <h2 className="font-semibold">{t("What you use")}</h2>
+          <dl className="mt-2 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm">
+            <Meter name={t("Money today")} meter={usage.money} words={dollars} />
+            <Meter name={t("Tokens today")} meter={usage.tokens} words={(n) => n.toLocaleString()} />
+            <Meter name={t("Turns under way")} meter={usage.turns} words={String} />
+            <Meter name={t("Stored")} meter={usage.bytes} words={(n) => t("{n} MB", { n: (n / 1e6).toFixed(1) })} />
+          </dl>
+          <p className="mt-2 text-sm text-soft">{t("A day is counted in UTC and ends at {time}. At 80 % you are told, at 100 % the turn waits and asks you.", { time: new Date(usage.until).toLocaleString() })}</p>
+          {!usage.priced && <p className="text-sm text-soft">{t("The price of a model is not known, so money is not counted for it.")}</p>}
+          <p className="text-sm text-soft">{t("Limits are set in the configuration of this installation, under [limits].")}</p>
+        </section>
+      )}
       <section className="card p-4">
         <h2 className="font-semibold">{t("Appearance")}</h2>
         <div role="radiogroup" aria-label={t("Appearance")} className="mt-2 flex gap-2">
@@ -68,5 +83,16 @@ export function SettingsScreen() {
         </ul>
       </section>
     </div>
+  );
+}
+
+/** How much of something is used, and how much may be. */
+function Meter({ name, meter, words }: { name: string; meter: Schemas["MeterDto"]; words: (amount: number) => string }) {
+  const limit = meter.max === null || meter.max === undefined ? t("not limited") : t("of {max}", { max: words(meter.max) });
+  return (
+    <>
+      <dt className="text-soft">{name}</dt>
+      <dd className={isMostUsed(meter) ? "font-medium text-wait" : ""}>{words(meter.used)} <span className="text-soft">{limit}</span></dd>
+    </>
   );
 }

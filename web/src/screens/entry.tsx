@@ -4,10 +4,10 @@ import { useEffect, useState, type ReactNode } from "react";
 import { backTo } from "../api/back";
 import { api, got } from "../api/client";
 import { keepPageKey } from "../api/pageKey";
-import { meQuery, modelQuery, queries } from "../api/queries";
+import { meQuery, modelQuery, queries, usageQuery } from "../api/queries";
 import { ModelForm } from "../parts/ModelForm";
 import { readText, writeText } from "../storage";
-import { t } from "../t";
+import { dollars, t } from "../t";
 
 function Frame({ children }: { children: ReactNode }) {
   return (
@@ -130,6 +130,7 @@ export function WelcomeScreen() {
   const navigate = useNavigate();
   const { data: me } = useQuery(meQuery);
   const { data: model } = useQuery(modelQuery);
+  const { data: usage } = useQuery(usageQuery);
   const [answered, setAnswered] = useState(false);
   const [words, setWords] = useState("");
   const ready = answered || (model?.isDemo ?? false);
@@ -146,7 +147,7 @@ export function WelcomeScreen() {
     <Frame>
       <div className="card space-y-4 p-6">
         <h1 className="text-lg font-semibold">{t("Which model should write the plans?")}</h1>
-        <p className="text-sm text-soft">{t("It is asked one thing before it is used, so that you do not start with one that cannot answer. A run may spend 1 $ unless you say otherwise.")}</p>
+        <p className="text-sm text-soft">{t("It is asked one thing before it is used, so that you do not start with one that cannot answer. A run may spend 1 $ unless you say otherwise.")} {usage?.money.max ? t("A day may cost {max} in all; then it pauses and asks you.", { max: dollars(usage.money.max) }) : t("What a day may cost is not limited.")}</p>
         {me && !me.decides ? <p className="text-sm text-wait">{t("Choosing a model is a decision: log in with the passphrase.")}</p> : <ModelForm done={() => setAnswered(true)} />}
         <div className="flex items-center gap-3 border-t border-line pt-4">
           <button type="button" className="button" onClick={() => void demo()} disabled={me && !me.decides}>{t("Play the demo instead")}</button>

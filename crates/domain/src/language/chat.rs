@@ -15,7 +15,7 @@ use crate::model::{
 };
 
 /// Every command with its words, as `/help` lists them.
-pub const HELP: [(&str, &str); 29] = [
+pub const HELP: [(&str, &str); 30] = [
     ("/plan on [document|collect|build]", "begin plan work in this session"),
     ("/plan status", "where the plan stands, and what waits for you"),
     ("/plan show [rev]", "read a revision in full"),
@@ -65,6 +65,7 @@ pub const HELP: [(&str, &str); 29] = [
         "/notebook [on|off|show <page>]",
         "planning files of this session: what is to be done, found out, done",
     ),
+    ("/limits · /limits raise", "what you have used today; go on beyond a limit that is reached"),
     ("/compact", "sum up what was said before, so that more fits"),
     ("/stop", "end what the agent is doing now"),
     ("/reset", "end everything here and start a new view"),
@@ -85,6 +86,8 @@ pub fn parse(line: &str) -> Result<Line, LineRefusal> {
         "plan" => plan(rest)?,
         "allow" => ChatCommand::Act(approval::allow(rest)?),
         "deny" => ChatCommand::Act(approval::deny(rest)?),
+        "limits" if rest == "raise" => ChatCommand::Act(Act::RaiseLimit),
+        "limits" => alone("/limits", rest, ChatCommand::Look(Look::Limits))?,
         "compact" => alone("/compact", rest, ChatCommand::Act(Act::Compact))?,
         "stop" => alone("/stop", rest, ChatCommand::Act(Act::Stop))?,
         "reset" => alone("/reset", rest, ChatCommand::Act(Act::Reset))?,
@@ -107,7 +110,7 @@ pub fn parse(line: &str) -> Result<Line, LineRefusal> {
 }
 
 /// Every command with the word that it is known by: what a mistyped command is compared with.
-const COMMANDS: [(&str, &str); 36] = [
+const COMMANDS: [(&str, &str); 38] = [
     ("plan", "/plan status"),
     ("on", "/plan on"),
     ("off", "/plan off"),
@@ -130,6 +133,8 @@ const COMMANDS: [(&str, &str); 36] = [
     ("deny", "/deny"),
     ("stop", "/stop"),
     ("compact", "/compact"),
+    ("limits", "/limits"),
+    ("raise", "/limits raise"),
     ("reset", "/reset"),
     ("help", "/help"),
     ("goal", "/goal"),

@@ -317,6 +317,9 @@ pub fn quick_commands(session: &Session) -> Vec<String> {
         let words = [Some(format!("/allow {id}")), lasting, Some(format!("/deny {id}")), replan];
         return words.into_iter().flatten().collect();
     }
+    if session.turn.as_ref().is_some_and(|turn| turn.paused.is_some()) {
+        return vec!["/limits raise".into(), "/limits".into(), "/stop".into()];
+    }
     let Some(plan) = session.plan() else {
         let asks = session.auto.asks();
         return if asks { vec!["/auto resume".into(), "/auto off".into()] } else { Vec::new() };

@@ -20,6 +20,7 @@ use crate::model::{
     memory::{MemoryCommand, rank::Recalled},
     plan::{Reads, Strategy, block::BlockId, review::Comment, step::OnFailure},
     policy::Policy,
+    quota::QuotaUse,
     time::Time,
     turn::{Answer, CallResult, ModelFailure, Sent, ToolReply, Usage, profile::Profile},
 };
@@ -37,18 +38,26 @@ pub struct Issued<C> {
     pub policy: Arc<Policy>,
     /// The project of a foreign agent: its session begins there, whatever the operator names for those of people.
     pub project: Option<Root>,
+    /// How the session's owner stands with what they may use; none, where nothing is limited or nothing is used.
+    pub quota: Option<Arc<QuotaUse>>,
 }
 
 impl<C> Issued<C> {
     /// A command with its id and its time.
     pub fn new(id: impl Into<CommandId>, at: Time, command: C) -> Self {
-        Self { id: id.into(), at, command, policy: Arc::default(), project: None }
+        Self { id: id.into(), at, command, policy: Arc::default(), project: None, quota: None }
     }
 
     /// The same, under this policy.
     #[must_use]
     pub fn under(self, policy: Arc<Policy>) -> Self {
         Self { policy, ..self }
+    }
+
+    /// The same, for an owner who stands so with what they may use.
+    #[must_use]
+    pub fn with_quota(self, quota: Option<Arc<QuotaUse>>) -> Self {
+        Self { quota, ..self }
     }
 
     /// The same, of an agent that works in this project.
@@ -456,6 +465,13 @@ pub enum SystemCommand {
         attempt: ModelAttempt,
         /// The bracket of the effect.
         bracket: Bracket,
+    },
+    /// A limit for which a turn waits may have been raised.
+    ResumeTurn,
+    /// The session is older than sessions are kept: delete it, if it stands where it was looked at and nothing goes on in it.
+    DeleteByAge {
+        /// Its version when it was looked at.
+        version: Seq,
     },
     /// The model answered.
     RecordAnswer {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::plan::refusal::PlanRefusal;
+use crate::model::{plan::refusal::PlanRefusal, quota::LimitReached};
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -186,6 +186,14 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
+    /// A limit of the owner is reached.
+    #[error("{}; {}", .0.in_words(), .0.what_to_do())]
+    LimitReached(LimitReached),
+    /// No turn waits for a limit.
+    #[error(
+        "nothing waits for a limit here, so there is none to raise; /limits shows what is used"
+    )]
+    NothingToRaise,
     /// It is known everywhere already.
     #[error("this is known everywhere already")]
     AlreadyGlobal,
@@ -206,6 +214,7 @@ impl Refusal {
             self,
             Self::MovedOn { .. }
                 | Self::NotHandedOver { .. }
+                | Self::LimitReached(_)
                 | Self::Plan(PlanRefusal::AskAgain { .. })
         )
     }
@@ -247,6 +256,8 @@ impl Refusal {
             Self::BadRhythm { .. } => "bad_rhythm",
             Self::OtherText => "other_text",
             Self::NotHandedOver { .. } => "not_handed_over",
+            Self::LimitReached(_) => "limit_reached",
+            Self::NothingToRaise => "nothing_to_raise",
             Self::AlreadyGlobal => "already_global",
             Self::MovedOn { .. } => "moved_on",
         }

@@ -18,6 +18,8 @@ use crate::model::{
         event::{Account, PlanEvent},
         observation::Observation,
     },
+    quota::Limit,
+    time::Time,
     turn::{
         Doubt, Measure, OpenCall, Queued, ToolReply, Turn, Usage,
         ask::Ask,
@@ -69,6 +71,8 @@ pub struct Session {
     pub measures: BTreeMap<String, Measure>,
     /// What the model cost, all in all.
     pub usage: Usage,
+    /// The limits of the owner of which this session was told, and until when they hold.
+    pub warned: BTreeMap<Limit, Option<Time>>,
     /// Where a foreign agent last looked at the plan.
     pub agent_looked: Seq,
     /// Where the view that the model is given begins.
@@ -208,6 +212,7 @@ impl Session {
             notebook: Notebook::default(),
             measures: BTreeMap::new(),
             usage: Usage::default(),
+            warned: BTreeMap::new(),
             agent_looked: Seq(0),
             view_from: Seq(0),
             outside: BTreeSet::new(),
@@ -267,6 +272,9 @@ impl SessionEvent {
             },
             Self::Turn(event) => match event {
                 TurnEvent::TurnStarted { .. } => "turn_started",
+                TurnEvent::TurnPaused { .. } => "turn_paused",
+                TurnEvent::TurnResumed { .. } => "turn_resumed",
+                TurnEvent::LimitWarned { .. } => "limit_warned",
                 TurnEvent::ModelCallStarted { .. } => "model_call_started",
                 TurnEvent::ModelAnswered { .. } => "model_answered",
                 TurnEvent::ModelCallFailed { .. } => "model_call_failed",

@@ -16,6 +16,7 @@ use crate::model::{
     digest::Digest,
     effect::{Bracket, Effect, ToolFacts, Touched},
     id::{CallId, PlanId, RunId, Seq, TurnId},
+    quota::LimitReached,
     time::Time,
     turn::{asking::Asking, profile::Profile},
 };
@@ -103,6 +104,8 @@ pub struct Turn {
     /// Where it stands with the models that it asks.
     #[serde(default)]
     pub asking: Asking,
+    /// The limit for which it waits.
+    pub paused: Option<LimitReached>,
 }
 
 /// What a turn is there for.

@@ -484,6 +484,7 @@ fn hand(session: &Session, id: TurnId) -> Turn {
         reported: false,
         summary_text: String::new(),
         asking: Asking::default(),
+        paused: None,
     }
 }
 

@@ -9,10 +9,11 @@ use crate::model::{
 };
 
 /// When a session is tried again that has failed so often in a row. None after the last time: it is parked, and a person is
-/// shown why.
+/// shown why. One that was deleted is never parked, as nobody is shown it: what is left of it must go.
 #[must_use]
-pub fn again_at(now: Time, failures: u32) -> Option<Time> {
-    (failures < limits::FAILURES_MAX).then(|| now.plus_micros(250_000 << failures))
+pub fn again_at(now: Time, failures: u32, is_deleted: bool) -> Option<Time> {
+    let last = limits::FAILURES_MAX - 1;
+    (failures <= last || is_deleted).then(|| now.plus_micros(250_000 << failures.min(last)))
 }
 
 /// Whether these events end a row of failures: an effect or a turn came to its end.

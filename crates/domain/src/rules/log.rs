@@ -200,6 +200,9 @@ fn of_turn(event: &TurnEvent) -> Option<Line<'_>> {
         | TurnEvent::ModelCallStarted { .. }
         | TurnEvent::ModelAnswered { .. }
         | TurnEvent::ModelCallFailed { .. }
+        | TurnEvent::TurnPaused { .. }
+        | TurnEvent::TurnResumed { .. }
+        | TurnEvent::LimitWarned { .. }
         | TurnEvent::ModelCallAbandoned { .. }
         | TurnEvent::ModelCallOrphaned { .. }
         | TurnEvent::ViewCompacted { .. }

@@ -28,6 +28,7 @@ mod memory;
 mod outcomes;
 mod permission;
 mod policy;
+mod quota;
 mod reports;
 mod review;
 mod roots;

@@ -2,6 +2,7 @@
 
 use planwright_domain::digest::Digest;
 
+use super::shared::LimitReached;
 use crate::mapping::Text;
 
 stored! {
@@ -83,6 +84,8 @@ stored! {
         BadRhythm { why: String },
         OtherText,
         NotHandedOver { why: String },
+        LimitReached(of: LimitReached),
+        NothingToRaise,
         AlreadyGlobal,
         MovedOn { what: String },
     }

@@ -45,5 +45,11 @@ stored! {
 
     struct Aim = effect::Aim { ; paths: BTreeSet<String>, hosts: BTreeSet<String> }
 
+    enum Limit = quota::Limit { Turns, Tokens, Money, Bytes }
+
+    struct LimitReached = quota::LimitReached {
+        limit: Limit, owner: PersonId, used: u64, max: u64; until: Option<Time>
+    }
+
     struct Bracket = effect::Bracket { incarnation: Incarnation, start_by: Time, deadline: Time }
 }

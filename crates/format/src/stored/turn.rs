@@ -11,7 +11,7 @@ use planwright_domain::{
 use super::{
     autonomy::AutoExecutionContext,
     memory::Ranked,
-    shared::{Aim, Bracket, Person, ToolFacts, Touched},
+    shared::{Aim, Bracket, LimitReached, Person, ToolFacts, Touched},
 };
 
 stored! {
@@ -117,6 +117,9 @@ stored! {
             turn: TurnId, round: u32, attempt: u32, upto: Seq, messages: u32, summary: String,
             usage: Usage, by: String; arrival: Arrival
         },
+        TurnPaused { turn: TurnId, reached: LimitReached, until: Time },
+        TurnResumed { turn: TurnId },
+        LimitWarned { near: LimitReached },
         ModelCallAbandoned { turn: TurnId, round: u32, attempt: u32, why: String },
         ModelCallOrphaned { turn: TurnId, round: u32, attempt: u32 },
         CallStarted {

@@ -59,7 +59,10 @@ pub(crate) fn of_owner(events: &[OwnerEvent]) -> Vec<Change<'_>> {
         .filter_map(|event| match event {
             OwnerEvent::MemoryPromoted { item } => Some(Change::Put(item)),
             OwnerEvent::MemoryForgotten { id } => Some(Change::Drop(*id)),
-            OwnerEvent::PointerMoved { .. } | OwnerEvent::PointerDropped { .. } => None,
+            OwnerEvent::PointerMoved { .. }
+            | OwnerEvent::PointerDropped { .. }
+            | OwnerEvent::ModelsUsed { .. }
+            | OwnerEvent::LimitRaised { .. } => None,
         })
         .collect()
 }

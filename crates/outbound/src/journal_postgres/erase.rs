@@ -16,6 +16,7 @@ use super::{
     PostgresJournal,
     installation::{INSTALLATION_LOCK, read},
     read::{locked, row},
+    usage::Counted,
     write::execute,
 };
 use crate::journal::engine;
@@ -43,6 +44,8 @@ impl PostgresJournal {
         let (session, known) = locked(&transaction, key).await?;
         let (Some(erased), Some(known)) = (erasure(&session, at), known) else { return Ok(false) };
         failpoint::hit("erase.before_rows");
+        // What it used stays counted.
+        self.count_in(&transaction, at, &Counted::One(known.id)).await?;
         for sql in [
             "DELETE FROM outputs WHERE stream = $1",
             "DELETE FROM answers WHERE stream = $1",

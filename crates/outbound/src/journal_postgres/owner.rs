@@ -98,18 +98,32 @@ impl PostgresJournal {
         decide: &DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError> {
         let transaction = client.transaction().await.map_err(engine)?;
+        let decided = self.decide_owner_in(&transaction, id, at, decide).await?;
+        let decided = decided.ok_or_else(|| nobody(id))?;
+        transaction.commit().await.map_err(engine)?;
+        Ok(decided)
+    }
+
+    /// The same, in the transaction that is open; nothing, if nobody has this id.
+    pub(super) async fn decide_owner_in(
+        &self,
+        client: &impl GenericClient,
+        id: OwnerId,
+        at: Time,
+        decide: &DecideOwner,
+    ) -> Result<Option<Result<Owner, Refusal>>, JournalError> {
         let lock = "SELECT 1 FROM owners WHERE id = $1 FOR UPDATE";
-        if row(&transaction, lock, &[&id.0]).await?.is_none() {
-            return Err(nobody(id));
+        if row(client, lock, &[&id.0]).await?.is_none() {
+            return Ok(None);
         }
-        let owner = read(&transaction, id).await?;
+        let owner = read(client, id).await?;
         let events = match decide(&owner) {
             Ok(events) => events,
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(refusal) => return Ok(Some(Err(refusal))),
         };
         let after = owner.fold(&events)?;
         if events.is_empty() {
-            return Ok(Ok(after));
+            return Ok(Some(Ok(after)));
         }
         let level = self.level();
         let sql =
@@ -118,16 +132,15 @@ impl PostgresJournal {
             let row =
                 self.with_packer(|packer| seal_owner_event(packer, id, seq, at, event, level))?;
             let seq = seq.cast_signed();
-            execute(&transaction, sql, &[&id.0, &seq, &at.0, &row.kind, &row.body]).await?;
+            execute(client, sql, &[&id.0, &seq, &at.0, &row.kind, &row.body]).await?;
         }
         let sql = "UPDATE owners SET version = $2, fold_version = $3, state = $4 WHERE id = $1";
         let version = after.version.0.cast_signed();
         let state = self.with_packer(|packer| seal_owner(packer, &after, level))?;
         let fold = OWNER_FOLD_VERSION.cast_signed();
-        execute(&transaction, sql, &[&id.0, &version, &fold, &state]).await?;
+        execute(client, sql, &[&id.0, &version, &fold, &state]).await?;
         let seal = |place: &_, item: &_| self.sealed_item(place, item);
-        memory::change(&transaction, &seal, Whose::Owner(id), &of_owner(&events)).await?;
-        transaction.commit().await.map_err(engine)?;
-        Ok(Ok(after))
+        memory::change(client, &seal, Whose::Owner(id), &of_owner(&events)).await?;
+        Ok(Some(Ok(after)))
     }
 }

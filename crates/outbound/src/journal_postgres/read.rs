@@ -7,7 +7,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::{ChannelType, SessionKey},
-    session::{CorruptJournal, FOLD_VERSION, Session},
+    session::{CorruptJournal, FOLD_VERSION, Session, life::Life},
     time::Time,
 };
 use planwright_format::{answer::AnswerColumns, event::stored_names};
@@ -316,6 +316,17 @@ pub(super) async fn waiting_count(
     );
     let found = row(client, &sql, &[&owner]).await?;
     Ok(found.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
+}
+
+pub(super) async fn unused_since(
+    client: &impl GenericClient,
+    life: Life,
+    since: Time,
+    limit: usize,
+) -> Result<Vec<SessionRow>, JournalError> {
+    let sql = format!("{ALL} AND life = $1 AND updated_at < $2 ORDER BY updated_at LIMIT $3");
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    session_rows(rows(client, &sql, &[&life.name(), &since.0, &limit]).await?)
 }
 
 fn session_rows(rows: Vec<Row>) -> Result<Vec<SessionRow>, JournalError> {

@@ -12,6 +12,14 @@ CREATE TABLE streams (
     planning BOOLEAN NOT NULL DEFAULT false,
     failures INTEGER NOT NULL DEFAULT 0,
     parked TEXT,
+    -- Whether a turn is under way, and how many bytes its events and outputs take.
+    running BOOLEAN NOT NULL DEFAULT false,
+    bytes BIGINT NOT NULL DEFAULT 0,
+    -- What its models were used, all in all, and how much of that its owner's stream took up.
+    tokens BIGINT NOT NULL DEFAULT 0,
+    cost_micros BIGINT NOT NULL DEFAULT 0,
+    counted_tokens BIGINT NOT NULL DEFAULT 0,
+    counted_cost_micros BIGINT NOT NULL DEFAULT 0,
     -- How far its chain of decisions has come, and how far the audit log took it up.
     logged BIGINT NOT NULL DEFAULT 0,
     taken BIGINT NOT NULL DEFAULT 0,
@@ -24,6 +32,8 @@ CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked
 CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
 CREATE INDEX streams_owner ON streams (owner, updated_at);
 CREATE INDEX streams_untaken ON streams (id) WHERE logged > taken;
+CREATE INDEX streams_running ON streams (owner) WHERE running;
+CREATE INDEX streams_uncounted ON streams (owner) WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros;
 CREATE INDEX streams_planning ON streams (id) WHERE planning;
 
 -- Streams are numbered as they are born, so a range of them is an age: old ones are detached together.

@@ -6,6 +6,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, Seq},
     identity::SessionKey,
+    log::beginning,
     session::FOLD_VERSION,
     time::Time,
 };
@@ -15,7 +16,7 @@ use tokio_postgres::{error::SqlState, types::ToSql};
 
 use super::{AppendRequest, read::Known};
 use crate::journal::{
-    SNAPSHOT_EVERY, due_column, engine, last_anchor,
+    Listed, SNAPSHOT_EVERY, due_column, engine, last_anchor,
     sealed::{AnswerRow, event_place, seal_snapshot},
     waiting_column,
 };
@@ -69,12 +70,18 @@ impl Rows {
         }
         Ok(rows)
     }
+
+    /// How many bytes they take.
+    fn bytes(&self) -> i64 {
+        self.bodies.iter().map(|body| body.len() as i64).sum()
+    }
 }
 
 const MOVE: &str = "
     WITH moved AS (
         UPDATE streams SET version = $3, updated_at = $4, due_at = $5, waiting = $6,
             title = $14, life = $15, planning = $16, logged = COALESCE($18, logged),
+            running = $19, tokens = $20, cost_micros = $21, bytes = bytes + $22,
             failures = CASE WHEN parked IS NULL AND NOT $13 THEN failures ELSE 0 END, parked = NULL,
             snapshot = COALESCE($7, snapshot),
             snapshot_version = CASE WHEN $7::bytea IS NULL THEN snapshot_version ELSE $3 END,
@@ -90,8 +97,10 @@ const MOVE: &str = "
 
 const BEGIN: &str = "
     WITH moved AS (
-        INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning, logged)
-        VALUES ($10, $1, $2, $3, $4, $5, $11, $12, $13, COALESCE($15::bigint, 0)) ON CONFLICT (owner, identity) DO NOTHING RETURNING id
+        INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning, logged,
+            running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros)
+        SELECT $10, $1, $2, $3, $4, $5, $11, $12, $13, COALESCE($15::bigint, 0), $16, $17, $18, $19, $17, $18
+        WHERE NOT EXISTS (SELECT 1 FROM erased WHERE session = $20) ON CONFLICT (owner, identity) DO NOTHING RETURNING id
     ), told AS (
         INSERT INTO answers (stream, command, before, version, checksum) SELECT id, $6, 0, $2, $14 FROM moved
     ), happened AS (
@@ -101,6 +110,7 @@ const BEGIN: &str = "
     ) SELECT id FROM moved";
 
 /// Stores everything, if the stream is still where the decision found it.
+#[expect(clippy::too_many_lines, reason = "one line for each column")]
 pub(super) async fn store(
     client: &impl GenericClient,
     known: Option<Known>,
@@ -115,7 +125,12 @@ pub(super) async fn store(
     let progress = is_progress(&append.events);
     let first = append.after.version.0 + 1 - append.events.len() as u64;
     let logged = last_anchor(first, &append.events);
-    let (owner, (title, life, planning)) = (append.after.owner.0, listed(append));
+    let owner = append.after.owner.0;
+    let Listed { title, life, planning, running, used } = Listed::of(&append.after);
+    let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
+    let bytes = rows.bytes();
+    let begins = beginning(&append.after.key());
+    let erased = begins.0.as_slice();
     let (sql, parameters): (_, Vec<&(dyn ToSql + Sync)>) = match &known {
         Some(known) => (
             MOVE,
@@ -138,6 +153,10 @@ pub(super) async fn store(
                 &planning,
                 &answer.checksum,
                 &logged,
+                &running,
+                &tokens,
+                &cost,
+                &bytes,
             ],
         ),
         None => (
@@ -158,6 +177,11 @@ pub(super) async fn store(
                 &planning,
                 &answer.checksum,
                 &logged,
+                &running,
+                &tokens,
+                &cost,
+                &bytes,
+                &erased,
             ],
         ),
     };
@@ -177,18 +201,13 @@ pub(super) async fn store(
     }
 }
 
-/// What lists show of a session: its title, whether it is there, whether it has plan work.
-fn listed(append: &Append) -> (&str, &'static str, bool) {
-    let Append { after, .. } = append;
-    (&after.title, after.life.name(), after.plan().is_some())
-}
-
 const RESTORE: &str = "
     WITH moved AS (
         INSERT INTO streams (identity, version, updated_at, due_at, waiting, snapshot, snapshot_version, fold_version,
-            owner, title, life, planning, logged)
-        VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $6::bytea IS NULL THEN 0::bigint ELSE $2 END, $7, $16, $17, $18, $19,
-            COALESCE($21::bigint, 0))
+            owner, title, life, planning, logged, running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros)
+        SELECT $1, $2, $3, $4, $5, $6, CASE WHEN $6::bytea IS NULL THEN 0::bigint ELSE $2 END, $7, $16, $17, $18, $19,
+            COALESCE($21::bigint, 0), $22, $23, $24, $25, $23, $24
+        WHERE NOT EXISTS (SELECT 1 FROM erased WHERE session = $26)
         ON CONFLICT (owner, identity) DO NOTHING RETURNING id
     ), happened AS (
         INSERT INTO events (stream, seq, at, kind, body)
@@ -223,9 +242,14 @@ pub(super) async fn restore(
     }
     let (text, fold) = (stream.key.identity.to_string(), FOLD_VERSION.cast_signed());
     let statement = client.prepare_cached(RESTORE).await.map_err(engine)?;
-    let (owner, (title, life, planning)) = (stream.key.owner.0, listed(append));
+    let owner = stream.key.owner.0;
+    let Listed { title, life, planning, running, used } = Listed::of(&append.after);
+    let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
+    let bytes = rows.bytes();
+    let begins = beginning(&stream.key);
+    let erased = begins.0.as_slice();
     let logged = last_anchor(1, &append.events);
-    let parameters: [&(dyn ToSql + Sync); 21] = [
+    let parameters: [&(dyn ToSql + Sync); 26] = [
         &text,
         &version,
         &updated,
@@ -247,6 +271,11 @@ pub(super) async fn restore(
         &planning,
         &checksums,
         &logged,
+        &running,
+        &tokens,
+        &cost,
+        &bytes,
+        &erased,
     ];
     Ok(client.query_opt(&statement, &parameters).await.map_err(engine)?.is_some())
 }
@@ -258,10 +287,12 @@ pub(super) async fn output(
     digest: Digest,
     body: &[u8],
 ) -> Result<(), JournalError> {
-    let sql = "INSERT INTO outputs (stream, digest, body) SELECT id, $3, $4 FROM streams
-               WHERE owner = $1 AND identity = $2 ON CONFLICT DO NOTHING";
-    let (owner, text) = (identity.owner.0, identity.identity.to_string());
-    execute(client, sql, &[&owner, &text, &digest.0.as_slice(), &body]).await
+    // Under the stream's lock: what is being erased gets no output any more.
+    let sql = "WITH stream AS (SELECT id FROM streams WHERE owner = $1 AND identity = $2 FOR NO KEY UPDATE),
+               kept AS (INSERT INTO outputs (stream, digest, body) SELECT id, $3, $4 FROM stream ON CONFLICT DO NOTHING RETURNING stream)
+               UPDATE streams SET bytes = bytes + $5 FROM kept WHERE id = kept.stream";
+    let (owner, text, bytes) = (identity.owner.0, identity.identity.to_string(), body.len() as i64);
+    execute(client, sql, &[&owner, &text, &digest.0.as_slice(), &body, &bytes]).await
 }
 
 /// Keeps an answer, unless the command has one already.
@@ -273,8 +304,9 @@ pub(super) async fn answer(
 ) -> Result<(), JournalError> {
     let AnswerRow { columns, checksum } = row;
     let (before, version, refusal) = (columns.before, columns.version, &columns.refusal);
+    // Under the stream's lock: what is being erased gets no answer any more.
     let sql = "INSERT INTO answers (stream, command, before, version, refusal, checksum)
-               VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+               SELECT id, $2, $3, $4, $5, $6 FROM streams WHERE id = $1 FOR KEY SHARE ON CONFLICT DO NOTHING";
     execute(client, sql, &[&known.id, &command.0, &before, &version, refusal, checksum]).await
 }
 
@@ -285,11 +317,12 @@ pub(super) async fn back_off(
     why: &str,
 ) -> Result<BackedOff, JournalError> {
     let (owner, text) = (identity.owner.0, identity.identity.to_string());
-    let sql = "UPDATE streams SET failures = failures + 1 WHERE owner = $1 AND identity = $2 RETURNING failures";
+    let sql = "UPDATE streams SET failures = failures + 1 WHERE owner = $1 AND identity = $2 RETURNING failures, life = 'deleted'";
     let statement = client.prepare_cached(sql).await.map_err(engine)?;
     let row = client.query_opt(&statement, &[&owner, &text]).await.map_err(engine)?;
-    let failures = row.map_or(1, |row| row.get::<_, i32>(0).cast_unsigned());
-    let Some(until) = again_at(now, failures) else {
+    let (failures, is_deleted) =
+        row.map_or((1, false), |row| (row.get::<_, i32>(0).cast_unsigned(), row.get(1)));
+    let Some(until) = again_at(now, failures, is_deleted) else {
         let sql = "UPDATE streams SET parked = $3 WHERE owner = $1 AND identity = $2";
         execute(client, sql, &[&owner, &text, &why]).await?;
         return Ok(BackedOff::Parked);
@@ -297,6 +330,17 @@ pub(super) async fn back_off(
     let sql = "UPDATE streams SET due_at = $3 WHERE owner = $1 AND identity = $2";
     execute(client, sql, &[&owner, &text, &until.0]).await?;
     Ok(BackedOff::Until(until))
+}
+
+pub(super) async fn postpone(
+    client: &impl GenericClient,
+    identity: &SessionKey,
+    version: Seq,
+    until: Time,
+) -> Result<(), JournalError> {
+    let sql = "UPDATE streams SET due_at = $4 WHERE owner = $1 AND identity = $2 AND version = $3";
+    let (owner, text) = (identity.owner.0, identity.identity.to_string());
+    execute(client, sql, &[&owner, &text, &version.0.cast_signed(), &until.0]).await
 }
 
 pub(super) async fn unpark(

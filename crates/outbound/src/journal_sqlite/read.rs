@@ -6,7 +6,7 @@ use planwright_domain::{
     digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::{ChannelType, SessionKey},
-    session::{FOLD_VERSION, Session},
+    session::{FOLD_VERSION, Session, life::Life},
     time::Time,
 };
 use planwright_format::{answer::AnswerColumns, event::stored_names};
@@ -211,6 +211,16 @@ pub(super) fn active(
     );
     let (after, text) = after.map(columns).unwrap_or_default();
     session_rows(connection, &sql, params![owner, since.0, after, text, count(limit)])
+}
+
+pub(super) fn unused_since(
+    connection: &Connection,
+    life: Life,
+    since: Time,
+    limit: usize,
+) -> Result<Vec<SessionRow>, JournalError> {
+    let sql = format!("{ALL} AND life = ?1 AND updated_at < ?2 ORDER BY updated_at LIMIT ?3");
+    session_rows(connection, &sql, params![life.name(), since.0, count(limit)])
 }
 
 fn count(limit: usize) -> i64 {

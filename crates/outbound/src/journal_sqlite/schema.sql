@@ -12,6 +12,14 @@ CREATE TABLE streams (
     planning INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
     parked TEXT,
+    -- Whether a turn is under way, and how many bytes its events and outputs take.
+    running INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    -- What its models were used, all in all, and how much of that its owner's stream took up.
+    tokens INTEGER NOT NULL DEFAULT 0,
+    cost_micros INTEGER NOT NULL DEFAULT 0,
+    counted_tokens INTEGER NOT NULL DEFAULT 0,
+    counted_cost_micros INTEGER NOT NULL DEFAULT 0,
     -- How far its chain of decisions has come, and how far the audit log took it up.
     logged INTEGER NOT NULL DEFAULT 0,
     taken INTEGER NOT NULL DEFAULT 0,
@@ -21,6 +29,8 @@ CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked
 CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
 CREATE INDEX streams_owner ON streams (owner, updated_at);
 CREATE INDEX streams_untaken ON streams (id) WHERE logged > taken;
+CREATE INDEX streams_running ON streams (owner) WHERE running;
+CREATE INDEX streams_uncounted ON streams (owner) WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros;
 CREATE INDEX streams_planning ON streams (id) WHERE planning;
 
 -- Apart from the stream, whose row is written anew by every command.

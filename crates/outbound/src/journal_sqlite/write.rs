@@ -34,9 +34,10 @@ use super::{
     erase, installation, memory, owner,
     read::{self, StreamRow},
     sqlite,
+    usage::{self, Counted},
 };
 use crate::journal::{
-    SNAPSHOT_EVERY, due_column, last_anchor,
+    Listed, SNAPSHOT_EVERY, due_column, last_anchor,
     remembering::{Whose, of_session},
     sealed::{AnswerRow, event_place, seal_output, seal_snapshot},
     waiting_column,
@@ -78,6 +79,17 @@ pub(super) enum Job {
     /// Not part of any transaction.
     Scrub {
         reply: Reply<bool>,
+    },
+    CountUse {
+        at: Time,
+        limit: usize,
+        reply: Reply<usize>,
+    },
+    Postpone {
+        identity: SessionKey,
+        version: Seq,
+        until: Time,
+        reply: Reply<()>,
     },
     NewOwner {
         name: PersonId,
@@ -294,6 +306,19 @@ impl Writer {
                 settle(group, reply, written);
             }
             Job::Log(job) => self.write_log(group, job),
+            Job::CountUse { at, limit, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    let Self { connection, packer, .. } = writer;
+                    Ok((usage::count(connection, packer, at, &Counted::Some(limit))?, None))
+                });
+                settle(group, reply, written);
+            }
+            Job::Postpone { identity, version, until, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    Ok((writer.postpone(&identity, version, until)?, None))
+                });
+                settle(group, reply, written);
+            }
             // Taken out before the transaction began.
             Job::Scrub { .. } => {}
             Job::NewOwner { name, fresh, reply } => {
@@ -407,7 +432,7 @@ impl Writer {
         append: Append,
     ) -> Result<(bool, Option<Change>), JournalError> {
         let (_, found) = self.load(group, &stream.key)?;
-        if found.is_some() {
+        if found.is_some() || erase::is_erased(&self.connection, &stream.key)? {
             return Ok((false, None));
         }
         let at = stream.events.last().map_or(Time(0), |recorded| recorded.at);
@@ -437,7 +462,7 @@ impl Writer {
             return Ok((answer, None));
         }
         let before = session.version;
-        match decide(&session) {
+        match self.admitted(&session, decide)? {
             Err(Undecided::Corrupt(corrupt)) => Err(corrupt.into()),
             Err(Undecided::Refused(refusal)) => {
                 let is_kept = refusal.is_final();
@@ -459,6 +484,21 @@ impl Writer {
         }
     }
 
+    /// What is decided, if the owner has room for it.
+    fn admitted(
+        &self,
+        session: &Session,
+        decide: &Decide,
+    ) -> Result<Result<Append, Undecided>, JournalError> {
+        let decided = decide(session);
+        if let Ok(Append { turns: Some(room), .. }) = &decided
+            && let Err(refusal) = usage::check_room(&self.connection, session.owner, room)?
+        {
+            return Ok(Err(refusal.into()));
+        }
+        Ok(decided)
+    }
+
     /// Erases a session if that is due; the installation then.
     fn erase(
         &mut self,
@@ -471,6 +511,8 @@ impl Writer {
             return Ok(None);
         };
         failpoint::hit("erase.before_rows");
+        // What it used stays counted.
+        usage::count(&self.connection, &mut self.packer, at, &Counted::One(stream.id))?;
         erase::rows(&self.connection, stream.id, &erased)?;
         let after = self.record(InstallationCommand::Erase(erased), at)?;
         failpoint::hit("erase.after_rows");
@@ -558,10 +600,17 @@ impl Writer {
         let body = seal_output(&mut self.packer, identity, digest, text)?;
         let sql = "INSERT OR IGNORE INTO outputs (stream, digest, body) SELECT id, ?3, ?4 FROM streams WHERE owner = ?1 AND identity = ?2";
         let (owner, text) = read::columns(identity);
-        self.execute(sql, params![owner, text, digest.0, body])
+        let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
+        let kept = statement.execute(params![owner, text, digest.0, body]).map_err(sqlite)?;
+        if kept == 0 {
+            return Ok(());
+        }
+        let sql = "UPDATE streams SET bytes = bytes + ?3 WHERE owner = ?1 AND identity = ?2";
+        self.execute(sql, params![owner, text, body.len() as i64])
     }
 
     /// Stores what was decided, each event with its own time. Everything is packed before anything is written.
+    #[expect(clippy::too_many_lines, reason = "one line for each column")]
     fn store(
         &mut self,
         identity: &SessionKey,
@@ -570,7 +619,7 @@ impl Writer {
         times: impl Fn(usize) -> Time,
         append: Append,
     ) -> Result<Change, JournalError> {
-        let Append { events, after, due, waiting } = append;
+        let Append { events, after, due, waiting, turns: _ } = append;
         let (key, level) = (identity.to_string(), known_level());
         let first = after.version.0 + 1 - events.len() as u64;
         let mut rows = Vec::with_capacity(events.len());
@@ -585,30 +634,35 @@ impl Writer {
         let version = after.version.0.cast_signed();
         let (due, waiting) = (due_column(due), waiting_column(waiting));
         let logged = last_anchor(first, &events);
-        let (title, life, planning) = (&after.title, after.life.name(), after.plan().is_some());
+        let Listed { title, life, planning, running, used } = Listed::of(&after);
+        let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
+        let bytes = rows.iter().map(|row| row.body.len() as i64).sum::<i64>();
         let mut stream = match stream {
             Some(stream) => {
                 let sql = "UPDATE streams SET version = ?2, updated_at = ?3, due_at = ?4, waiting = ?5,
                            title = ?7, life = ?8, planning = ?9, logged = COALESCE(?10, logged),
+                           running = ?11, tokens = ?12, cost_micros = ?13, bytes = bytes + ?14,
                            failures = CASE WHEN parked IS NULL AND NOT ?6 THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
                 let progress = is_progress(&events);
                 self.execute(
                     sql,
                     params![
                         stream.id, version, at.0, due, waiting, progress, title, life, planning,
-                        logged
+                        logged, running, tokens, cost, bytes
                     ],
                 )?;
                 stream
             }
             None => {
-                let sql = "INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning, logged)
-                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE(?10, 0))";
+                let sql = "INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning, logged,
+                           running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros)
+                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE(?10, 0), ?11, ?12, ?13, ?14, ?12, ?13)";
                 let (owner, text) = read::columns(identity);
                 self.execute(
                     sql,
                     params![
-                        owner, text, version, at.0, due, waiting, title, life, planning, logged
+                        owner, text, version, at.0, due, waiting, title, life, planning, logged,
+                        running, tokens, cost, bytes
                     ],
                 )?;
                 let id = self.connection.last_insert_rowid();
@@ -616,11 +670,11 @@ impl Writer {
             }
         };
         stream.version = after.version;
-        for (number, row) in rows.into_iter().enumerate() {
-            let (seq, at) = (first + number as u64, times(number));
+        for (seq, (number, row)) in (first..).zip(rows.into_iter().enumerate()) {
             let sql =
                 "INSERT INTO events (stream, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-            self.execute(sql, params![stream.id, seq.cast_signed(), at.0, row.kind, row.body])?;
+            let at = times(number).0;
+            self.execute(sql, params![stream.id, seq.cast_signed(), at, row.kind, row.body])?;
         }
         let changes = of_session(&events);
         memory::change(&self.connection, &mut self.packer, Whose::Session(identity), &changes)?;
@@ -646,14 +700,16 @@ impl Writer {
         why: &str,
     ) -> Result<BackedOff, JournalError> {
         let (owner, text) = read::columns(identity);
-        let sql = "SELECT failures FROM streams WHERE owner = ?1 AND identity = ?2";
-        let failures: Option<u32> = self
+        let sql =
+            "SELECT failures, life = 'deleted' FROM streams WHERE owner = ?1 AND identity = ?2";
+        let found: Option<(u32, bool)> = self
             .connection
-            .query_row(sql, params![owner, text], |row| row.get(0))
+            .query_row(sql, params![owner, text], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()
             .map_err(sqlite)?;
-        let failures = failures.unwrap_or(0) + 1;
-        let Some(until) = again_at(now, failures) else {
+        let (failures, is_deleted) = found.unwrap_or_default();
+        let failures = failures.saturating_add(1);
+        let Some(until) = again_at(now, failures, is_deleted) else {
             let sql =
                 "UPDATE streams SET failures = ?3, parked = ?4 WHERE owner = ?1 AND identity = ?2";
             self.execute(sql, params![owner, text, failures, why])?;
@@ -663,6 +719,18 @@ impl Writer {
             "UPDATE streams SET failures = ?3, due_at = ?4 WHERE owner = ?1 AND identity = ?2";
         self.execute(sql, params![owner, text, failures, until.0])?;
         Ok(BackedOff::Until(until))
+    }
+
+    fn postpone(
+        &self,
+        identity: &SessionKey,
+        version: Seq,
+        until: Time,
+    ) -> Result<(), JournalError> {
+        let sql =
+            "UPDATE streams SET due_at = ?4 WHERE owner = ?1 AND identity = ?2 AND version = ?3";
+        let (owner, text) = read::columns(identity);
+        self.execute(sql, params![owner, text, version.0.cast_signed(), until.0])
     }
 
     fn unpark(&self, identity: &SessionKey, now: Time) -> Result<(), JournalError> {

@@ -10,6 +10,7 @@ use planwright_domain::{
     identity::{ChannelType, SessionKey},
     memory::{Chain, Item, Scope, rank::Candidates},
     owner::{self, Resolution},
+    quota::Used,
 };
 
 use super::{op::Chat, reference::fresh_key, world::World};
@@ -84,6 +85,12 @@ pub(crate) trait Wiring: Sync {
         false
     }
 
+    /// What an owner has used.
+    fn used(&self, world: &World<'_>, owner: OwnerId) -> Used {
+        let (turns, tokens) = (world.turns(|of| of == owner), world.tokens(|of| of == owner));
+        Used { turns, tokens, ..Used::default() }
+    }
+
     /// Whether an item is the one that a session forgets.
     fn is_forgotten(&self, key: &SessionKey, (owner, item): &(OwnerId, Item), id: u128) -> bool {
         let is_theirs = *owner == key.owner && item.scope.session() == Some(&key.identity);
@@ -128,11 +135,13 @@ pub(crate) enum Mutant {
     GlobalReset,
     SharedStatistics,
     GoalBlind,
+    TokensOfEveryOwner,
+    TurnsOfEveryOwner,
 }
 
 impl Mutant {
     /// All of them.
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::GlobalPlanFlag,
         Self::StalePointer,
         Self::BareTaskScope,
@@ -154,6 +163,8 @@ impl Mutant {
         Self::GlobalReset,
         Self::SharedStatistics,
         Self::GoalBlind,
+        Self::TokensOfEveryOwner,
+        Self::TurnsOfEveryOwner,
     ];
 
     /// Whether a foreign item would be taken for one of this scope.
@@ -204,6 +215,8 @@ impl Wiring for Mutant {
             Self::ForgetByBareId => "something is forgotten wherever it has that id",
             Self::GlobalReset => "a reset resets all sessions",
             Self::SharedStatistics => "ranks are computed over all sessions",
+            Self::TokensOfEveryOwner => "what others use counts against an owner's limit",
+            Self::TurnsOfEveryOwner => "turns of others count against an owner's limit",
             Self::GoalBlind => "tasks of a goal do not see what it keeps",
         }
     }
@@ -314,6 +327,17 @@ impl Wiring for Mutant {
 
     fn forgets_deleted(&self) -> bool {
         *self == Self::ZombieAfterDelete
+    }
+
+    fn used(&self, world: &World<'_>, owner: OwnerId) -> Used {
+        let mut used = Sound.used(world, owner);
+        if *self == Self::TokensOfEveryOwner {
+            used.tokens = world.tokens(|_| true);
+        }
+        if *self == Self::TurnsOfEveryOwner {
+            used.turns = world.turns(|_| true);
+        }
+        used
     }
 
     fn is_forgotten(&self, key: &SessionKey, kept: &(OwnerId, Item), id: u128) -> bool {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use planwright_domain::{
-    actor::Person,
+    actor::{Person, PersonId},
     autonomy::{AutoExecutionContext, budget::Budget, event::AutoEvent},
     command::{
         Approving, AutoCommand, Decision, Ending, Given, Issued, LifeCommand, ModelCommand,
@@ -23,15 +23,19 @@ use planwright_domain::{
     },
     next::{Next, next},
     notebook::NotebookEvent,
-    owner::{self, Moved, Owner, OwnerCommand, OwnerEvent, Resolution},
+    owner::{self, DayUse, Moved, Owner, OwnerCommand, OwnerEvent, Resolution},
     plan::{Reads, Strategy, event::PlanEvent},
     policy::Policy,
+    quota::{Day, Quota, QuotaUse},
     session::{
-        Session, SessionEvent, decide,
+        Session, SessionEvent, begins_turn, decide,
         life::{Life, LifeEvent},
+        limits_of,
     },
     time::Time,
-    turn::{Answer, CallKind, CallResult, CallStatus, Cause, RequestedCall, event::TurnEvent},
+    turn::{
+        Answer, CallKind, CallResult, CallStatus, Cause, RequestedCall, Usage, event::TurnEvent,
+    },
 };
 use uuid::Uuid;
 
@@ -81,14 +85,20 @@ pub(crate) struct World<'w> {
     pub(crate) recalls: u64,
     /// How many of them held something shared.
     pub(crate) shared: u64,
+    /// What each owner may use.
+    quota: Option<Quota>,
+    /// How often a turn was paused or did not begin because its owner had used what they may.
+    pub(crate) limited: u64,
     quiet: bool,
 }
 
 impl<'w> World<'w> {
-    /// A world in which nothing has happened.
-    pub(crate) fn new(wiring: &'w dyn Wiring) -> Self {
+    /// A world in which nothing has happened, and in which every owner may use so much.
+    pub(crate) fn new(wiring: &'w dyn Wiring, quota: Option<Quota>) -> Self {
         Self {
             wiring,
+            quota,
+            limited: 0,
             policy: Arc::default(),
             sessions: BTreeMap::new(),
             events: BTreeMap::new(),
@@ -142,6 +152,20 @@ impl<'w> World<'w> {
     fn id(&mut self) -> Uuid {
         self.drawn += 1;
         Uuid::from_u128(((self.at as u128 + 1) << 64) | u128::from(self.drawn))
+    }
+
+    /// How many turns are under way, of owners for which this holds.
+    pub(super) fn turns(&self, of: impl Fn(OwnerId) -> bool) -> u64 {
+        let open = |session: &&Session| {
+            of(session.owner) && matches!(&session.turn, Some(turn) if turn.paused.is_none())
+        };
+        self.sessions.values().filter(open).count() as u64
+    }
+
+    /// The tokens that owners have used for which this holds.
+    pub(super) fn tokens(&self, of: impl Fn(OwnerId) -> bool) -> u64 {
+        let owners = self.owners.values().filter(|owner| of(owner.id));
+        owners.map(|owner| owner.used_on(Day(0)).tokens).sum()
     }
 
     fn now(&self) -> Time {
@@ -274,7 +298,10 @@ impl<'w> World<'w> {
                         !(*owner == person && item.scope == Scope::Global && item.id == *id)
                     });
                 }
-                OwnerEvent::PointerMoved { .. } | OwnerEvent::PointerDropped { .. } => {}
+                OwnerEvent::PointerMoved { .. }
+                | OwnerEvent::PointerDropped { .. }
+                | OwnerEvent::ModelsUsed { .. }
+                | OwnerEvent::LimitRaised { .. } => {}
             }
         }
         match owner.fold(&events) {
@@ -383,8 +410,26 @@ impl<'w> World<'w> {
 
     fn ask(&mut self, identity: &SessionKey, command: SessionCommand) -> bool {
         let session = self.session(identity);
+        let limits = limits_of(&command);
+        let quota = self.quota.filter(|_| !limits.is_empty()).map(|quota| QuotaUse {
+            owner: PersonId(identity.owner.to_string()),
+            quota,
+            used: self.wiring.used(self, identity.owner),
+        });
         let asked = Issued::new(self.id(), self.now(), command).under(self.policy.clone());
+        let asked = asked.with_quota(quota.clone().map(Arc::new));
         let Ok(events) = decide(&session, &asked) else { return false };
+        let room = quota.as_ref().filter(|_| begins_turn(&asked.command, &events));
+        if let Some(quota) = room
+            && quota.turn_room().is_some_and(|room| room.check(quota.used.turns).is_err())
+        {
+            self.limited += 1;
+            return false;
+        }
+        let is_pause = |event: &SessionEvent| {
+            matches!(event, SessionEvent::Turn(TurnEvent::TurnPaused { .. }))
+        };
+        self.limited += u64::from(events.iter().any(is_pause));
         let after = match session.fold(asked.at, &events) {
             Ok(after) => after,
             Err(corrupt) => {
@@ -405,6 +450,10 @@ impl<'w> World<'w> {
         for chat in self.wiring.delivers(self, identity) {
             self.delivered.push((chat, identity.clone()));
         }
+        let of = |usage: Usage| usage.input + usage.output;
+        let (day, tokens) = (Day(0), of(after.usage) - of(session.usage));
+        let used = DayUse { tokens, cost_micros: 0 };
+        self.own(identity.owner, &OwnerCommand::CountUse { day, used });
         self.moved.push((identity.clone(), after.version));
         self.updated.insert(identity.clone(), self.at + 1);
         self.sessions.insert(self.wiring.place(identity), after);
@@ -579,6 +628,7 @@ impl<'w> World<'w> {
             | Next::WaitForPerson(_)
             | Next::AwaitDecision { .. }
             | Next::AwaitSlot { .. }
+            | Next::AwaitLimit { .. }
             | Next::AwaitPermission { .. } => return None,
         };
         Some(SessionCommand::System(command))
@@ -648,7 +698,7 @@ impl<'w> World<'w> {
             }
         });
         let calls = calls.collect();
-        Answer { text, calls, ..Answer::default() }
+        Answer { text, calls, usage: Usage::tokens(1, 1), ..Answer::default() }
     }
 
     /// What must hold of what just happened, given what was meant before it.
@@ -703,10 +753,12 @@ impl<'w> World<'w> {
         twin: &mut World<'_>,
         identity: &SessionKey,
         at: usize,
+        oracle: &str,
     ) -> Result<(), String> {
         (self.quiet, twin.quiet) = (true, true);
         (self.at, twin.at) = (at, at);
-        let differs = |what: &str| format!("twin: without the others, {what} of {identity} differ");
+        let differs =
+            |what: &str| format!("{oracle}: without the others, {what} of {identity} differ");
         if self.events.get(identity) != twin.events.get(identity) {
             return Err(differs("the events"));
         }

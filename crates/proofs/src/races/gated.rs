@@ -12,8 +12,9 @@ use planwright_domain::{
     installation::{AccountRefusal, Installation},
     memory::{Chain, Item, rank::Candidates},
     owner::Owner,
+    quota::{Day, Used},
     refusal::Refusal,
-    session::Session,
+    session::{Session, life::Life},
     time::Time,
 };
 use planwright_runtime::ports::{
@@ -174,6 +175,40 @@ impl Journal for Gated<dyn Store> {
 
     async fn owner_of(&self, person: &PersonId, fresh: OwnerId) -> Result<OwnerId, JournalError> {
         self.inner.owner_of(person, fresh).await
+    }
+
+    async fn used(&self, owner: OwnerId, day: Day) -> Result<(Owner, Used), JournalError> {
+        self.inner.used(owner, day).await
+    }
+
+    async fn stored_bytes(&self, owner: OwnerId) -> Result<u64, JournalError> {
+        self.inner.stored_bytes(owner).await
+    }
+
+    async fn owner_name(&self, owner: OwnerId) -> Result<Option<PersonId>, JournalError> {
+        self.inner.owner_name(owner).await
+    }
+
+    async fn count_use(&self, at: Time, limit: usize) -> Result<usize, JournalError> {
+        self.inner.count_use(at, limit).await
+    }
+
+    async fn postpone(
+        &self,
+        session: &SessionKey,
+        version: Seq,
+        until: Time,
+    ) -> Result<(), JournalError> {
+        self.inner.postpone(session, version, until).await
+    }
+
+    async fn unused_since(
+        &self,
+        life: Life,
+        since: Time,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError> {
+        self.inner.unused_since(life, since, limit).await
     }
 
     async fn append_owner(

@@ -148,6 +148,7 @@ impl Story {
                 after,
                 due: Due::Never,
                 waiting: None,
+                turns: None,
             };
             anyhow::ensure!(journal.restore(stream, append).await?, "{key} is there already");
         }

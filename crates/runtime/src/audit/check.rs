@@ -53,6 +53,13 @@ pub enum Finding {
         /// The entry that took it up.
         entry: Seq,
     },
+    /// A session is there that an entry says was erased.
+    ErasedSession {
+        /// Which.
+        session: String,
+        /// The entry.
+        entry: Seq,
+    },
     /// The decisions of a session are not those that were taken up or kept.
     ChangedSession {
         /// Which.
@@ -106,6 +113,10 @@ impl fmt::Display for Finding {
                 "a session is gone that entry {entry} of the audit log took up, and nobody erased it ({})",
                 session.short()
             ),
+            Self::ErasedSession { session, entry } => write!(
+                out,
+                "{session} is there, and entry {entry} of the audit log says that it was erased"
+            ),
             Self::ChangedSession { session, seq } => write!(
                 out,
                 "{session} was changed: its decisions up to event {seq} are not those that were taken up"
@@ -150,12 +161,16 @@ pub struct Checker {
     version: Seq,
     kept: BTreeMap<Seq, BTreeSet<Digest>>,
     promises: BTreeMap<Digest, Vec<Promise>>,
-    erased: BTreeSet<Digest>,
+    erased: BTreeMap<Digest, Seq>,
+    /// Up to which entry heads were kept.
+    covered: Seq,
     findings: BTreeSet<Finding>,
     /// How many entries of sessions were looked at.
     pub decisions: u64,
     /// How many sessions were looked at.
     pub sessions: u64,
+    /// How many sessions were erased by entries that no kept head covers.
+    pub uncovered_erasures: u64,
 }
 
 impl Checker {
@@ -168,15 +183,18 @@ impl Checker {
             version: Seq(0),
             kept: BTreeMap::new(),
             promises: BTreeMap::new(),
-            erased: BTreeSet::new(),
+            erased: BTreeMap::new(),
+            covered: Seq(0),
             findings: BTreeSet::new(),
             decisions: 0,
             sessions: 0,
+            uncovered_erasures: 0,
         };
         for statement in kept {
             match statement {
                 Statement::Head { entry, head, .. } => {
                     checker.kept.entry(entry).or_default().insert(head);
+                    checker.covered = checker.covered.max(entry);
                 }
                 Statement::Decision { of, .. } => checker.promise(of, Source::Handed),
                 Statement::NotStored { of: SessionHead { session, seq, head }, .. } => {
@@ -217,12 +235,27 @@ impl Checker {
             self.findings.insert(Finding::OtherHead { entry: seq });
         }
         match entry.kind.as_str() {
-            "head_taken" => match taken(entry) {
-                Some(head) => self.promise(head, Source::Entry(seq)),
+            // What is written while sessions are looked at may be of one that was looked at before.
+            "head_taken" if self.sessions > 0 => {}
+            "head_taken" | "session_erased" => match head_of(entry) {
+                Some(head) if entry.kind == "head_taken" => {
+                    self.promise(head, Source::Entry(seq));
+                }
+                Some(head) => self.erase(seq, head),
                 None => drop(self.findings.insert(Finding::Entry { expected: seq })),
             },
-            "session_erased" => self.erased.extend(Digest::parse(&entry.subject)),
             _ => {}
+        }
+    }
+
+    /// A session was erased: what it had come to by then is excused, and nothing after it.
+    fn erase(&mut self, entry: Seq, SessionHead { session, seq, .. }: SessionHead) {
+        if self.erased.insert(session, entry).is_some() {
+            self.findings.insert(Finding::Entry { expected: entry });
+        }
+        self.uncovered_erasures += u64::from(entry > self.covered);
+        if let Some(promises) = self.promises.get_mut(&session) {
+            promises.retain(|promise| promise.seq > seq);
         }
     }
 
@@ -231,6 +264,10 @@ impl Checker {
     pub fn session(&mut self, key: &SessionKey) -> SessionCheck<'_> {
         self.sessions += 1;
         let begins = beginning(key);
+        if let Some(entry) = self.erased.get(&begins) {
+            let (session, entry) = (key.to_string(), *entry);
+            self.findings.insert(Finding::ErasedSession { session, entry });
+        }
         let mut promises = self.promises.remove(&begins).unwrap_or_default();
         promises.sort_unstable();
         promises.reverse();
@@ -248,7 +285,7 @@ impl Checker {
             self.findings.insert(Finding::CutLog { kept, found });
         }
         for (session, promises) in &self.promises {
-            if !is_whole || self.erased.contains(session) {
+            if !is_whole {
                 continue;
             }
             for promise in promises {
@@ -317,8 +354,8 @@ impl SessionCheck<'_> {
     }
 }
 
-fn taken(entry: &Entry) -> Option<SessionHead> {
-    let [seq, head] = entry.arguments.as_slice() else { return None };
+fn head_of(entry: &Entry) -> Option<SessionHead> {
+    let [seq, head, ..] = entry.arguments.as_slice() else { return None };
     let session = Digest::parse(&entry.subject)?;
     Some(SessionHead { session, seq: Seq(seq.parse().ok()?), head: Digest::parse(head)? })
 }

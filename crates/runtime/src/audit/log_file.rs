@@ -111,20 +111,7 @@ async fn walk<'a>(
 ) -> Result<Summary, AuditError> {
     let mut walk = Walk { checker, out, digest: Digest([0; 32]) };
     let kept = journal.installation().await?;
-    let mut state = Installation::default();
-    loop {
-        let page = journal.audit_log(state.version, PAGE).await?;
-        if page.is_empty() {
-            break;
-        }
-        for InstallationRecorded { seq, at, event } in &page {
-            state = state.evolve(*at, event).map_err(JournalError::from)?;
-            walk.audit(*seq, *at, event.entry())?;
-            if state.version == kept.version && state != *kept {
-                walk.checker.find(Finding::OtherState { entry: kept.version });
-            }
-        }
-    }
+    let state = walk.audit_log(journal, Installation::default(), &kept).await?;
     if state.version < kept.version {
         walk.checker.find(Finding::OtherState { entry: kept.version });
     }
@@ -140,6 +127,8 @@ async fn walk<'a>(
                 walk.session(journal, key).await?;
             }
         }
+        // A server that works meanwhile may have erased one.
+        walk.audit_log(journal, state, &kept).await?;
     }
     let Walk { digest, ref checker, .. } = walk;
     let (audit, _) = checker.log_head();
@@ -150,6 +139,28 @@ async fn walk<'a>(
 }
 
 impl Walk<'_> {
+    /// Looks at the entries of the audit log after this state; the state after them.
+    async fn audit_log(
+        &mut self,
+        journal: &dyn Archive,
+        mut state: Installation,
+        kept: &Installation,
+    ) -> Result<Installation, AuditError> {
+        loop {
+            let page = journal.audit_log(state.version, PAGE).await?;
+            if page.is_empty() {
+                return Ok(state);
+            }
+            for InstallationRecorded { seq, at, event } in &page {
+                state = state.evolve(*at, event).map_err(JournalError::from)?;
+                self.audit(*seq, *at, event.entry())?;
+                if state.version == kept.version && state != *kept {
+                    self.checker.find(Finding::OtherState { entry: kept.version });
+                }
+            }
+        }
+    }
+
     fn audit(&mut self, seq: Seq, at: Time, entry: Entry) -> Result<(), AuditError> {
         self.checker.entry(seq, at, &entry);
         let (_, head) = self.checker.log_head();

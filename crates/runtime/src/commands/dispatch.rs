@@ -9,13 +9,14 @@ use planwright_domain::{
     command::{
         AutoCommand, Decision, Issued, LifeCommand, PersonCommand, SessionCommand, SystemCommand,
     },
-    id::CommandId,
+    id::{CommandId, Seq},
     identity::{Root, SessionKey, Transport},
     log::{SessionHead, head_with},
     next::{Due, next, waiting},
     policy::Policy,
     refusal::Refusal,
-    session::decide,
+    session::{begins_turn, decide, limits_of},
+    turn::Usage,
 };
 use tokio::time::sleep;
 
@@ -29,6 +30,8 @@ use crate::{
         journal::{Answer, Append, Journal, JournalError, Undecided},
         signal::{Broadcast, Lane, Signal},
     },
+    quotas::Quotas,
+    settings::Settings,
 };
 
 /// How often a decision is handed over, in a session that moves on meanwhile.
@@ -85,7 +88,10 @@ async fn decided_as(
         let due = next(&after).due();
         *decided_here.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((due, Happened::of(session, &events)));
-        Ok(Append { due, waiting: waiting(&after), events, after })
+        let turns = begins_turn(&issued.command, &events)
+            .then(|| issued.quota.as_ref().and_then(|quota| quota.turn_room()))
+            .flatten();
+        Ok(Append { due, waiting: waiting(&after), events, after, turns })
     };
     let answer = journal.append(identity, id, at, Box::new(decide)).await;
     failpoint::hit("dispatch.after_append");
@@ -111,12 +117,14 @@ pub(crate) struct Dispatcher {
     clock: Arc<dyn Clock>,
     policy: Arc<Policy>,
     handover: Option<Handover>,
+    quotas: Quotas,
     session_label: bool,
 }
 
 impl Dispatcher {
-    pub(crate) fn new(ports: &Ports) -> Self {
+    pub(crate) fn new(ports: &Ports, settings: &Settings) -> Self {
         Self {
+            quotas: Quotas::new(ports, settings),
             journal: ports.journal.clone(),
             lane: ports.lane.clone(),
             broadcast: ports.broadcast.clone(),
@@ -125,6 +133,17 @@ impl Dispatcher {
             handover: ports.handover.clone(),
             session_label: ports.session_label,
         }
+    }
+
+    /// What owners may use.
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+
+    /// Lets someone act on a session that waited for something outside of it.
+    pub(crate) fn wake(&self, identity: &SessionKey, version: Seq) {
+        // A time of its own: a lane may take two wake-ups for one version for the same.
+        self.lane.wake(identity, version, Due::At(self.clock.now()));
     }
 
     /// The operator's rules.
@@ -160,9 +179,11 @@ impl Dispatcher {
         command: SessionCommand,
         from: Origin,
     ) -> Result<Answer, JournalError> {
-        let log_event = log_event_name(&command);
+        let (log_event, usage) = (log_event_name(&command), usage_of(&command));
         let Origin { transport, project } = from;
-        let issued = Issued::new(id, self.clock.now(), command);
+        let at = self.clock.now();
+        let quota = self.quotas.of(identity.owner, limits_of(&command), at).await?;
+        let issued = Issued::new(id, at, command).with_quota(quota);
         let issued = issued.under(self.policy.clone()).of_project(project);
         let decided = match &self.handover {
             Some(handover) if is_decision(&issued.command) => {
@@ -178,6 +199,7 @@ impl Dispatcher {
         if let Answer::Accepted { before, version } = answer
             && before < version
         {
+            self.quotas.add(identity.owner, usage);
             if let Some(event) = log_event {
                 metrics::line(identity, None, transport.as_ref(), event);
             }
@@ -289,6 +311,20 @@ impl Dispatcher {
 /// Whether this is a person's decision.
 fn is_decision(command: &SessionCommand) -> bool {
     matches!(command, SessionCommand::Person(_, PersonCommand::Decide(_)))
+}
+
+/// What a model was used for what is recorded.
+fn usage_of(command: &SessionCommand) -> Usage {
+    match command {
+        SessionCommand::System(SystemCommand::RecordAnswer { answer, .. }) => answer.usage,
+        SessionCommand::System(SystemCommand::RecordCompaction {
+            summed: Some(summed), ..
+        }) => summed.usage,
+        SessionCommand::System(_)
+        | SessionCommand::Person(..)
+        | SessionCommand::Model(..)
+        | SessionCommand::Agent(_) => Usage::default(),
+    }
 }
 
 /// What the log says of a command; reports of the runtime and plain words are not logged.

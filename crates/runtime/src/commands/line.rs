@@ -51,6 +51,9 @@ impl Commands {
             Ok(Line::Command(ChatCommand::Act(Act::MemoryForget(id)))) => {
                 return self.forget_named(&spoken, &id).await;
             }
+            Ok(Line::Command(ChatCommand::Act(Act::RaiseLimit))) => {
+                return self.raise_spoken(&spoken).await;
+            }
             Ok(Line::Command(ChatCommand::Look(look))) => {
                 return self.look(identity, &spoken.person, look).await;
             }
@@ -104,6 +107,10 @@ impl Commands {
             }
             Look::Notebook(named) => {
                 Reply::Notebook(Box::new(self.queries.notebook(identity, named.as_deref()).await?))
+            }
+            Look::Limits => {
+                let (_, stands) = self.queries.quotas().now(identity.owner).await?;
+                nothing(&stands.in_words(self.queries.now()))
             }
             Look::Deletion => nothing(&self.deletion(identity).await?),
             Look::Status => Reply::Status(Box::new(self.queries.status(identity).await?)),
@@ -206,6 +213,7 @@ impl Commands {
             Act::MemoryForget(_) | Act::MemoryPromote(_) => {
                 Ok(Err(Refusal::NotThere { what: "memory".into() }))
             }
+            Act::RaiseLimit => Ok(Err(Refusal::NothingToRaise)),
             Act::PlanStop => Ok(Ok(PersonCommand::PausePlan)),
             Act::Stop => Ok(Ok(PersonCommand::Stop)),
             Act::Compact => Ok(Ok(PersonCommand::Compact)),
@@ -372,6 +380,7 @@ fn acknowledgement(act: &Act) -> &'static str {
         Act::PlanEnd(_) => "plan work has ended",
         Act::Reset => "everything here has ended; a new view begins",
         Act::Stop => "stopped",
+        Act::RaiseLimit => "raised for today",
         Act::Compact => "what was said before is being summed up",
         Act::PlanStop => "the execution is paused; /plan resume goes on",
         Act::Edit(_) => "saved; this revision is yours",

@@ -8,11 +8,12 @@ use std::{sync::PoisonError, time::Duration};
 use planwright_domain::{
     command::{Claim, Given, ModelCommand, SessionCommand, SystemCommand},
     effect::Bracket,
-    id::{CommandId, Incarnation, ScheduleId, Seq},
+    id::{CommandId, Incarnation, OwnerId, ScheduleId, Seq},
     identity::SessionKey,
     next::{Due, Next, StartedCall, next},
     notebook::tool::{Bound, bound},
     policy::Policy,
+    refusal::Refusal,
     session::Session,
     time::Time,
     turn::{RequestedCall, Turn, decide::profile_of},
@@ -45,6 +46,11 @@ pub(crate) const WHY_CHARS_MAX: usize = 500;
 /// How often what is left of an erased session is looked for, and how long after the last time.
 const SCRUBS_MAX: u32 = 40;
 const SCRUB_AGAIN: Duration = Duration::from_millis(50);
+
+/// After so long a turn that waits for others to end looks again by itself: one may have ended on another node.
+const LOOKS_AGAIN_MS: i64 = 5_000;
+/// So much longer for each other session that waits here.
+const LOOKS_AGAIN_MORE_MS: i64 = 10;
 
 /// What came of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +105,11 @@ impl Engine {
                 let profile = profile.map(|profile| profile.facts.clone());
                 let recalled = self.memories.recall_for(&session, queued).await?;
                 let start = SystemCommand::StartTurn { turn, queued, profile, recalled };
-                self.dispatcher.report(identity, self.ids.command(), start).await?;
+                let started = self.dispatcher.report(identity, self.ids.command(), start).await?;
+                if matches!(started, Answer::Refused(Refusal::LimitReached(_))) {
+                    return self.hold_turn(identity, version).await;
+                }
+                self.no_longer_held(identity);
             }
             Next::UsePlanTool { turn, call } => {
                 failpoint::hit("advance.before_plan_tool");
@@ -120,7 +130,10 @@ impl Engine {
             Next::CallModel { not_before: Some(time), .. } if time > self.clock.now() => {
                 return Ok(Advanced::at(Due::At(time), version));
             }
-            Next::CallModel { attempt, .. } => {
+            Next::AwaitLimit { until, .. } if until > self.clock.now() => {
+                return Ok(Advanced::at(Due::At(until), version));
+            }
+            Next::CallModel { attempt, .. } | Next::AwaitLimit { attempt, .. } => {
                 acted = true;
                 lost = self.call_model(identity, life, attempt).await?;
             }
@@ -193,10 +206,39 @@ impl Engine {
             },
         }
         let after = self.journal.session(identity).await?;
+        if session.turn.is_some() && !matches!(&after.turn, Some(turn) if turn.paused.is_none()) {
+            self.wake_held(identity.owner);
+        }
         let due = next(&after).due();
         // Only what is due again can be lost again.
         let lost = lost.filter(|_| due == Due::Now);
         Ok(Advanced { due, acted, version: after.version, lost })
+    }
+
+    /// The turn waits: its owner has as many under way as they may.
+    async fn hold_turn(
+        &self,
+        identity: &SessionKey,
+        version: Seq,
+    ) -> Result<Advanced, JournalError> {
+        let many = self.held.lock().unwrap_or_else(PoisonError::into_inner).add(identity, version);
+        let more = LOOKS_AGAIN_MORE_MS * i64::try_from(many).unwrap_or(i64::MAX / 1_000);
+        let until = self.in_ms(LOOKS_AGAIN_MS + more);
+        self.journal.postpone(identity, version, until).await?;
+        Ok(Advanced::at(Due::At(until), version))
+    }
+
+    /// The turn that waited has begun.
+    fn no_longer_held(&self, identity: &SessionKey) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(identity);
+    }
+
+    /// A turn of this owner has ended: the one that has waited longest looks again.
+    fn wake_held(&self, owner: OwnerId) {
+        let next = self.held.lock().unwrap_or_else(PoisonError::into_inner).next(owner);
+        if let Some((identity, version)) = next {
+            self.dispatcher.wake(&identity, version);
+        }
     }
 
     /// The document of the plan, where a call changes a section of the page that the plan stands in for.

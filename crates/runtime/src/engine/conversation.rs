@@ -452,6 +452,9 @@ impl History {
             TurnEvent::ModelAnswered { arrival: Arrival::Late, .. }
             | TurnEvent::ViewCompacted { arrival: Arrival::Late, .. }
             | TurnEvent::ModelCallFailed { .. }
+            | TurnEvent::TurnPaused { .. }
+            | TurnEvent::TurnResumed { .. }
+            | TurnEvent::LimitWarned { .. }
             | TurnEvent::ModelCallAbandoned { .. }
             | TurnEvent::ModelCallOrphaned { .. }
             | TurnEvent::CallStarted { step: None, .. }

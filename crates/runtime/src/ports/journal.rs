@@ -11,8 +11,9 @@ use planwright_domain::{
     installation::{AccountRefusal, Installation, InstallationEvent},
     next::{Due, Waiting},
     owner::{Owner, OwnerEvent},
+    quota::{Day, TurnRoom, Used},
     refusal::Refusal,
-    session::{CorruptJournal, Session, SessionEvent},
+    session::{CorruptJournal, Session, SessionEvent, life::Life},
     time::Time,
 };
 use planwright_format::FormatError;
@@ -29,6 +30,8 @@ pub struct Append {
     pub due: Due,
     /// What the session waits for.
     pub waiting: Option<Waiting>,
+    /// It begins a turn: nothing is stored, if the owner has as many under way as they may.
+    pub turns: Option<TurnRoom>,
 }
 
 /// Which of a session's events are asked for: recorded at or after this time, of these kinds or of any if none is named.
@@ -310,6 +313,35 @@ pub trait Journal: Send + Sync {
         at: Time,
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError>;
+
+    /// What belongs to this owner, and what they have used, but for the bytes: what was taken up, and what was not yet.
+    async fn used(&self, owner: OwnerId, day: Day) -> Result<(Owner, Used), JournalError>;
+
+    /// How many bytes the sessions of this owner take: events and outputs, as they are stored.
+    async fn stored_bytes(&self, owner: OwnerId) -> Result<u64, JournalError>;
+
+    /// The name of this owner.
+    async fn owner_name(&self, owner: OwnerId) -> Result<Option<PersonId>, JournalError>;
+
+    /// Takes up what the models were used in sessions into the streams of their owners: of so many sessions at most. All of it is
+    /// one transaction. Of how many sessions.
+    async fn count_use(&self, at: Time, limit: usize) -> Result<usize, JournalError>;
+
+    /// Nobody needs to act on this session before then, as long as it stands at this version.
+    async fn postpone(
+        &self,
+        session: &SessionKey,
+        version: Seq,
+        until: Time,
+    ) -> Result<(), JournalError>;
+
+    /// The sessions in this life in which nothing happened since, the oldest first, at most so many.
+    async fn unused_since(
+        &self,
+        life: Life,
+        since: Time,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, JournalError>;
 
     /// What belongs to the installation; what another node stored is seen within a second.
     async fn installation(&self) -> Result<Arc<Installation>, JournalError>;

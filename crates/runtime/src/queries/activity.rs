@@ -1,4 +1,4 @@
-//! Activity since a given time: what waits for a person, who decided what, what it cost, and how each slot of a
+//! Activity since a given time: what waits for a person, who decided what, and how each slot of a
 //! schedule came out.
 
 use planwright_domain::{
@@ -9,7 +9,6 @@ use planwright_domain::{
     log::Entry,
     session::SessionEvent,
     time::Time,
-    turn::{Usage, event::TurnEvent},
 };
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +22,6 @@ use crate::{
 const SESSIONS: usize = 256;
 /// How far the clocks of nodes may lie apart: the last event of a session may carry an earlier time than one before it.
 const CLOCK_SKEW_MICROS_MAX: i64 = 3_600_000_000;
-/// The kinds of events that cost something.
-const COSTS: [&str; 2] = ["model_answered", "view_compacted"];
 /// How many slots are listed.
 const SLOTS_MAX: usize = 200;
 
@@ -59,17 +56,6 @@ pub struct Approvals {
     pub rows: Vec<SessionRow>,
     /// How many there are on all pages.
     pub total: u64,
-}
-
-/// What a model used for this, as the session counts it: an answer, in time or late, or a summary.
-fn usage_of(event: &SessionEvent) -> Option<Usage> {
-    if let SessionEvent::Turn(TurnEvent::ModelAnswered { answer, .. }) = event {
-        Some(answer.usage)
-    } else if let SessionEvent::Turn(TurnEvent::ViewCompacted { usage, .. }) = event {
-        Some(*usage)
-    } else {
-        None
-    }
 }
 
 /// Whose sessions this person sees in lists: their own alone, or everyone's if they may decide.
@@ -114,17 +100,6 @@ impl Queries {
         .await?;
         decided.sort_by_key(|decided| std::cmp::Reverse(decided.at));
         Ok(decided)
-    }
-
-    /// What the model has cost since then in this person's sessions, in millionths of a dollar.
-    pub async fn spent(&self, person: &Person, since: Time) -> Result<u64, JournalError> {
-        let mut spent = 0;
-        let since = Since { time: since, kinds: &COSTS };
-        self.each_since(Some(person.owner), since, |_, recorded| {
-            spent += usage_of(&recorded.event).map_or(0, |usage| usage.cost_micros);
-        })
-        .await?;
-        Ok(spent)
     }
 
     /// The slots of a session's schedules that came out, newest first.

@@ -119,6 +119,7 @@ enum Open {
     Decision,
     Execution,
     Run(RunId),
+    Limit(TurnId),
 }
 
 struct Fold {
@@ -278,7 +279,19 @@ impl Fold {
                 }
                 self.begin(at, Open::Turn(*turn), BarKind::Turn, "turn", None);
             }
+            TurnEvent::TurnPaused { turn, reached, .. } => {
+                self.end(at, &Open::Limit(*turn), BarState::Stopped, "it was looked at again");
+                self.begin(at, Open::Limit(*turn), BarKind::Wait, &reached.in_words(), None);
+            }
+            TurnEvent::TurnResumed { turn } => {
+                self.end(at, &Open::Limit(*turn), BarState::Done, "the limit was raised");
+            }
+            TurnEvent::LimitWarned { near } => {
+                let words = format!("most is used: {}", near.in_words());
+                self.mark(at, BarKind::Mark, &words, BarState::Done);
+            }
             TurnEvent::ModelCallStarted { turn, attempt, .. } => {
+                self.end(at, &Open::Limit(*turn), BarState::Done, "it goes on");
                 let words =
                     if *attempt > 1 { format!("model, try {attempt}") } else { "model".into() };
                 self.begin(at, Open::Model(*turn), BarKind::Model, &words, None);
@@ -359,6 +372,9 @@ impl Fold {
                 self.end(at, &Open::Tool(*call), BarState::Doubt, "nobody knows what became of it");
             }
             TurnEvent::TurnStarted { .. }
+            | TurnEvent::TurnPaused { .. }
+            | TurnEvent::TurnResumed { .. }
+            | TurnEvent::LimitWarned { .. }
             | TurnEvent::ModelCallStarted { .. }
             | TurnEvent::ModelAnswered { .. }
             | TurnEvent::ModelCallFailed { .. }
@@ -384,6 +400,7 @@ impl Fold {
             }
         };
         self.end(at, &Open::Model(turn), BarState::Stopped, "the turn ended");
+        self.end(at, &Open::Limit(turn), BarState::Stopped, "the turn ended");
         self.end(at, &Open::Turn(turn), state, &note);
         if let Part::Run(_) = self.part {
             self.inside = false;

@@ -10,9 +10,10 @@ use planwright_domain::{
     effect::Envelope,
     id::{CallId, PlanId, Seq},
     identity::{Root, SessionIdentity, SessionKey},
-    next::{Waiting, next, waiting},
+    next::{Next, Waiting, next, waiting},
     outcome::{self, PlanCard, allows, outside, quick_commands},
     plan::{Ended, Plan, Revision, event::PlanEvent, review::Comment},
+    quota::LimitReached,
     session::{Session, SessionEvent},
     time::Time,
     turn::{Usage, ask::Ask},
@@ -55,6 +56,9 @@ pub struct StatusView {
     /// The call that waits for permission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskView>,
+    /// The limit of its owner for which a turn waits: one that is under way, or one that has not begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitReached>,
     /// What the model cost.
     pub usage: Usage,
     /// How many tokens one request to the model may hold.
@@ -215,11 +219,21 @@ impl Queries {
                 })
                 .collect(),
             ask: session.ask.as_ref().map(AskView::of),
+            limit: self.limit(&session).await?,
             usage: session.usage,
             window_tokens: self.model.window_tokens(),
             title: session.title.clone(),
             degraded: self.trouble(),
         })
+    }
+
+    /// The limit for which a turn of this session waits.
+    async fn limit(&self, session: &Session) -> Result<Option<LimitReached>, JournalError> {
+        match (&session.turn, next(session)) {
+            (Some(turn), _) => Ok(turn.paused.clone()),
+            (None, Next::StartTurn(_)) => self.quotas().full(session.owner).await,
+            (None, _) => Ok(None),
+        }
     }
 
     /// The card of the session's plan, or of the one that ended last.

@@ -11,5 +11,6 @@ pub fn waits_for(waiting: Waiting) -> &'static str {
         Waiting::Doubt => "a call is in doubt",
         Waiting::Permission => "a call waits for your permission",
         Waiting::Run => "a run waits for you",
+        Waiting::Limit => "a limit is reached",
     }
 }

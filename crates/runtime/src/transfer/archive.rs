@@ -464,7 +464,8 @@ async fn restore(journal: &dyn Archive, stream: Stream) -> Result<(), ArchiveErr
     let recorded = stream.events.iter().map(|recorded| (recorded.at, &recorded.event));
     let after = Session::new(key.clone()).fold_all(recorded).map_err(JournalError::from)?;
     let events: Vec<_> = stream.events.iter().map(|recorded| recorded.event.clone()).collect();
-    let append = Append { due: next(&after).due(), waiting: waiting(&after), events, after };
+    let append =
+        Append { due: next(&after).due(), waiting: waiting(&after), events, after, turns: None };
     if journal.restore(stream, append).await? {
         Ok(())
     } else {

@@ -132,6 +132,7 @@ impl Eraser<'_> {
             | Next::WaitForPerson(_)
             | Next::StartTurn(_)
             | Next::CallModel { .. }
+            | Next::AwaitLimit { .. }
             | Next::UsePlanTool { .. }
             | Next::AwaitDecision { .. }
             | Next::AwaitSlot { .. }

@@ -1,4 +1,4 @@
-//! Read-only endpoints: timeline, schedule slots, recent decisions, spend, change hints.
+//! Timeline, schedule slots, recent decisions, usage and its limits, change hints.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -10,6 +10,7 @@ use axum::{
 use futures_util::stream;
 use planwright_domain::{
     id::{PlanId, RunId},
+    quota::{Day, Limit, QuotaUse},
     time::Time,
 };
 use planwright_runtime::{
@@ -209,23 +210,74 @@ pub(crate) async fn list_decisions(
     Ok(Json(rows.map(row).collect()))
 }
 
-/// What the model has cost.
+/// What an owner has used, and how much they may.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Spent {
-    /// In millionths of a dollar, in all of the caller's sessions.
-    pub micros: u64,
+pub struct UsageDto {
+    /// Whose.
+    pub owner: String,
+    /// When the day (UTC) ends by which money and tokens are counted.
+    pub until: String,
+    /// Money today, in millionths of a dollar, where the price of the model is known.
+    pub money: MeterDto,
+    /// Tokens today, read and written.
+    pub tokens: MeterDto,
+    /// Turns that are under way and wait for nobody.
+    pub turns: MeterDto,
+    /// Bytes that the sessions take.
+    pub bytes: MeterDto,
+    /// Whether every model has a price: without one, money is not counted.
+    pub priced: bool,
 }
 
-/// What the model has cost lately in all of the caller's sessions.
-#[utoipa::path(get, path = "/api/spend", params(Since), responses((status = 200, body = Spent), Problems))]
-pub(crate) async fn get_spend(
+/// How much of something is used.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MeterDto {
+    /// So much is.
+    pub used: u64,
+    /// So much may be; as much as they like, if none.
+    pub max: Option<u64>,
+}
+
+impl UsageDto {
+    fn of(stands: QuotaUse, at: Time, priced: bool) -> Self {
+        let QuotaUse { owner, quota, used } = stands;
+        let meter = |limit: Limit| MeterDto { used: used.of(limit), max: quota.of(limit) };
+        Self {
+            owner: owner.0,
+            until: time(Day::of(at).ends()),
+            money: meter(Limit::Money),
+            tokens: meter(Limit::Tokens),
+            turns: meter(Limit::Turns),
+            bytes: meter(Limit::Bytes),
+            priced,
+        }
+    }
+}
+
+/// What the caller has used today in all of their sessions, also in those that were deleted, and how much they may use.
+#[utoipa::path(get, path = "/api/usage", responses((status = 200, body = UsageDto), Problems))]
+pub(crate) async fn get_usage(
     State(app): State<Arc<App>>,
     caller: Caller,
-    query: Result<Query<Since>, axum::extract::rejection::QueryRejection>,
-) -> Result<Json<Spent>, Problem> {
-    let Query(since) = query.map_err(bad_query)?;
-    Ok(Json(Spent { micros: app.queries.spent(&caller.person, since.time(&app)).await? }))
+) -> Result<Json<UsageDto>, Problem> {
+    let (_, stands) = app.queries.quotas().now(caller.person.owner).await?;
+    let priced = app.queries.terms().priced;
+    Ok(Json(UsageDto::of(stands, app.queries.now(), priced)))
+}
+
+/// Lets the owner of a session use as much again today of what is used up; their turns that wait for it go on. Only who may
+/// decide can, a short while after their passphrase.
+#[utoipa::path(post, path = "/api/sessions/{id}/raise-limit", params(InPath), responses((status = 200, body = UsageDto), Problems))]
+pub(crate) async fn raise_limit(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<UsageDto>, Problem> {
+    let identity = seen(&app, &caller, &id).await?;
+    let stands = app.commands.raise_limit(&caller.person, &identity).await??;
+    let priced = app.queries.terms().priced;
+    Ok(Json(UsageDto::of(stands, app.queries.now(), priced)))
 }
 
 /// Which sessions move, for those who keep lists: an event `moved` with `sessionId` for each that the caller may see,

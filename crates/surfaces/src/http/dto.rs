@@ -7,6 +7,7 @@ use planwright_domain::{
     digest::Digest,
     next::{Waiting, is_running},
     outcome::{PlanCard, StepRow},
+    quota::LimitReached,
     session::Session,
 };
 use planwright_runtime::{
@@ -45,7 +46,7 @@ pub struct SessionDto {
     pub active: bool,
     /// The plan, or the one that ended last.
     pub plan: Option<PlanDto>,
-    /// What it waits for: `decision`, `resume`, `doubt`, `permission` or `run`.
+    /// What it waits for: `decision`, `resume`, `doubt`, `permission`, `run` or `limit`.
     pub waiting: Option<String>,
     /// Whether nothing is under way.
     pub resting: bool,
@@ -58,6 +59,9 @@ pub struct SessionDto {
     /// The call that waits for permission.
     #[serde(default)]
     pub ask: Option<AskDto>,
+    /// The limit of its owner for which a turn waits: one that is under way, or one that has not begun.
+    #[serde(default)]
+    pub limit: Option<LimitDto>,
     /// Tokens that the model has read.
     pub input_tokens: u64,
     /// Tokens that the model has written.
@@ -109,6 +113,31 @@ impl From<AskView> for AskDto {
             why: ask.why,
             pattern: ask.pattern,
             expires: time(ask.expires),
+        }
+    }
+}
+
+/// A limit of an owner that is reached.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitDto {
+    /// Which: `turns`, `tokens`, `money` or `bytes`.
+    pub limit: String,
+    /// What is the case, in words: which limit, whose, and until when.
+    pub words: String,
+    /// What a person can do about it.
+    pub what_to_do: String,
+    /// Whether it can be raised for today.
+    pub raisable: bool,
+}
+
+impl From<LimitReached> for LimitDto {
+    fn from(reached: LimitReached) -> Self {
+        Self {
+            limit: reached.limit.name().into(),
+            words: reached.in_words(),
+            what_to_do: reached.what_to_do().into(),
+            raisable: reached.limit.is_raisable(),
         }
     }
 }
@@ -358,6 +387,7 @@ fn waiting_name(waiting: Waiting) -> String {
         Waiting::Doubt => "doubt",
         Waiting::Permission => "permission",
         Waiting::Run => "run",
+        Waiting::Limit => "limit",
     }
     .into()
 }
@@ -384,6 +414,7 @@ impl SessionDto {
                 })
                 .collect(),
             ask: view.ask.map(AskDto::from),
+            limit: view.limit.map(LimitDto::from),
             input_tokens: view.usage.input,
             output_tokens: view.usage.output,
             cost_micros: view.usage.cost_micros,

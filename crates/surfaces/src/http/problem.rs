@@ -118,6 +118,8 @@ impl From<Refusal> for Problem {
             Refusal::SessionDeleted { .. } => StatusCode::GONE,
             Refusal::NotYours { .. } => StatusCode::FORBIDDEN,
             Refusal::OtherText => StatusCode::PRECONDITION_FAILED,
+            Refusal::LimitReached(_) => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::NothingToRaise => StatusCode::CONFLICT,
             Refusal::NotHandedOver { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::BadRhythm { .. } | Refusal::TooOften => StatusCode::UNPROCESSABLE_ENTITY,
             Refusal::RunsGoOn { .. }

@@ -229,7 +229,8 @@ impl Generator {
                     recalled: Default::default(),
                 })
             }
-            Next::CallModel { attempt, .. } => {
+            Next::AwaitLimit { .. } if rng.bool() => system(SystemCommand::ResumeTurn),
+            Next::CallModel { attempt, .. } | Next::AwaitLimit { attempt, .. } => {
                 self.attempts_made.push(attempt);
                 system(SystemCommand::StartModelCall { attempt, bracket: bracket(rng) })
             }

@@ -62,6 +62,8 @@ pub enum Look {
     Notebook(Option<String>),
     /// `/delete` without a yes: what would go.
     Deletion,
+    /// `/limits`
+    Limits,
 }
 
 /// What people ask to happen.
@@ -110,6 +112,8 @@ pub enum Act {
         /// What the person found.
         verdict: Verdict,
     },
+    /// `/limits raise`
+    RaiseLimit,
     /// `/compact`
     Compact,
     /// `/stop`

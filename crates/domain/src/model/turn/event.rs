@@ -10,6 +10,7 @@ use crate::model::{
     effect::{Aim, Bracket, ToolFacts},
     id::{CallId, PlanId, Seq, TurnId},
     memory::rank::Ranked,
+    quota::LimitReached,
     time::Time,
     turn::{
         Answer, CallResult, ModelFailure, Sent, ToolReply, Usage, asking::Asking, profile::Profile,
@@ -86,6 +87,25 @@ pub enum TurnEvent {
         /// Messages that entered the turn here.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         entered: Vec<Seq>,
+    },
+    /// The owner may use no more: the turn waits until then, or until a person says how much more they may use.
+    TurnPaused {
+        /// The turn.
+        turn: TurnId,
+        /// Which limit, whose, and until when.
+        reached: LimitReached,
+        /// When it is looked at again.
+        until: Time,
+    },
+    /// A limit was raised: the turn looks whether it may go on.
+    TurnResumed {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// Most of what the owner may use is gone.
+    LimitWarned {
+        /// Which limit, whose, and until when.
+        near: LimitReached,
     },
     /// The model answered. Late, if the turn is over or another try is under way.
     ModelAnswered {

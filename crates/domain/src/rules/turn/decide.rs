@@ -12,6 +12,7 @@ use crate::{
         memory::{Chain, rank::Recalled},
         notebook::NotebookEvent,
         plan::{PauseReason, Plan, PlanStatus, Progress, event::PlanEvent, step::HeadWork},
+        quota::{Limit, QuotaUse},
         refusal::Refusal,
         session::{Session, SessionEvent},
         time::Time,
@@ -34,6 +35,11 @@ use crate::{
         },
     },
 };
+
+/// The limits of an owner that hold back a call of the model.
+pub(crate) const BY_CALL: [Limit; 3] = [Limit::Money, Limit::Tokens, Limit::Bytes];
+/// How long a turn waits for a limit that no time changes, before it looks again.
+const LOOK_AGAIN_MICROS: i64 = 600_000_000;
 
 /// Records what the model answered, or that it came too late.
 pub(crate) fn record_answer(
@@ -291,6 +297,7 @@ pub(crate) fn start_model_call(
     at: Time,
     attempt: ModelAttempt,
     bracket: Bracket,
+    quota: Option<&QuotaUse>,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let ModelAttempt { turn, round, number } = attempt;
     let open = open_turn(session, turn)?;
@@ -325,9 +332,14 @@ pub(crate) fn start_model_call(
     if !entered.is_empty() && matches!(open.cause.cause, Cause::Tick { .. }) {
         return Ok(vec![event(TurnEvent::TurnFinished { turn, end: TurnEnd::Yielded })]);
     }
+    if let Some(reached) = quota.and_then(|quota| quota.reached(&BY_CALL, at)) {
+        let until = reached.until.unwrap_or_else(|| at.plus_micros(LOOK_AGAIN_MICROS));
+        return Ok(vec![event(TurnEvent::TurnPaused { turn, reached, until })]);
+    }
     match autonomy::decide::allowance(session, open, at, Doing::Asking) {
         Allowance::End(events) => Ok(events),
         Allowance::Go(mut events) => {
+            events.extend(warnings(session, at, quota));
             events.push(event(TurnEvent::ModelCallStarted {
                 turn,
                 round,
@@ -338,6 +350,24 @@ pub(crate) fn start_model_call(
             Ok(events)
         }
     }
+}
+
+/// The limits of the owner of which this session was not told yet.
+fn warnings(
+    session: &Session,
+    at: Time,
+    quota: Option<&QuotaUse>,
+) -> impl Iterator<Item = SessionEvent> {
+    let near = quota.map(|quota| quota.near(&BY_CALL, at)).unwrap_or_default().into_iter();
+    let news = near.filter(|near| session.warned.get(&near.limit) != Some(&near.until));
+    news.map(|near| event(TurnEvent::LimitWarned { near }))
+}
+
+/// A turn that waits for a limit looks again whether it may go on.
+pub(crate) fn resume_turn(session: &Session) -> Result<Vec<SessionEvent>, Refusal> {
+    let waits = session.turn.as_ref().filter(|turn| turn.paused.is_some());
+    let turn = waits.ok_or_else(|| moved_on("no turn waits for a limit"))?.id;
+    Ok(vec![event(TurnEvent::TurnResumed { turn })])
 }
 
 /// The money that was leased for this execution, if it is spent.

@@ -12,6 +12,7 @@ use crate::{
             step::{HeadWork, StepHead},
         },
         session::{CorruptJournal, Session},
+        time::Time,
         turn::{
             Answer, Call, CallKind, CallResult, CallState, Cause, Doubt, OpenCall, RequestedCall,
             Step, Turn, Work,
@@ -26,6 +27,13 @@ use crate::{
 
 /// How much of a call's arguments is kept for display.
 const ARGUMENTS_SHOWN_CHARS: usize = 200;
+
+/// The model is not asked before then.
+fn wait_until(turn: &mut Turn, until: Option<Time>) {
+    if let Step::ModelDue { not_before, .. } = &mut turn.step {
+        *not_before = until;
+    }
+}
 
 /// Applies a fact that stands at this place in the stream.
 #[expect(clippy::too_many_lines, reason = "one arm for each event of a turn")]
@@ -42,7 +50,22 @@ pub(crate) fn evolve(
             session.queue.retain(|waiting| !entered.contains(&waiting.seq));
             let cause = open(session, seq)?.cause.cause;
             session.auto.model_call_started(cause);
-            open(session, seq)?.step = Step::ModelOpen { attempt: *attempt, bracket: *bracket };
+            let turn = open(session, seq)?;
+            turn.step = Step::ModelOpen { attempt: *attempt, bracket: *bracket };
+            turn.paused = None;
+        }
+        TurnEvent::TurnPaused { reached, until, .. } => {
+            let turn = open(session, seq)?;
+            wait_until(turn, Some(*until));
+            turn.paused = Some(reached.clone());
+        }
+        TurnEvent::TurnResumed { .. } => {
+            let turn = open(session, seq)?;
+            wait_until(turn, None);
+            turn.paused = None;
+        }
+        TurnEvent::LimitWarned { near } => {
+            session.warned.insert(near.limit, near.until);
         }
         TurnEvent::ModelAnswered { answer, arrival, .. } => {
             session.usage = session.usage.plus(answer.usage);
@@ -167,6 +190,7 @@ fn start_turn(
         reported: false,
         summary_text: String::new(),
         asking: Asking::default(),
+        paused: None,
     });
     Ok(())
 }

@@ -252,6 +252,7 @@ async fn footer(
         }
         Some(Waiting::Permission) => "A call waits for your permission: decide on it",
         Some(Waiting::Resume | Waiting::Doubt | Waiting::Run) => "Something waits for you: look",
+        Some(Waiting::Limit) => "A limit is reached, and the turn waits: raise it",
         None if next(session).is_rest() => "Planwright",
         None => "It still works: look",
     };

@@ -52,6 +52,13 @@ published! {
     /// What a call is aimed at.
     struct Aim = effect::Aim { paths: BTreeSet<String>, hosts: BTreeSet<String> }
 
+    enum Limit = quota::Limit { Turns, Tokens, Money, Bytes }
+
+    /// A limit of an owner that is reached, or near.
+    struct LimitReached = quota::LimitReached {
+        limit: Limit, owner: PersonId, used: u64, max: u64; until: Option<Timestamp>
+    }
+
     /// Who works on an effect, and until when.
     struct Bracket = effect::Bracket {
         incarnation: Incarnation, start_by: Timestamp, deadline: Timestamp

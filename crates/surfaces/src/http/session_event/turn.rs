@@ -10,7 +10,7 @@ use planwright_domain::{
 use super::{
     autonomy::AutoExecutionContext,
     memory::Ranked,
-    shared::{Aim, Bracket, Person, ToolFacts, Touched},
+    shared::{Aim, Bracket, LimitReached, Person, ToolFacts, Touched},
     timestamp::Timestamp,
 };
 
@@ -150,6 +150,9 @@ published! {
             summary: String, usage: Usage, by "model": String, arrival: Arrival
         },
         /// A model call is known not to have begun; it is made again.
+        TurnPaused { turn: TurnId, reached: LimitReached, until: Timestamp },
+        TurnResumed { turn: TurnId },
+        LimitWarned { near: LimitReached },
         ModelCallAbandoned { turn: TurnId, round: u32, attempt: u32, why "reason": String },
         /// Nobody works on a model call any more; it is made again.
         ModelCallOrphaned { turn: TurnId, round: u32, attempt: u32 },

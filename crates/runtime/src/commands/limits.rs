@@ -1,0 +1,92 @@
+//! Raises a limit of an owner for a day, as a person asks for it.
+
+use planwright_domain::{
+    actor::Person,
+    command::SystemCommand,
+    identity::SessionKey,
+    next::Waiting,
+    owner::{self, Owner, OwnerCommand},
+    quota::{Day, Limit, QuotaUse},
+    refusal::Refusal,
+    session::may_raise,
+};
+
+use crate::{
+    commands::{
+        Commands,
+        reply::{Reply, Spoken},
+    },
+    ports::journal::JournalError,
+};
+
+/// How many waiting sessions are looked at in one read.
+const PAGE: usize = 256;
+
+impl Commands {
+    pub(super) async fn raise_spoken(&self, spoken: &Spoken) -> Result<Reply, JournalError> {
+        let identity = &spoken.identity;
+        Ok(match self.raise_limit(&spoken.person, identity).await? {
+            Ok(stands) => {
+                let version = self.queries.session(identity).await?.version;
+                let words = format!("raised for today: {}", stands.in_words(self.clock.now()));
+                Reply::Accepted { session: spoken.session_name(), version, words }
+            }
+            Err(refusal) => Reply::Refused(refusal),
+        })
+    }
+
+    /// Lets the owner of a session use as much again today of what is used up, and their turns that wait for it go on. How they
+    /// stand then, or why not.
+    pub async fn raise_limit(
+        &self,
+        person: &Person,
+        identity: &SessionKey,
+    ) -> Result<Result<QuotaUse, Refusal>, JournalError> {
+        if !self.queries.sees(person, identity).await? {
+            return Ok(Err(Refusal::NotYours { identity: identity.to_string() }));
+        }
+        let (at, policy, quotas) =
+            (self.clock.now(), self.dispatcher.policy(), self.dispatcher.quotas());
+        if let Err(refusal) = may_raise(person, at, policy) {
+            return Ok(Err(refusal));
+        }
+        let (_, stands) = quotas.now(identity.owner).await?;
+        let Some(read) = stands.reached(&[Limit::Money, Limit::Tokens], at) else {
+            return Ok(Err(Refusal::NothingToRaise));
+        };
+        let (quota, day) = (quotas.usual(identity.owner).await?, Day::of(at));
+        let (limit, who) = (read.limit.name(), person.id.0.clone());
+        let command = OwnerCommand::RaiseLimit { read, quota, day, by: person.id.clone() };
+        let decide = move |owner: &Owner| owner::decide(owner, &command);
+        if let Err(refusal) =
+            self.journal.append_owner(identity.owner, at, Box::new(decide)).await?
+        {
+            return Ok(Err(refusal));
+        }
+        tracing::info!(owner = %identity.owner, limit, who, event = "limit_raised");
+        self.resume_turns(identity).await?;
+        Ok(Ok(quotas.now(identity.owner).await?.1))
+    }
+
+    /// The turns of the session's owner that wait for a limit look again. What is missed here looks by itself when the limit no
+    /// longer holds.
+    async fn resume_turns(&self, identity: &SessionKey) -> Result<(), JournalError> {
+        let mut offset = 0;
+        loop {
+            let rows = self.journal.waiting(Some(identity.owner), offset, PAGE).await?;
+            let waits = rows.iter().filter(|row| row.waiting == Some(Waiting::Limit));
+            let mut resumed = 0;
+            for row in waits {
+                let command = SystemCommand::ResumeTurn;
+                let answer =
+                    self.dispatcher.report(&row.session, self.ids.command(), command).await?;
+                resumed += usize::from(!answer.is_refused());
+            }
+            if rows.len() < PAGE {
+                return Ok(());
+            }
+            // Those that go on have left the list.
+            offset += PAGE - resumed;
+        }
+    }
+}
