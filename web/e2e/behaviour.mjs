@@ -441,6 +441,36 @@ export function behaviour({ house, model, browser }) {
     }
   });
 
+  test("limits: a day that is used up says so, waits, and goes on with one press; Settings shows what is used", async () => {
+    const own = await House.open({ model, config: "[limits]\ndollars_per_day = 0.0002" });
+    try {
+      const [first, second] = [fresh(), fresh()];
+      for (const words of ["hello", "hello again"]) {
+        await own.say(first, words);
+        await own.rests(first);
+      }
+      const page = await openPage(browser, own.base, { width: 1024, height: 768 });
+      await logIn(page, own);
+      await page.goto(sessionUrl(own, second));
+      await type(page, "hello there");
+      const card = page.locator("[data-testid=limit]");
+      await card.waitFor();
+      const words = await card.innerText();
+      assert.match(words, /owner may use \$0\.0002 a day, and \$0\.000\d is used; this holds until 20\d\d-\d\d-\d\d 00:00 UTC/);
+      await page.goto(`${own.base}/approvals`);
+      await page.locator("[data-testid=approval]").getByText("a limit is reached", { exact: true }).waitFor();
+      await page.goto(`${own.base}/settings`);
+      await until(() => page.locator("[data-testid=usage]").innerText(), (text) => /Money today\s+\$0\.000\d of \$0\.0002/.test(text));
+      await page.goto(sessionUrl(own, second));
+      await card.getByRole("button", { name: "As much again today" }).click();
+      await own.rests(second, (session) => !session.turnOpen && session.limit === null);
+      await card.waitFor({ state: "detached" });
+      await done(page);
+    } finally {
+      await own.close();
+    }
+  });
+
   test("waiting: a call that waits is not marked done, and its run is not called running", async () => {
     const id = fresh();
     await line(id, "/goal add tidy up");

@@ -244,9 +244,10 @@ impl Owner {
             OwnerEvent::ModelsUsed { day, used } => {
                 let before = self.days.get(day).copied().unwrap_or_default();
                 self.days.insert(*day, before.plus(*used));
-                let newest = self.days.keys().next_back().copied();
-                self.days
-                    .retain(|kept, _| newest.is_none_or(|newest| kept.0 > newest.0 - DAYS_KEPT));
+                let near = day.0.saturating_sub(DAYS_KEPT)..=day.0.saturating_add(DAYS_KEPT);
+                self.days.retain(|kept, _| {
+                    *kept == *day || (near.contains(&kept.0) && kept.0 != *near.start())
+                });
             }
             OwnerEvent::LimitRaised { limit, day, more, .. } => {
                 let before = self.raised_by(*limit, *day);
@@ -336,7 +337,9 @@ pub fn decide(owner: &Owner, command: &OwnerCommand) -> Result<Vec<OwnerEvent>, 
             if max != Some(read.max) {
                 return Ok(Vec::new());
             }
-            let more = quota.of(limit).unwrap_or_default().max(1);
+            // From what is used on, so that there is something left.
+            let over = read.used.saturating_sub(read.max);
+            let more = quota.of(limit).unwrap_or_default().max(1).saturating_add(over);
             vec![OwnerEvent::LimitRaised { limit, day: *day, more, by: by.clone() }]
         }
     })

@@ -41,6 +41,7 @@ use crate::{
             life::{Deletion, Life, LifeEvent},
         },
         time::Time,
+        tools::{PLAN_ASK, PlanTool},
         turn::{
             Cause,
             ending::{moved_on, stopped, withdrawn},
@@ -122,7 +123,10 @@ fn decide_in(
         SessionCommand::Person(person, command) => decide_person(session, issued, person, command),
         SessionCommand::Model(turn, command) => decide_model(session, issued.at, *turn, command),
         SessionCommand::Agent(call) => {
-            has_room(issued).and_then(|()| agent::decide(session, issued.at, call))
+            let looks = [PlanTool::Get.name(), PlanTool::Report.name(), PLAN_ASK];
+            let room =
+                if looks.contains(&call.call.tool.as_str()) { Ok(()) } else { has_room(issued) };
+            room.and_then(|()| agent::decide(session, issued.at, call))
         }
         SessionCommand::System(command) => decide_system(session, issued, command),
     }?;
@@ -391,18 +395,20 @@ pub fn limits_of(command: &SessionCommand) -> &'static [Limit] {
         SessionCommand::Person(_, command) if adds_text(command) => &[Limit::Bytes],
         SessionCommand::Agent(_) => &[Limit::Bytes],
         SessionCommand::System(SystemCommand::StartTurn { .. }) => &[Limit::Turns],
-        SessionCommand::System(SystemCommand::StartModelCall { .. }) => &turn::decide::BY_CALL,
+        SessionCommand::System(SystemCommand::StartModelCall { .. }) => &turn::decide::OF_CALL,
         SessionCommand::Person(..) | SessionCommand::Model(..) | SessionCommand::System(_) => &[],
     }
 }
 
-/// Whether a turn begins with this: the owner must have room for it.
+/// Whether a turn begins with this, or goes on that was paused: the owner must have room for it.
 #[must_use]
-pub fn begins_turn(command: &SessionCommand, events: &[SessionEvent]) -> bool {
-    matches!(command, SessionCommand::System(SystemCommand::StartTurn { .. }))
-        && events
-            .iter()
-            .any(|event| matches!(event, SessionEvent::Turn(TurnEvent::TurnStarted { .. })))
+pub fn begins_turn(session: &Session, events: &[SessionEvent]) -> bool {
+    let is_paused = session.turn.as_ref().is_some_and(|turn| turn.paused.is_some());
+    events.iter().any(|event| {
+        matches!(event, SessionEvent::Turn(TurnEvent::TurnStarted { .. }))
+            || (is_paused
+                && matches!(event, SessionEvent::Turn(TurnEvent::ModelCallStarted { .. })))
+    })
 }
 
 /// Whether a command stores what a person wrote.
@@ -411,6 +417,7 @@ fn adds_text(command: &PersonCommand) -> bool {
         PersonCommand::Say { .. }
         | PersonCommand::EditPlan { .. }
         | PersonCommand::StartPlan { .. }
+        | PersonCommand::Life(LifeCommand::Rename { .. })
         | PersonCommand::Memory(MemoryCommand::Save { .. } | MemoryCommand::Change { .. }) => true,
         PersonCommand::Auto(command) => matches!(
             command,
@@ -427,7 +434,12 @@ fn adds_text(command: &PersonCommand) -> bool {
         | PersonCommand::MarkSeen { .. }
         | PersonCommand::Memory(MemoryCommand::Forget { .. })
         | PersonCommand::Notebook { .. }
-        | PersonCommand::Life(_)
+        | PersonCommand::Life(
+            LifeCommand::Open { .. }
+            | LifeCommand::Archive
+            | LifeCommand::Restore
+            | LifeCommand::Delete,
+        )
         | PersonCommand::Decide(_) => false,
     }
 }

@@ -11,7 +11,7 @@ use planwright_domain::{
     quota::Day,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
-    turn::Usage,
+    turn::{Step, Turn, Usage},
 };
 use planwright_format::event::read_event;
 use planwright_runtime::ports::journal::{DecideOwner, JournalError, Recorded};
@@ -53,6 +53,9 @@ pub(crate) fn waiting_of(column: Option<String>) -> Option<Waiting> {
     column.and_then(|name| serde_json::from_value(name.into()).ok())
 }
 
+/// The most tokens, or millionths of a dollar, that a session is counted with.
+const USED_MAX: u64 = 1 << 50;
+
 /// What lists, limits and owners know of a session beside its version.
 pub(crate) struct Listed<'a> {
     pub(crate) title: &'a str,
@@ -71,12 +74,20 @@ impl<'a> Listed<'a> {
             title: &session.title,
             life: session.life.name(),
             planning: session.plan().is_some(),
-            // One that waits for a person leaves room for another.
-            running: session.turn.as_ref().is_some_and(|turn| turn.paused.is_none())
-                && session.ask.is_none(),
-            used: DayUse { tokens: input.saturating_add(output), cost_micros },
+            running: session.ask.is_none() && session.turn.as_ref().is_some_and(is_running),
+            // What no model can have used must not break the sums of others.
+            used: DayUse {
+                tokens: input.saturating_add(output).min(USED_MAX),
+                cost_micros: cost_micros.min(USED_MAX),
+            },
         }
     }
+}
+
+/// Whether a turn is under way: one that waits for a limit, or for a server that is gone, leaves room for another.
+fn is_running(turn: &Turn) -> bool {
+    let waits = turn.asking.is_suspended() && matches!(turn.step, Step::ModelDue { .. });
+    turn.paused.is_none() && !waits
 }
 
 /// What was used in sessions and not taken up, by owners and days.

@@ -78,7 +78,7 @@ pub async fn say(
         | Reply::Memory(_)
         | Reply::Notebook(_)
         | Reply::Help => Exit::Fine,
-        Reply::Nothing(_) if asks_what_deleting_ends(line) => Exit::Fine,
+        Reply::Nothing(_) if asks_what_deleting_ends(line) || asks_for_limits(line) => Exit::Fine,
         Reply::Nothing(_) => Exit::Failed,
     })
 }
@@ -96,6 +96,11 @@ fn is_done_at_once(line: &str) -> bool {
             | Act::MemoryForget(_)
             | Act::MemoryPromote(_)
     )
+}
+
+/// Whether a line asks what is used: its answer is words, and not that there is nothing.
+fn asks_for_limits(line: &str) -> bool {
+    matches!(parse(line), Ok(Line::Command(ChatCommand::Look(Look::Limits))))
 }
 
 /// The one question whose answer in words is all there is to give.
@@ -392,6 +397,8 @@ pub struct Watch {
     is_suspended: bool,
     /// Whether the last turn failed.
     has_failed: bool,
+    /// Whether it was said for which limit a turn waits that has not begun.
+    has_said_limit: bool,
 }
 
 impl Watch {
@@ -399,7 +406,14 @@ impl Watch {
     pub async fn new(backend: &dyn Backend) -> anyhow::Result<Self> {
         let subscription = backend.listen().await?;
         let seen = backend.status().await?.version;
-        Ok(Self { seen, subscription, unreachable: 0, is_suspended: false, has_failed: false })
+        Ok(Self {
+            seen,
+            subscription,
+            unreachable: 0,
+            is_suspended: false,
+            has_failed: false,
+            has_said_limit: false,
+        })
     }
 
     /// Prints until nothing is under way, or nothing but waiting for a model that cannot be reached.
@@ -450,7 +464,16 @@ impl Watch {
         loop {
             let view = backend.status().await?;
             terminal.degraded(&view.degraded);
+            if view.version < self.seen {
+                // It was deleted, and is erased: there is nothing more to read.
+                self.seen = view.version;
+            }
             if view.version == self.seen {
+                if let Some(limit) = view.limit.as_ref().filter(|_| !view.resting)
+                    && !std::mem::replace(&mut self.has_said_limit, true)
+                {
+                    terminal.line(&format!("⏸ {}; {}", limit.in_words(), limit.what_to_do()));
+                }
                 return Ok(view.resting);
             }
             for recorded in backend.events(self.seen).await? {

@@ -16,6 +16,7 @@ use planwright_domain::{
     identity::SessionIdentity,
     notebook::NotebookEvent,
     plan::{event::PlanEvent, step::StepEnd},
+    quota::LimitReached,
     session::SessionEvent,
     time::Time,
     turn::{
@@ -268,6 +269,7 @@ impl Terminal {
                 let word = end.label_with(summary.as_deref());
                 self.raw(&format!("{style}{mark}{style:#} step {step} {word}\n"));
             }
+            SessionEvent::MessageQueued { .. } => self.queued(view),
             SessionEvent::CauseWithdrawn { why, .. } => self.raw(&format!("{DIM}· {why}{DIM:#}\n")),
             SessionEvent::Auto(event) => self.auto_event(event),
             SessionEvent::Memory(event) => self.memory_event(event),
@@ -296,7 +298,6 @@ impl Terminal {
                 | NotebookEvent::RemovalOrphaned { .. },
             )
             | SessionEvent::Life(_)
-            | SessionEvent::MessageQueued { .. }
             | SessionEvent::ViewReset { .. }
             | SessionEvent::CompactionAsked { .. }
             | SessionEvent::Logged { .. } => {}
@@ -323,11 +324,13 @@ impl Terminal {
             }
             TurnEvent::TurnPaused { reached, .. } => {
                 self.end_of_text("");
-                let (words, to_do) = (reached.in_words(), reached.what_to_do());
-                self.raw(&format!("{WARN}⏸ {}; {to_do}{WARN:#}\n", visible(&words)));
+                self.limited(reached);
             }
             TurnEvent::LimitWarned { near } => {
-                self.raw(&format!("{WARN}⚠ most is used: {}{WARN:#}\n", visible(&near.in_words())));
+                self.raw(&format!(
+                    "{WARN}⚠ most is used: {}; when all is, the turn waits and asks you{WARN:#}\n",
+                    visible(&near.in_words())
+                ));
             }
             TurnEvent::CallFinished { call, result, .. } => {
                 let (label, first) =
@@ -380,6 +383,19 @@ impl Terminal {
             | TurnEvent::DoubtSettled { .. }
             | TurnEvent::CallAnswered { .. } => {}
         }
+    }
+
+    /// A message waits behind a turn that waits for a limit.
+    fn queued(&mut self, view: &StatusView) {
+        if let Some(limit) = view.limit.as_ref().filter(|_| view.turn_open) {
+            self.limited(limit);
+        }
+    }
+
+    /// For which limit a turn waits, and what a person can do.
+    fn limited(&mut self, limit: &LimitReached) {
+        let (words, to_do) = (limit.in_words(), limit.what_to_do());
+        self.raw(&format!("{WARN}⏸ {}; {to_do}{WARN:#}\n", visible(&words)));
     }
 
     fn model_failed(&mut self, failure: &ModelFailure, retry_at: Option<Time>, suspended: bool) {

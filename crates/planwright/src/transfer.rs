@@ -418,6 +418,10 @@ pub async fn verify(
         read_heads(heads, key, &mut statements, &mut findings)?;
     }
     let kept = statements.len();
+    anyhow::ensure!(
+        kept > 0 || heads.is_empty(),
+        "there is no signed head in what --heads names, so nothing can be compared with it"
+    );
     let mut checker = Checker::new(SystemClock.now(), statements);
     findings.into_iter().for_each(|finding| checker.find(finding));
     let summary = if let Some(file) = file {
@@ -491,8 +495,10 @@ fn told_of(terminal: &mut Terminal, found: &BTreeSet<Finding>) -> Exit {
 
 fn say_log(terminal: &mut Terminal, what: &str, summary: &Summary) {
     let Summary { sessions, entries, audit, digest, .. } = summary;
+    // Only what is written out has one.
+    let of = if digest.0 == [0; 32] { String::new() } else { format!(": {digest}") };
     terminal.row(
-        &format!("{audit} entries of the audit log and {entries} of {sessions} sessions {what}: {digest}"),
+        &format!("{audit} entries of the audit log and {entries} decisions in {sessions} sessions {what}{of}"),
         || json!({"type": "audit", "audit": audit, "sessions": sessions, "entries": entries, "digest": digest}),
     );
 }

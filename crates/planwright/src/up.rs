@@ -76,7 +76,8 @@ pub async fn run(
     say_how_to_choose(&installation.accounts, terminal, &config.at(Some(api.address)).url(), data)
         .await?;
     if !installation.accounts.is_chosen().await? {
-        terminal.line(&day_in_words(runtime.queries.quotas().everyone()));
+        let quota = runtime.queries.quotas().everyone();
+        terminal.line(&day_in_words(quota, runtime.queries.terms().priced));
     }
     let connection = installation.connection.clone();
     let served = api.serve(runtime, access, connection, config, Deployment::Local).await;
@@ -88,8 +89,12 @@ pub async fn run(
 }
 
 /// What a day may cost, for who begins.
-fn day_in_words(quota: Quota) -> String {
+fn day_in_words(quota: Quota, is_priced: bool) -> String {
     match quota.cost_micros {
+        Some(max) if !is_priced => format!(
+            "models may cost {}, which counts once their price is known (model.price_in and model.price_out in config.toml)",
+            Limit::Money.amount(max)
+        ),
         Some(max) => format!(
             "models may cost {}, then it pauses and asks you; limits.dollars_per_day in config.toml changes that",
             Limit::Money.amount(max)

@@ -349,7 +349,7 @@ async fn everything_of_a_person_is_written_out_and_then_erased() {
     let (code, text) = home.says(&["erase", "--owner", "owner", "--yes"]).await;
     assert!(code == Some(0) && text.contains("1 sessions of owner erased"), "{text}");
     let (code, text) = home.says(&["audit", "verify"]).await;
-    assert!(code == Some(0) && text.contains("of 0 sessions as they were written"), "{text}");
+    assert!(code == Some(0) && text.contains("in 0 sessions as they were written"), "{text}");
     let (code, text) = home.says(&["chat", "hello again"]).await;
     assert_eq!(code, Some(0), "another session begins: {text}");
 }

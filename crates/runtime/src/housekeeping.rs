@@ -85,7 +85,7 @@ impl Housekeeping {
         let mut deleted = 0;
         for (life, days) in [(Life::Archived, archived_days), (Life::Open, idle_days)] {
             let Some(days) = days else { continue };
-            let before = self.clock.now().plus_micros(-i64::from(days) * DAY_MICROS);
+            let before = self.clock.now().plus_micros(-i64::from(days).saturating_mul(DAY_MICROS));
             deleted += self.delete_unused(life, before).await?;
         }
         Ok(deleted)

@@ -115,6 +115,17 @@ impl Quotas {
         });
     }
 
+    /// Counts so many bytes more to what it remembers.
+    pub(crate) fn add_bytes(&self, owner: OwnerId, bytes: usize) {
+        if bytes > 0 {
+            self.remember(owner, |known| {
+                if let Some((_, stored)) = &mut known.bytes {
+                    *stored = stored.saturating_add(bytes as u64);
+                }
+            });
+        }
+    }
+
     /// How an owner stands with everything, read anew.
     pub async fn now(&self, owner: OwnerId) -> Result<(Owner, QuotaUse), JournalError> {
         let name = self.known(owner).await?.name;

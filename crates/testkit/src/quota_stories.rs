@@ -101,7 +101,7 @@ pub async fn a_day_that_is_used_up_pauses_and_asks_and_goes_on_when_it_is_raised
     assert!(matches!(&raised, Reply::Accepted { .. }), "{raised:?}");
     house.until(&talk, has_answered).await;
     let raised = house.runtime.queries.quotas().now(ada().owner).await.expect("a sum").1;
-    assert_eq!(raised.quota.tokens, Some(250), "as much again, for today");
+    assert_eq!(raised.quota.tokens, Some(reached.used + 125), "as much again, for today");
     let used = async |house: &House| {
         let (_, stands) = house.runtime.queries.quotas().now(ada().owner).await.expect("a sum");
         stands.used.tokens

@@ -212,7 +212,7 @@ async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
     let used = DayUse { tokens: 1_234, cost_micros: 5_678 };
     let count = OwnerCommand::CountUse { day: Day(0), used };
     let (quota, owner) = (Quota { tokens: Some(1_000), ..Quota::default() }, by.clone());
-    let read = LimitReached { limit: Limit::Tokens, owner, used: 1_234, max: 1_000, until: None };
+    let read = LimitReached { limit: Limit::Tokens, owner, used: 1_000, max: 1_000, until: None };
     let raise = OwnerCommand::RaiseLimit { read, quota, day: Day(0), by };
     for command in [bind, promote, count, raise] {
         let decide = Box::new(move |owner: &Owner| owner::decide(owner, &command));

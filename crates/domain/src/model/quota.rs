@@ -54,7 +54,7 @@ impl Limit {
         match self {
             Self::Turns => format!("{amount} turns at the same time"),
             Self::Tokens => format!("{amount} tokens a day"),
-            Self::Money => format!("${:.2} a day", amount as f64 / 1e6),
+            Self::Money => format!("{} a day", dollars(amount)),
             Self::Bytes => format!("{:.1} MB stored", amount as f64 / 1e6),
         }
     }
@@ -244,16 +244,16 @@ impl QuotaUse {
             None => format!("{used}{what}, not limited"),
         };
         let Used { turns, tokens, cost_micros, bytes } = self.used;
-        let dollars = format!("${:.2}", cost_micros as f64 / 1e6);
+        let money = dollars(cost_micros);
         let megabytes = format!("{:.1}", bytes as f64 / 1e6);
         format!(
             "{} has used {}; {}; {}; {}. What is counted by the day begins anew at {}.",
             self.owner.0,
-            of(Limit::Money, dollars, " today"),
+            of(Limit::Money, money, " today"),
             of(Limit::Tokens, tokens.to_string(), " tokens today"),
             of(Limit::Turns, turns.to_string(), " turns under way"),
             of(Limit::Bytes, megabytes, " MB stored"),
-            Day::of(at).ends(),
+            minute(Day::of(at).ends()),
         )
     }
 
@@ -263,6 +263,22 @@ impl QuotaUse {
         self.limits()
             .all(|(limit, used, max)| limit == Limit::Turns || !is_share(used, max, FAR_PERCENT))
     }
+}
+
+/// An amount of money: with as many digits as it takes to see it.
+fn dollars(micros: u64) -> String {
+    let dollars = micros as f64 / 1e6;
+    if micros == 0 || micros >= 10_000 {
+        format!("${dollars:.2}")
+    } else {
+        format!("${dollars:.4}")
+    }
+}
+
+/// A time to the minute, as people read it.
+fn minute(time: Time) -> String {
+    let text = time.to_string();
+    text.get(..16).map_or(text.clone(), |minute| format!("{} UTC", minute.replace('T', " ")))
 }
 
 fn is_share(used: u64, max: u64, percent: u64) -> bool {
@@ -278,11 +294,11 @@ impl LimitReached {
         let used = match limit {
             Limit::Turns => format!("{used} are under way"),
             Limit::Tokens => format!("{used} are used"),
-            Limit::Money => format!("${:.2} is used", *used as f64 / 1e6),
+            Limit::Money => format!("{} is used", dollars(*used)),
             Limit::Bytes => format!("{:.1} MB are", *used as f64 / 1e6),
         };
         let until = match (limit, until) {
-            (_, Some(until)) => format!("until {until}"),
+            (_, Some(until)) => format!("until {}", minute(*until)),
             (Limit::Turns, None) => "until one of them ends".to_owned(),
             (_, None) => "until something is deleted".to_owned(),
         };

@@ -13,6 +13,7 @@ use planwright_domain::{
     refusal::Refusal,
     session::{SessionEvent, begins_turn, decide, limits_of, may_raise},
     time::Time,
+    turn::decide::LOOK_AGAIN_MICROS,
 };
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -61,9 +62,8 @@ fn most_of_a_day_warns_once_in_a_session_and_all_of_it_pauses_until_the_next() {
     assert_eq!(kinds(&model_call(&mut world, money(100, 100))), ["turn_paused"]);
     assert_eq!(waiting(&world.session), Some(Waiting::Limit));
     assert!(next(&world.session).is_rest());
-    let midnight = Day::of(world.now).ends();
-    assert_eq!(next(&world.session).due(), Due::At(midnight));
-    world.now = midnight;
+    assert_eq!(next(&world.session).due(), Due::At(world.now.plus_micros(LOOK_AGAIN_MICROS)));
+    world.now = Day::of(world.now).ends();
     assert_eq!(kinds(&model_call(&mut world, money(100, 0))), ["model_call_started"]);
     assert_eq!(waiting(&world.session), None);
     let mut world = world.answers("four", vec![]).says("and?").turn_starts();
@@ -118,8 +118,14 @@ fn a_turn_needs_room_and_a_cause_that_is_withdrawn_needs_none() {
     let command =
         SessionCommand::System(SystemCommand::StartTurn { turn, queued, profile, recalled });
     assert_eq!(limits_of(&command), [Limit::Turns]);
-    let events = world.ask(command.clone()).unwrap();
-    assert!(begins_turn(&command, &events) && !begins_turn(&command, &events[..0]));
+    let before = world.session.clone();
+    let events = world.ask(command).unwrap();
+    assert!(begins_turn(&before, &events) && !begins_turn(&before, &events[..0]));
+    let (before, paused) = (world.session.clone(), model_call(&mut world, money(100, 100)));
+    assert!(!begins_turn(&before, &paused));
+    world.system(SystemCommand::ResumeTurn).unwrap();
+    let (before, goes_on) = (world.session.clone(), model_call(&mut world, money(100, 0)));
+    assert!(begins_turn(&before, &goes_on), "a turn that was paused needs room as well");
     let room = stands(Quota { turns: Some(2), ..Quota::default() }, Used::default());
     let room = room.turn_room().unwrap();
     assert!(room.check(1).is_ok());

@@ -44,7 +44,7 @@ pub(super) async fn used(
 }
 
 async fn under_way(client: &impl GenericClient, id: OwnerId) -> Result<u64, JournalError> {
-    let sql = "SELECT COUNT(*) FROM streams WHERE owner = $1 AND running";
+    let sql = "SELECT COUNT(*) FROM streams WHERE owner = $1 AND running AND parked IS NULL";
     let found = row(client, sql, &[&id.0]).await?;
     Ok(found.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
 }

@@ -41,7 +41,7 @@ pub(super) fn used(
 }
 
 fn under_way(connection: &Connection, id: OwnerId) -> Result<u64, JournalError> {
-    let sql = "SELECT COUNT(*) FROM streams WHERE owner = ?1 AND running";
+    let sql = "SELECT COUNT(*) FROM streams WHERE owner = ?1 AND running AND parked IS NULL";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let many: i64 = statement.query_row([id.0.as_bytes()], |row| row.get(0)).map_err(sqlite)?;
     Ok(many.cast_unsigned())

@@ -5,13 +5,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use planwright_domain::{actor::PersonId, quota::Quota};
 use planwright_runtime::settings::{Limits, Retention};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 /// What each owner may use. 0 is no limit.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
     /// How much money the models may cost an owner in a day (UTC), in dollars. Counted where the price of the model is known.
+    #[serde(deserialize_with = "dollars")]
     pub dollars_per_day: f64,
     /// How many tokens an owner may use in a day (UTC), read and written.
     pub tokens_per_day: u64,
@@ -30,6 +31,7 @@ pub struct LimitsConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct OwnerLimitsConfig {
     /// How much money in a day, in dollars.
+    #[serde(deserialize_with = "dollars")]
     pub dollars_per_day: f64,
     /// How many tokens in a day.
     pub tokens_per_day: u64,
@@ -41,6 +43,20 @@ pub struct OwnerLimitsConfig {
 
 /// A day costs a dollar at most, until someone says otherwise.
 const DOLLARS_PER_DAY: f64 = 1.0;
+/// The least and the most that a limit can be.
+const DOLLARS_MIN: f64 = 0.000_001;
+const DOLLARS_MAX: f64 = 1_000_000.0;
+
+/// An amount of money: what is no amount must not become no limit.
+fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let dollars = f64::deserialize(deserializer)?;
+    if dollars == 0.0 || (DOLLARS_MIN..=DOLLARS_MAX).contains(&dollars) {
+        return Ok(dollars);
+    }
+    Err(D::Error::custom(format!(
+        "{dollars} is no amount for a day: name dollars from {DOLLARS_MIN} to {DOLLARS_MAX}, or 0 for no limit"
+    )))
+}
 
 impl Default for LimitsConfig {
     fn default() -> Self {
@@ -63,7 +79,7 @@ impl OwnerLimitsConfig {
         Quota {
             turns: set(self.turns.into()),
             tokens: set(self.tokens_per_day),
-            cost_micros: set((self.dollars_per_day.max(0.0) * 1e6) as u64),
+            cost_micros: set((self.dollars_per_day * 1e6).round() as u64),
             bytes: set(self.stored_megabytes.saturating_mul(1_000_000)),
         }
     }

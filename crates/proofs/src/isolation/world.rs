@@ -419,7 +419,7 @@ impl<'w> World<'w> {
         let asked = Issued::new(self.id(), self.now(), command).under(self.policy.clone());
         let asked = asked.with_quota(quota.clone().map(Arc::new));
         let Ok(events) = decide(&session, &asked) else { return false };
-        let room = quota.as_ref().filter(|_| begins_turn(&asked.command, &events));
+        let room = quota.as_ref().filter(|_| begins_turn(&session, &events));
         if let Some(quota) = room
             && quota.turn_room().is_some_and(|room| room.check(quota.used.turns).is_err())
         {

@@ -88,7 +88,7 @@ async fn decided_as(
         let due = next(&after).due();
         *decided_here.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((due, Happened::of(session, &events)));
-        let turns = begins_turn(&issued.command, &events)
+        let turns = begins_turn(session, &events)
             .then(|| issued.quota.as_ref().and_then(|quota| quota.turn_room()))
             .flatten();
         Ok(Append { due, waiting: waiting(&after), events, after, turns })
@@ -180,6 +180,7 @@ impl Dispatcher {
         from: Origin,
     ) -> Result<Answer, JournalError> {
         let (log_event, usage) = (log_event_name(&command), usage_of(&command));
+        let bytes = bytes_of(&command);
         let Origin { transport, project } = from;
         let at = self.clock.now();
         let quota = self.quotas.of(identity.owner, limits_of(&command), at).await?;
@@ -200,6 +201,7 @@ impl Dispatcher {
             && before < version
         {
             self.quotas.add(identity.owner, usage);
+            self.quotas.add_bytes(identity.owner, bytes);
             if let Some(event) = log_event {
                 metrics::line(identity, None, transport.as_ref(), event);
             }
@@ -324,6 +326,16 @@ fn usage_of(command: &SessionCommand) -> Usage {
         | SessionCommand::Person(..)
         | SessionCommand::Model(..)
         | SessionCommand::Agent(_) => Usage::default(),
+    }
+}
+
+/// How long a text is that a person or an agent sends to be stored.
+fn bytes_of(command: &SessionCommand) -> usize {
+    match command {
+        SessionCommand::Person(_, PersonCommand::Say { text }) => text.len(),
+        SessionCommand::Person(_, PersonCommand::EditPlan { markdown, .. }) => markdown.len(),
+        SessionCommand::Agent(call) => call.call.arguments.len(),
+        SessionCommand::Person(..) | SessionCommand::Model(..) | SessionCommand::System(_) => 0,
     }
 }
 

@@ -52,7 +52,9 @@ impl Commands {
         }
         let (_, stands) = quotas.now(identity.owner).await?;
         let Some(read) = stands.reached(&[Limit::Money, Limit::Tokens], at) else {
-            return Ok(Err(Refusal::NothingToRaise));
+            // The limit may be another one since: what waits for it goes on.
+            let resumed = self.resume_turns(identity).await?;
+            return Ok(if resumed > 0 { Ok(stands) } else { Err(Refusal::NothingToRaise) });
         };
         let (quota, day) = (quotas.usual(identity.owner).await?, Day::of(at));
         let (limit, who) = (read.limit.name(), person.id.0.clone());
@@ -68,25 +70,23 @@ impl Commands {
         Ok(Ok(quotas.now(identity.owner).await?.1))
     }
 
-    /// The turns of the session's owner that wait for a limit look again. What is missed here looks by itself when the limit no
+    /// The turns of the session's owner that wait for a limit look again; how many. What is missed here looks by itself when the limit no
     /// longer holds.
-    async fn resume_turns(&self, identity: &SessionKey) -> Result<(), JournalError> {
-        let mut offset = 0;
+    async fn resume_turns(&self, identity: &SessionKey) -> Result<usize, JournalError> {
+        let (mut offset, mut all) = (0, 0);
         loop {
             let rows = self.journal.waiting(Some(identity.owner), offset, PAGE).await?;
             let waits = rows.iter().filter(|row| row.waiting == Some(Waiting::Limit));
-            let mut resumed = 0;
             for row in waits {
                 let command = SystemCommand::ResumeTurn;
                 let answer =
                     self.dispatcher.report(&row.session, self.ids.command(), command).await?;
-                resumed += usize::from(!answer.is_refused());
+                all += usize::from(!answer.is_refused());
             }
             if rows.len() < PAGE {
-                return Ok(());
+                return Ok(all);
             }
-            // Those that go on have left the list.
-            offset += PAGE - resumed;
+            offset += PAGE;
         }
     }
 }

@@ -110,7 +110,11 @@ impl Commands {
             }
             Look::Limits => {
                 let (_, stands) = self.queries.quotas().now(identity.owner).await?;
-                nothing(&stands.in_words(self.queries.now()))
+                let words = stands.in_words(self.queries.now());
+                let unpriced =
+                    " The price of a model is not known, so money is not counted for it.";
+                let more = if self.queries.terms().priced { "" } else { unpriced };
+                nothing(&format!("{words}{more}"))
             }
             Look::Deletion => nothing(&self.deletion(identity).await?),
             Look::Status => Reply::Status(Box::new(self.queries.status(identity).await?)),

@@ -13,10 +13,14 @@ use planwright_domain::{
     next::{Due, Next, StartedCall, next},
     notebook::tool::{Bound, bound},
     policy::Policy,
+    quota::Limit,
     refusal::Refusal,
     session::Session,
     time::Time,
-    turn::{RequestedCall, Turn, decide::profile_of},
+    turn::{
+        RequestedCall, Turn,
+        decide::{LOOK_AGAIN_MICROS, profile_of},
+    },
 };
 use uuid::Uuid;
 
@@ -134,6 +138,9 @@ impl Engine {
                 return Ok(Advanced::at(Due::At(until), version));
             }
             Next::CallModel { attempt, .. } | Next::AwaitLimit { attempt, .. } => {
+                if let Some(limited) = self.still_limited(identity, &session).await? {
+                    return Ok(limited);
+                }
                 acted = true;
                 lost = self.call_model(identity, life, attempt).await?;
             }
@@ -213,6 +220,29 @@ impl Engine {
         // Only what is due again can be lost again.
         let lost = lost.filter(|_| due == Due::Now);
         Ok(Advanced { due, acted, version: after.version, lost })
+    }
+
+    /// A turn that was paused waits on, without another word, while its limit holds or others of its owner leave it no room.
+    async fn still_limited(
+        &self,
+        identity: &SessionKey,
+        session: &Session,
+    ) -> Result<Option<Advanced>, JournalError> {
+        let paused = session.turn.as_ref().and_then(|turn| turn.paused.as_ref());
+        let Some(reached) = paused else { return Ok(None) };
+        let quotas = self.dispatcher.quotas();
+        let (_, stands) = quotas.now(identity.owner).await?;
+        let now = self.clock.now();
+        let version = session.version;
+        if stands.reached(&[Limit::Turns], now).is_some() {
+            return self.hold_turn(identity, version).await.map(Some);
+        }
+        if stands.reached(&[reached.limit], now).is_none() {
+            return Ok(None);
+        }
+        let until = now.plus_micros(LOOK_AGAIN_MICROS);
+        self.journal.postpone(identity, version, until).await?;
+        Ok(Some(Advanced::at(Due::At(until), version)))
     }
 
     /// The turn waits: its owner has as many under way as they may.

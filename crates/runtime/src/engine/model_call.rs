@@ -65,6 +65,28 @@ struct Prepared {
     fitted: Fitted,
 }
 
+impl Prepared {
+    /// How many tokens the request is expected to be, and at what price.
+    fn expected(&self) -> (u64, Option<Price>) {
+        let tokens = match &self.fitted {
+            Fitted::Send(_, sent) | Fitted::Sum(_, _, Some((_, sent))) => sent.estimate,
+            Fitted::Sum(_, _, None) | Fitted::Nothing | Fitted::Not(_) => 0,
+        };
+        (tokens, self.model.price())
+    }
+}
+
+/// What is recorded of a call that was cut off: late, with what it is expected to have used.
+fn cancelled(
+    attempt: ModelAttempt,
+    (input, price): (u64, Option<Price>),
+    streamed: usize,
+) -> SystemCommand {
+    let usage = priced(Usage::tokens(input, (streamed as u64).div_ceil(4)), price);
+    let answer = TurnAnswer { usage, ..TurnAnswer::default() };
+    SystemCommand::RecordAnswer { attempt, answer, others: 0 }
+}
+
 impl Engine {
     /// Asks the model once, and records what came of it. Gives why it did not begin, if that is so.
     pub(crate) async fn call_model(
@@ -98,17 +120,21 @@ impl Engine {
         if begun.elapsed() > Duration::from_millis(self.settings.start_by_ms.cast_unsigned()) {
             return Ok(self.abandon_model_call(identity, attempt, open, NOT_IN_TIME).await);
         }
+        let (expected, streamed) = (prepared.expected(), AtomicUsize::new(0));
+        let id = report_id(attempt.turn.0, "model", attempt.round, attempt.number);
         let command = tokio::select! {
-            command = self.perform(&session, attempt, prepared) => command,
+            command = self.perform(&session, attempt, prepared, &streamed) => command,
             () = self.overtaken(identity, attempt) => {
                 open.close(Outcome::Overtaken);
+                // Its maker charges for it all the same.
+                let command = cancelled(attempt, expected, streamed.into_inner());
+                self.dispatcher.record(identity, id, command).await?;
                 return Ok(None);
             }
         };
         failpoint::hit("model.before_record");
         let has_failed = matches!(command, SystemCommand::RecordModelFailure { .. });
         let outcome = if has_failed { Outcome::Failed } else { Outcome::Finished };
-        let id = report_id(attempt.turn.0, "model", attempt.round, attempt.number);
         self.end(identity, open, id, command, outcome).await.map(|_| None)
     }
 
@@ -149,6 +175,7 @@ impl Engine {
         session: &Session,
         attempt: ModelAttempt,
         prepared: Prepared,
+        streamed: &AtomicUsize,
     ) -> SystemCommand {
         let Prepared { model, others, fitted } = prepared;
         let failed =
@@ -178,7 +205,7 @@ impl Engine {
                 }
             },
         };
-        match self.ask(&session.key(), attempt, &*model, &request).await {
+        match self.ask(&session.key(), attempt, &*model, &request, streamed).await {
             Ok(answer) => {
                 let answer = self.known_calls(session, answer, &request, model.price(), sent);
                 SystemCommand::RecordAnswer { attempt, answer, others }
@@ -320,12 +347,12 @@ impl Engine {
         attempt: ModelAttempt,
         model: &dyn Model,
         request: &ModelRequest,
+        streamed: &AtomicUsize,
     ) -> Result<ModelAnswer, ModelFailure> {
         let ModelAttempt { turn, round, number: attempt } = attempt;
-        let offset = AtomicUsize::new(0);
         let preview = |text: &str| {
             failpoint::hit("model.mid_stream");
-            let offset = offset.fetch_add(text.len(), Ordering::Relaxed);
+            let offset = streamed.fetch_add(text.len(), Ordering::Relaxed);
             let piece = Preview { turn, round, attempt, offset, text: text.to_owned() };
             self.broadcast.publish(identity, Signal::Preview(piece));
         };

@@ -37,9 +37,11 @@ use crate::{
 };
 
 /// The limits of an owner that hold back a call of the model.
-pub(crate) const BY_CALL: [Limit; 3] = [Limit::Money, Limit::Tokens, Limit::Bytes];
-/// How long a turn waits for a limit that no time changes, before it looks again.
-const LOOK_AGAIN_MICROS: i64 = 600_000_000;
+const BY_CALL: [Limit; 3] = [Limit::Money, Limit::Tokens, Limit::Bytes];
+/// Those, and the one that holds back a turn that was paused.
+pub(crate) const OF_CALL: [Limit; 4] = [Limit::Money, Limit::Tokens, Limit::Bytes, Limit::Turns];
+/// How long a turn waits for a limit before it looks again: a limit may be another one since, and a day ends.
+pub const LOOK_AGAIN_MICROS: i64 = 300_000_000;
 
 /// Records what the model answered, or that it came too late.
 pub(crate) fn record_answer(
@@ -333,7 +335,7 @@ pub(crate) fn start_model_call(
         return Ok(vec![event(TurnEvent::TurnFinished { turn, end: TurnEnd::Yielded })]);
     }
     if let Some(reached) = quota.and_then(|quota| quota.reached(&BY_CALL, at)) {
-        let until = reached.until.unwrap_or_else(|| at.plus_micros(LOOK_AGAIN_MICROS));
+        let until = at.plus_micros(LOOK_AGAIN_MICROS);
         return Ok(vec![event(TurnEvent::TurnPaused { turn, reached, until })]);
     }
     match autonomy::decide::allowance(session, open, at, Doing::Asking) {
@@ -365,7 +367,9 @@ fn warnings(
 
 /// A turn that waits for a limit looks again whether it may go on.
 pub(crate) fn resume_turn(session: &Session) -> Result<Vec<SessionEvent>, Refusal> {
-    let waits = session.turn.as_ref().filter(|turn| turn.paused.is_some());
+    let waits = session.turn.as_ref().filter(|turn| {
+        turn.paused.is_some() && matches!(turn.step, Step::ModelDue { not_before: Some(_), .. })
+    });
     let turn = waits.ok_or_else(|| moved_on("no turn waits for a limit"))?.id;
     Ok(vec![event(TurnEvent::TurnResumed { turn })])
 }

@@ -60,9 +60,8 @@ pub(crate) fn evolve(
             turn.paused = Some(reached.clone());
         }
         TurnEvent::TurnResumed { .. } => {
-            let turn = open(session, seq)?;
-            wait_until(turn, None);
-            turn.paused = None;
+            // It is paused until the model is asked: then there must be room for it.
+            wait_until(open(session, seq)?, None);
         }
         TurnEvent::LimitWarned { near } => {
             session.warned.insert(near.limit, near.until);
