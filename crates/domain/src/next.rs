@@ -206,6 +206,17 @@ pub fn is_running(session: &Session) -> bool {
     session.turn.is_some() || !next(session).is_rest()
 }
 
+/// Whether a turn is under way that counts against its owner's limit: one that waits for a person, for a limit, or for a
+/// server that is gone leaves room for another.
+#[must_use]
+pub fn takes_room(session: &Session) -> bool {
+    session.ask.is_none()
+        && session.turn.as_ref().is_some_and(|turn| {
+            let waits = turn.asking.is_suspended() && matches!(turn.step, Step::ModelDue { .. });
+            turn.paused.is_none() && !waits
+        })
+}
+
 impl Next {
     /// Whether nothing is under way: the session is at rest, or only a person can move it.
     #[must_use]

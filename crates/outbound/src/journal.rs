@@ -6,12 +6,12 @@ use planwright_domain::{
     id::{OwnerId, Seq},
     identity::{SessionIdentity, SessionKey},
     log::{SessionHead, beginning},
-    next::{Due, Waiting},
+    next::{Due, Waiting, takes_room},
     owner::{self, DayUse, OwnerCommand},
     quota::Day,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
-    turn::{Step, Turn, Usage},
+    turn::Usage,
 };
 use planwright_format::event::read_event;
 use planwright_runtime::ports::journal::{DecideOwner, JournalError, Recorded};
@@ -74,7 +74,7 @@ impl<'a> Listed<'a> {
             title: &session.title,
             life: session.life.name(),
             planning: session.plan().is_some(),
-            running: session.ask.is_none() && session.turn.as_ref().is_some_and(is_running),
+            running: takes_room(session),
             // What no model can have used must not break the sums of others.
             used: DayUse {
                 tokens: input.saturating_add(output).min(USED_MAX),
@@ -82,12 +82,6 @@ impl<'a> Listed<'a> {
             },
         }
     }
-}
-
-/// Whether a turn is under way: one that waits for a limit, or for a server that is gone, leaves room for another.
-fn is_running(turn: &Turn) -> bool {
-    let waits = turn.asking.is_suspended() && matches!(turn.step, Step::ModelDue { .. });
-    turn.paused.is_none() && !waits
 }
 
 /// What was used in sessions and not taken up, by owners and days.

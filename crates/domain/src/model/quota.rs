@@ -257,7 +257,7 @@ impl QuotaUse {
         )
     }
 
-    /// Whether every limit that is counted by the day is far away.
+    /// Whether every limit but that on turns, which is looked at where one begins, is far away.
     #[must_use]
     pub fn is_far(&self) -> bool {
         self.limits()
@@ -281,7 +281,8 @@ fn minute(time: Time) -> String {
     text.get(..16).map_or(text.clone(), |minute| format!("{} UTC", minute.replace('T', " ")))
 }
 
-fn is_share(used: u64, max: u64, percent: u64) -> bool {
+/// Whether so much is this share of the most, or more.
+pub(crate) fn is_share(used: u64, max: u64, percent: u64) -> bool {
     u128::from(used) * 100 >= u128::from(max) * u128::from(percent)
 }
 
@@ -304,6 +305,7 @@ impl LimitReached {
         };
         format!("{} may use {max}, and {used}; this holds {until}", owner.0)
     }
+
     /// What a person can do about it.
     #[must_use]
     pub fn what_to_do(&self) -> &'static str {

@@ -21,7 +21,7 @@ use planwright_domain::{
         Chain, Item, ItemKind, MemoryCommand, MemoryEvent, Scope, ScopeKind, rank::Recalled,
         select::select, words,
     },
-    next::{Next, next},
+    next::{Next, next, takes_room},
     notebook::NotebookEvent,
     owner::{self, DayUse, Moved, Owner, OwnerCommand, OwnerEvent, Resolution},
     plan::{Reads, Strategy, event::PlanEvent},
@@ -156,10 +156,9 @@ impl<'w> World<'w> {
 
     /// How many turns are under way, of owners for which this holds.
     pub(super) fn turns(&self, of: impl Fn(OwnerId) -> bool) -> u64 {
-        let open = |session: &&Session| {
-            of(session.owner) && matches!(&session.turn, Some(turn) if turn.paused.is_none())
-        };
-        self.sessions.values().filter(open).count() as u64
+        let open =
+            self.sessions.values().filter(|session| of(session.owner) && takes_room(session));
+        open.count() as u64
     }
 
     /// The tokens that owners have used for which this holds.

@@ -5,11 +5,9 @@ use crate::model::{
         Run,
         budget::{Meter, Spent},
     },
+    quota::{WARNS_AT_PERCENT, is_share},
     time::Time,
 };
-
-/// From this share on a person is warned, in percent.
-pub const WARNS_AT_PERCENT: u64 = 80;
 
 /// How a run stands with its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +53,7 @@ pub fn standing(run: &Run, at: Time, doing: Doing) -> Standing {
         return Standing::Spent(meter);
     }
     let high = |meter: &Meter| {
-        let warns = |(used, limit): (u64, u64)| {
-            u128::from(used) * 100 >= u128::from(limit) * u128::from(WARNS_AT_PERCENT)
-        };
+        let warns = |(used, limit): (u64, u64)| is_share(used, limit, WARNS_AT_PERCENT);
         !run.warned.contains(meter) && share(*meter).is_some_and(warns)
     };
     meters().find(high).map_or(Standing::Fine, Standing::Warns)
