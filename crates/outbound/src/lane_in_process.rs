@@ -1,13 +1,13 @@
 //! Lanes in the same process: one at a time per session, any number of sessions at once.
 //!
-//! A wake-up may be lost; the row in the journal cannot. So the worker starts with every row that
-//! is due at any time, and looks again now and then for rows that nobody acts on. Where more is due
-//! than can be acted on at once, owners take turns.
+//! A wake-up may be lost; the row in the journal cannot. So the worker starts with every row that is due at any time, and looks
+//! again now and then for rows that nobody acts on or that are due soon. Where more is due than can be acted on at once,
+//! owners take turns.
 
 #![deny(clippy::disallowed_methods)]
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     panic::AssertUnwindSafe,
     sync::{
         Arc,
@@ -36,8 +36,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+mod alarms;
 mod ready;
 
+use alarms::Alarms;
 use ready::Ready;
 
 /// How many wake-ups may wait to be heard; what is lost the sweep finds.
@@ -48,8 +50,14 @@ const AT_ONCE_MAX: usize = 288;
 const KEPT_FREE: usize = 32;
 /// How often the journal is asked for rows that nobody acts on.
 const SWEEP: Duration = Duration::from_secs(5);
-/// How many rows one sweep takes.
+/// How far ahead a sweep looks: more than to the next one.
+const AHEAD_MICROS: i64 = 12_000_000;
+/// How many alarms are kept that ring later than that: the others are in the journal alone, until a sweep finds them.
+const ALARMS_MAX: usize = 65_536;
+/// How many rows one sweep takes; the first takes all that may be kept, as nobody else knows of what is under way.
 const SWEEP_ROWS: usize = 4_096;
+/// How soon the next sweep follows one that was full.
+const SWEEP_AGAIN: Duration = Duration::from_millis(100);
 
 /// The waking end.
 #[derive(Debug)]
@@ -87,8 +95,7 @@ impl LaneWorker {
         mut stopping: watch::Receiver<bool>,
     ) {
         let mut state = Working::new(engine, scope);
-        state.sweep(Sweep::Everything).await;
-        let mut next_sweep = Instant::now() + SWEEP;
+        let mut next_sweep = Instant::now() + state.sweep(Sweep::First).await;
         loop {
             state.start_due();
             let alarm = state.alarm().map_or(next_sweep, |alarm| alarm.min(next_sweep));
@@ -106,8 +113,7 @@ impl LaneWorker {
                 () = requested(&mut stopping) => break,
             }
             if Instant::now() >= next_sweep {
-                state.sweep(Sweep::Overdue).await;
-                next_sweep = Instant::now() + SWEEP;
+                next_sweep = Instant::now() + state.sweep(Sweep::Soon).await;
             }
         }
         state.ending.store(true, Ordering::SeqCst);
@@ -126,8 +132,10 @@ pub enum Scope {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sweep {
-    Everything,
-    Overdue,
+    /// For all of it, and for what a process that is gone may have left before its time has come.
+    First,
+    /// For what is due, or will be before the next sweep.
+    Soon,
 }
 
 struct Working {
@@ -143,7 +151,7 @@ struct Working {
     /// Woken while busy.
     again: HashSet<SessionKey>,
     ready: Ready,
-    alarms: HashMap<SessionKey, Time>,
+    alarms: Alarms,
 }
 
 impl Working {
@@ -157,7 +165,7 @@ impl Working {
             places: BTreeMap::new(),
             again: HashSet::new(),
             ready: Ready::default(),
-            alarms: HashMap::new(),
+            alarms: Alarms::default(),
         }
     }
 
@@ -171,11 +179,18 @@ impl Working {
                 self.again.insert(identity);
             }
             Due::Now => self.ready.push(identity),
-            Due::At(time) => {
-                let alarm = self.alarms.entry(identity).or_insert(time);
-                *alarm = time.min(*alarm);
+            Due::At(time) if self.alarms.len() >= ALARMS_MAX && self.is_far(time) => {}
+            // Who acts on it now will say when it is due; somebody may know better.
+            Due::At(time) if self.busy.contains(&identity) => {
+                self.alarms.set_sooner(identity, time)
             }
+            Due::At(time) => self.alarms.set(identity, time),
         }
+    }
+
+    /// Whether a sweep will find it in time.
+    fn is_far(&self, time: Time) -> bool {
+        time > self.engine.now().plus_micros(AHEAD_MICROS)
     }
 
     /// Gives the place of this session back.
@@ -199,27 +214,21 @@ impl Working {
 
     /// When the first alarm rings.
     fn alarm(&self) -> Option<Instant> {
-        let first = self.alarms.values().min()?;
+        let first = self.alarms.first()?;
         let wait = first.0.saturating_sub(self.engine.now().0).max(0);
         Some(Instant::now() + Duration::from_micros(wait.cast_unsigned()))
     }
 
     fn start_due(&mut self) {
         let now = self.engine.now();
-        let rung: Vec<_> = self
-            .alarms
-            .iter()
-            .filter(|(_, time)| **time <= now)
-            .map(|(identity, _)| identity.clone())
-            .collect();
-        for identity in rung {
-            self.alarms.remove(&identity);
+        while let Some(identity) = self.alarms.ring(now) {
             self.wake(identity, Due::Now);
         }
         while let Some(free) = AT_ONCE_MAX.checked_sub(self.busy.len() + 1) {
             let places = &self.places;
             let may_start = |owner: &OwnerId| free >= KEPT_FREE || !places.contains_key(owner);
             let Some(identity) = self.ready.pop(may_start) else { break };
+            self.alarms.remove(&identity);
             *self.places.entry(identity.owner).or_default() += 1;
             self.busy.insert(identity.clone());
             let work = work(self.engine.clone(), identity.clone(), self.ending.clone());
@@ -227,30 +236,41 @@ impl Working {
         }
     }
 
-    async fn sweep(&mut self, sweep: Sweep) {
+    /// Looks for rows that nobody acts on; how long it is to the next look.
+    async fn sweep(&mut self, sweep: Sweep) -> Duration {
         let now = self.engine.now();
-        let by = match sweep {
-            Sweep::Everything => None,
-            Sweep::Overdue => Some(now),
+        let (by, act_by, limit) = match sweep {
+            Sweep::First => {
+                (None, now.plus_micros(self.engine.longest_effect_micros()), ALARMS_MAX)
+            }
+            // What is ready is acted on first.
+            Sweep::Soon if !self.ready.is_empty() => return SWEEP_AGAIN,
+            Sweep::Soon => (Some(now.plus_micros(AHEAD_MICROS)), now, SWEEP_ROWS),
         };
-        match self.engine.due(by, SWEEP_ROWS).await {
-            Err(error) => tracing::error!(%error, event = "sweep_failed"),
+        match self.engine.due(by, limit).await {
+            Err(error) => {
+                tracing::error!(%error, event = "sweep_failed");
+                SWEEP
+            }
             Ok(rows) => {
-                let soon = now.plus_micros(self.engine.longest_effect_micros());
+                let is_full = rows.len() == limit;
                 for row in rows {
-                    let due = due_of(&row, soon);
-                    self.wake(row.session, due);
+                    let due = due_of(&row, act_by);
+                    if due == Due::Now || !self.busy.contains(&row.session) {
+                        self.wake(row.session, due);
+                    }
                 }
+                if is_full && !self.ready.is_empty() { SWEEP_AGAIN } else { SWEEP }
             }
         }
     }
 }
 
-/// When to act on a row that a sweep found. What is due soon may be the deadline of an effect whose process is gone,
-/// and is looked at now; what is due later is a timer, and waits for its time.
-fn due_of(row: &DueRow, soon: Time) -> Due {
+/// When to act on a row that a sweep found. At the first sweep, what is due before the longest effect would end may be the
+/// deadline of one whose process is gone, and is looked at now; what is due later is a timer, and waits for its time.
+fn due_of(row: &DueRow, act_by: Time) -> Due {
     match row.at {
-        Some(time) if time > soon => Due::At(time),
+        Some(time) if time > act_by => Due::At(time),
         Some(_) | None => Due::Now,
     }
 }
