@@ -50,12 +50,15 @@ mod read;
 mod usage;
 mod write;
 
+use read::StreamRow;
 use write::{Job, LogJob, Writer};
 
-use crate::journal::{engine, known_installation::KnownInstallation, warm::Warm};
+use crate::journal::{SNAPSHOT_EVERY, engine, known_installation::KnownInstallation, warm::Warm};
 
 /// How many appends may wait for the writer.
 const WRITES_MAX: usize = 1_024;
+/// From how many events on a session that was folded without a snapshot is kept, so that it is folded so once.
+const COLD_FOLD_MIN: u64 = 4 * SNAPSHOT_EVERY;
 /// How many readers are kept open.
 const READERS_MAX: usize = 4;
 
@@ -120,6 +123,13 @@ impl SqliteJournal {
         let Writing::Inline(writer) = &self.writing else { return Err(JournalError::Closed) };
         let writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
         writer.copy_audit_log(from)
+    }
+
+    /// Has a session kept as it stands, if somebody writes and is not too busy.
+    fn keep_snapshot(&self, session: Arc<Session>) {
+        let Writing::Thread(jobs) = &self.writing else { return };
+        let (reply, _) = oneshot::channel();
+        let _ = jobs.try_send(Job::KeepSnapshot { session, reply });
     }
 
     async fn submit<T>(
@@ -197,16 +207,21 @@ impl Journal for SqliteJournal {
             warm.evictions()
         };
         let (identity, warm) = (identity.clone(), self.warm.clone());
-        self.read(move |connection| {
+        let read = self.read(move |connection| {
             let (session, stream) = read::session(connection, &identity)?;
             let session = Arc::new(session);
             if stream.is_some() {
                 let mut warm = warm.lock().unwrap_or_else(PoisonError::into_inner);
                 warm.put_read(session.clone(), since);
             }
-            Ok(session)
-        })
-        .await
+            Ok((session, stream))
+        });
+        let (session, stream) = read.await?;
+        let folded = |stream: StreamRow| session.version.0 - stream.snapshot.0;
+        if stream.is_some_and(|stream| folded(stream) >= COLD_FOLD_MIN) {
+            self.keep_snapshot(session.clone());
+        }
+        Ok(session)
     }
 
     async fn events(

@@ -156,6 +156,30 @@ async fn a_snapshot_of_another_fold_is_renewed_by_the_next_append() {
     assert_eq!(kept, (71, FOLD_VERSION, true));
 }
 
+/// Whoever only reads a long session has it folded from its beginning once.
+#[tokio::test]
+async fn a_session_that_was_folded_without_a_snapshot_is_kept_for_the_next_who_reads_it() {
+    let place = Directory::new();
+    let journal = place.open().await;
+    for id in 1..=300 {
+        say(&*journal, "talk-0001", id).await.unwrap();
+    }
+    drop(journal);
+    change(&place, "UPDATE snapshots SET body = X'00', fold_version = 999");
+    let journal = place.open().await;
+    assert_eq!(journal.session(&identity()).await.unwrap().version, Seq(300));
+    let connection = rusqlite::Connection::open(place.file()).unwrap();
+    let sql = "SELECT version FROM snapshots WHERE fold_version = ?1";
+    let kept = || connection.query_row(sql, [FOLD_VERSION], |row| row.get::<_, i64>(0)).ok();
+    let renewed = || {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        kept() == Some(300)
+    };
+    assert!((0..500).any(|_| renewed()), "nothing was kept");
+    drop(journal);
+    assert_eq!(place.open().await.session(&identity()).await.unwrap().version, Seq(300));
+}
+
 #[tokio::test]
 async fn a_database_with_a_newer_schema_is_refused_in_a_sentence_and_left_as_it_is() {
     let place = Directory::new();

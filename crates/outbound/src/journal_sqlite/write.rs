@@ -107,6 +107,11 @@ pub(super) enum Job {
         text: String,
         reply: Reply<()>,
     },
+    /// A session that had to be folded from far back, so that the next to read it need not.
+    KeepSnapshot {
+        session: Arc<Session>,
+        reply: Reply<()>,
+    },
     Restore {
         whole: Box<(Stream, Append)>,
         reply: Reply<bool>,
@@ -337,6 +342,11 @@ impl Writer {
                 let written = self.in_savepoint(group, |writer, _| {
                     Ok((writer.keep_output(&identity, digest, &text)?, None))
                 });
+                settle(group, reply, written);
+            }
+            Job::KeepSnapshot { session, reply } => {
+                let written = self
+                    .in_savepoint(group, |writer, _| Ok((writer.keep_snapshot(&session)?, None)));
                 settle(group, reply, written);
             }
             Job::Restore { whole, reply } => {
@@ -609,6 +619,24 @@ impl Writer {
         self.execute(sql, params![owner, text, body.len() as i64])
     }
 
+    fn keep_snapshot(&mut self, session: &Session) -> Result<(), JournalError> {
+        let stream = read::stream(&self.connection, &session.key())?;
+        let Some(stream) = stream.filter(|stream| stream.snapshot < session.version) else {
+            return Ok(());
+        };
+        let body = seal_snapshot(&mut self.packer, session, known_level())?;
+        self.write_snapshot(stream.id, session.version, &body)?;
+        if let Some(known) = self.streams.get_mut(&session.key()) {
+            known.snapshot = session.version;
+        }
+        Ok(())
+    }
+
+    fn write_snapshot(&self, stream: i64, version: Seq, body: &[u8]) -> Result<(), JournalError> {
+        let sql = "INSERT OR REPLACE INTO snapshots (stream, version, fold_version, body) VALUES (?1, ?2, ?3, ?4)";
+        self.execute(sql, params![stream, version.0.cast_signed(), FOLD_VERSION, body])
+    }
+
     /// Stores what was decided, each event with its own time. Everything is packed before anything is written.
     #[expect(clippy::too_many_lines, reason = "one line for each column")]
     fn store(
@@ -680,8 +708,7 @@ impl Writer {
         memory::change(&self.connection, &mut self.packer, Whose::Session(identity), &changes)?;
         failpoint::hit("journal.after_events");
         if let Some(body) = snapshot {
-            let sql = "INSERT OR REPLACE INTO snapshots (stream, version, fold_version, body) VALUES (?1, ?2, ?3, ?4)";
-            self.execute(sql, params![stream.id, version, FOLD_VERSION, body])?;
+            self.write_snapshot(stream.id, after.version, &body)?;
             stream.snapshot = after.version;
         }
         failpoint::hit("journal.after_snapshot");
