@@ -73,7 +73,8 @@ def main() -> None:
     params.n_parallel = 1
     params.n_predict = 64
     server = xllamacpp.Server(params)
-    print(server.listening_address, flush=True)
+    # In brackets: what the server logs may stand right beside it.
+    print(f"\n<{server.listening_address}>", flush=True)
     time.sleep(3600)
 
 

@@ -24,7 +24,8 @@ impl Llama {
         let mut daemon = Daemon::start(&program, &[&script, &model], &log, None, &[]);
         let said = || {
             let text = fs::read_to_string(&log).unwrap_or_default();
-            text.lines().find(|line| line.starts_with("http://127.0.0.1:")).map(str::to_owned)
+            let address = text.split_once("<http://")?.1.split_once('>')?.0;
+            Some(format!("http://{address}"))
         };
         daemon.wait_until("llama.cpp", || said().is_some());
         let address = said().expect("its address");
