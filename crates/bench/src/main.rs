@@ -9,8 +9,11 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
+mod active;
+mod alarms;
 mod arm;
 mod audit;
+mod cached;
 mod cluster;
 mod command;
 mod fanout;
@@ -64,6 +67,12 @@ enum Figure {
     Fanout(Size),
     /// `audit verify` on a million entries: its time and its memory, against shorter logs.
     Audit(Size),
+    /// What a provider has read before of each request: the share of its bytes, every break with its cause, and the cost.
+    Cached(Size),
+    /// A turn where many sessions are at work, late in a long one, and how a long one is loaded.
+    Active(Size),
+    /// A turn beside many standing alarms.
+    Alarms(Size),
     /// Scoped search over 10,000 sessions: its time, against raw FTS5 and a scan; and nothing foreign.
     Retrieval(Size),
     /// Start and idle with 100,000 sessions, and recovery after kill -9 with 1,000 turns in flight.
@@ -106,6 +115,9 @@ impl Figure {
             | Self::Tokens { size, .. }
             | Self::Fanout(size)
             | Self::Audit(size)
+            | Self::Cached(size)
+            | Self::Active(size)
+            | Self::Alarms(size)
             | Self::Start(size)
             | Self::Retrieval(size)
             | Self::Size(size)
@@ -132,6 +144,9 @@ fn main() -> ExitCode {
         Some(Figure::Turn(size)) => turn::run(size.quick),
         Some(Figure::Window(size)) => window::run(size.quick),
         Some(Figure::Audit(size)) => audit::run(size.quick),
+        Some(Figure::Cached(_)) => cached::run(),
+        Some(Figure::Active(size)) => active::run(size.quick),
+        Some(Figure::Alarms(size)) => alarms::run(size.quick),
         Some(Figure::Waiting(size)) => waiting::run(size.quick),
         Some(Figure::Growth(size)) => growth::run(size.quick),
         Some(Figure::Tokens { bless, size }) => tokens::run(size.quick, bless),

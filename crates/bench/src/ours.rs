@@ -91,6 +91,13 @@ impl Ours {
         Self::with(Arc::new(AtOnce::default()), driven)
     }
 
+    /// The same over a journal that was filled before.
+    pub(crate) fn over(fill: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<Self> {
+        let (home, data) = home()?;
+        fill(&data.join("journal.sqlite"))?;
+        Self::in_home(home, &data, Arc::new(AtOnce::default()), Driven::ByItsLane)
+    }
+
     /// The same with a model that keeps what it was asked.
     pub(crate) fn keeping() -> anyhow::Result<(Self, Arc<AtOnce>)> {
         let model = Arc::new(AtOnce { keeps: true, ..AtOnce::default() });
@@ -128,12 +135,37 @@ impl Ours {
         Self::of(home, &data, parts)
     }
 
-    fn with(model: Arc<AtOnce>, driven: Driven) -> anyhow::Result<Self> {
+    /// The same with this model and files, driven by its lane.
+    pub(crate) fn over_files(model: Arc<dyn Model>) -> anyhow::Result<Self> {
         let (home, data) = home()?;
         let journal = Arc::new(SqliteJournal::open(&data.join("journal.sqlite"))?);
         let broadcast = Arc::new(InProcessBroadcast::default());
-        let (toolbox, notebook) = (files(&home, &data)?, !model.keeps);
-        Self::of(home, &data, Parts { journal, broadcast, model, toolbox, notebook, driven })
+        let toolbox = files(&home, &data)?;
+        let driven = Driven::ByItsLane;
+        let parts = Parts { journal, broadcast, model, toolbox, notebook: false, driven };
+        Self::of(home, &data, parts)
+    }
+
+    /// Where the files of sessions are.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.home.path().join("workspace")
+    }
+
+    fn with(model: Arc<AtOnce>, driven: Driven) -> anyhow::Result<Self> {
+        let (home, data) = home()?;
+        Self::in_home(home, &data, model, driven)
+    }
+
+    fn in_home(
+        home: tempfile::TempDir,
+        data: &Path,
+        model: Arc<AtOnce>,
+        driven: Driven,
+    ) -> anyhow::Result<Self> {
+        let journal = Arc::new(SqliteJournal::open(&data.join("journal.sqlite"))?);
+        let broadcast = Arc::new(InProcessBroadcast::default());
+        let (toolbox, notebook) = (files(&home, data)?, !model.keeps);
+        Self::of(home, data, Parts { journal, broadcast, model, toolbox, notebook, driven })
     }
 
     fn of(home: tempfile::TempDir, data: &Path, parts: Parts) -> anyhow::Result<Self> {
@@ -290,6 +322,10 @@ impl Model for AtOnce {
     fn window_tokens(&self) -> usize {
         // Those who look at requests want them whole; the others have what fits summed up, as people have.
         if self.keeps { 100_000_000 } else { WINDOW_TOKENS }
+    }
+
+    fn soft_tokens(&self) -> usize {
+        self.window_tokens()
     }
 
     fn name(&self) -> String {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use planwright_domain::{actor::Standing, plan::Strategy, tools::ToolSpec};
 use planwright_runtime::{
     commands::agents::{AgentAsks, Seat},
-    ports::model::ModelRequest,
+    ports::model::{Message, ModelRequest},
 };
 use planwright_surfaces::mcp;
 use planwright_testkit::people::{ada_key, person};
@@ -20,12 +20,15 @@ use crate::{
 };
 
 /// The most that each strategy may add while it is active.
-const DOCUMENT_MAX: usize = 150;
+const DOCUMENT_MAX: usize = 190;
 const COLLECT_MAX: usize = 150;
 const BUILD_MAX: usize = 450;
+/// How the note begins that stands after the words that open a turn.
+const NOTE: &str = "\n\n[The plan is ";
 /// The most that the notebook may add while it is on.
 const NOTEBOOK_MAX: usize = 330;
-/// The most that a foreign agent may be told of, with everything on.
+/// The most that a foreign agent may be told of: for a document, and with everything on.
+const FOREIGN_MAX: usize = 150;
 const EVERYTHING_MAX: usize = 900;
 
 pub(crate) fn run(quick: bool, bless: bool) -> anyhow::Result<Judged> {
@@ -84,7 +87,7 @@ pub(crate) fn run(quick: bool, bless: bool) -> anyhow::Result<Judged> {
         && collect <= COLLECT_MAX
         && build <= BUILD_MAX
         && notebook <= NOTEBOOK_MAX
-        && foreign <= DOCUMENT_MAX
+        && foreign <= FOREIGN_MAX
         && everything <= EVERYTHING_MAX;
     let well = inactive == 0 && idle == 0 && within && is_golden && (quick || !of_peer.is_nan());
     Ok(close(
@@ -92,7 +95,7 @@ pub(crate) fn run(quick: bool, bless: bool) -> anyhow::Result<Judged> {
         &format!(
             "inactive {inactive}, document {document}, collect {collect}, build {build}, notebook {notebook}; over MCP inactive {idle}, document {foreign}, everything {everything}; {peer}"
         ),
-        "inactive 0, document 150, collect 150, build 450, notebook 330; over MCP 0, 150, 900",
+        "inactive 0, document 190, collect 150, build 450, notebook 330; over MCP 0, 150, 900",
         well,
     ))
 }
@@ -134,11 +137,15 @@ async fn drafting(on: &str) -> anyhow::Result<Vec<ModelRequest>> {
     Ok(openings)
 }
 
-/// What a request has beyond another one, messages aside: the end of the prompt, and tools.
+/// What a request has beyond another one, words aside: the end of the prompt, tools, and how the plan stands.
 fn added(before: &ModelRequest, after: &ModelRequest) -> String {
     let prompt = after.system.strip_prefix(&before.system).unwrap_or(&after.system);
     let tools = after.tools.iter().filter(|tool| !before.tools.contains(tool));
-    format!("{prompt}{}", tools.map(|tool| wire(tool)).collect::<String>())
+    let note = match after.messages.last() {
+        Some(Message::User(text)) => text.rfind(NOTE).map_or("", |at| &text[at..]),
+        Some(Message::Assistant { .. } | Message::Tool { .. }) | None => "",
+    };
+    format!("{prompt}{}{note}", tools.map(|tool| wire(tool)).collect::<String>())
 }
 
 /// Which tools are meant.

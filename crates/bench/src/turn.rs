@@ -15,8 +15,8 @@ use crate::{
 
 /// CPU and wall seconds of one turn.
 #[derive(Clone, Copy)]
-struct Cost {
-    cpu: f64,
+pub(crate) struct Cost {
+    pub(crate) cpu: f64,
     wall: f64,
 }
 
@@ -80,7 +80,8 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
     ))
 }
 
-async fn our_slice(ours: &Ours, talk: &mut u32, seconds: f64) -> anyhow::Result<Cost> {
+/// Turns for so many seconds, ten in each session.
+pub(crate) async fn our_slice(ours: &Ours, talk: &mut u32, seconds: f64) -> anyhow::Result<Cost> {
     let (begun, used, mut turns) = (Instant::now(), cpu(), 0_u32);
     while begun.elapsed() < Duration::from_secs_f64(seconds) {
         if turns % 10 == 0 {

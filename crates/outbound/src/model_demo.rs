@@ -212,7 +212,8 @@ mod tests {
         let mut paths = Vec::new();
         for _ in 0..6 {
             let (system, tools) = (String::new(), Vec::new());
-            let request = ModelRequest { system, messages: Arc::new(messages.clone()), tools };
+            let said = Arc::new(messages.clone());
+            let request = ModelRequest { system, messages: said, tools, cache_key: None };
             let answer = model.answer(&request, &|_| {}).await.unwrap();
             for call in &answer.calls {
                 let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap();

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use planwright_domain::turn::{FailureKind, Kept, ModelFailure};
 use planwright_runtime::ports::model::{
-    KeptBy, Model, ModelAnswer, ModelRequest, OnPreview, Price,
+    KeptBy, Model, ModelAnswer, ModelRequest, OnPreview, Price, SOFT_TOKENS,
 };
 use reqwest::{Client, RequestBuilder, Response, header::CONTENT_TYPE};
 use serde_json::Value;
@@ -78,7 +78,7 @@ impl Wire {
     /// The format that the server at this address is known to speak.
     #[must_use]
     pub fn of(url: &str) -> Self {
-        let host = url.split("://").nth(1).unwrap_or(url).split('/').next().unwrap_or_default();
+        let host = host(url);
         if host.ends_with("anthropic.com") {
             Self::Anthropic
         } else if host == "generativelanguage.googleapis.com" && !url.contains("/openai") {
@@ -143,6 +143,8 @@ pub struct HttpSettings {
     pub api_key: Option<String>,
     /// How many tokens one request may hold.
     pub window_tokens: usize,
+    /// From how many tokens on what was said is summed up, though more would fit.
+    pub soft_tokens: usize,
     /// How many tokens an answer may have.
     pub answer_tokens: u32,
     /// How much it thinks; as its maker set it, if not said.
@@ -165,6 +167,7 @@ impl HttpSettings {
             model: model.into(),
             api_key: None,
             window_tokens: 128_000,
+            soft_tokens: SOFT_TOKENS,
             answer_tokens: 8_192,
             effort: None,
             price: None,
@@ -177,6 +180,17 @@ impl HttpSettings {
     fn id(&self) -> String {
         format!("{}:{}", self.wire.name(), self.model)
     }
+
+    /// Whether it is at OpenAI's own server.
+    fn is_openai(&self) -> bool {
+        host(&self.base_url) == "api.openai.com"
+    }
+}
+
+/// The host of an address, without its port.
+fn host(url: &str) -> &str {
+    let place = url.split("://").nth(1).unwrap_or(url).split('/').next().unwrap_or_default();
+    place.split(':').next().unwrap_or_default()
 }
 
 /// An answer in the making.
@@ -214,20 +228,29 @@ impl HttpModel {
         Ok(Self { client, settings })
     }
 
+    /// The request as it is sent.
+    #[must_use]
+    pub fn body(&self, request: &ModelRequest) -> Value {
+        match self.settings.wire {
+            Wire::Chat => chat::body(&self.settings, request),
+            Wire::Responses => responses::body(&self.settings, request),
+            Wire::Anthropic => anthropic::body(&self.settings, request),
+            Wire::Gemini => gemini::body(&self.settings, request),
+            Wire::Ollama => ollama::body(&self.settings, request),
+        }
+    }
+
     fn sending(&self, request: &ModelRequest) -> RequestBuilder {
         let HttpSettings { wire, base_url, model, api_key, .. } = &self.settings;
         let base = base_url.trim_end_matches('/');
-        let (path, body): (String, Value) = match wire {
-            Wire::Chat => ("/chat/completions".into(), chat::body(&self.settings, request)),
-            Wire::Responses => ("/responses".into(), responses::body(&self.settings, request)),
-            Wire::Anthropic => ("/v1/messages".into(), anthropic::body(&self.settings, request)),
-            Wire::Gemini => (
-                format!("/models/{model}:streamGenerateContent?alt=sse"),
-                gemini::body(&self.settings, request),
-            ),
-            Wire::Ollama => ("/api/chat".into(), ollama::body(&self.settings, request)),
+        let path = match wire {
+            Wire::Chat => "/chat/completions".into(),
+            Wire::Responses => "/responses".into(),
+            Wire::Anthropic => "/v1/messages".into(),
+            Wire::Gemini => format!("/models/{model}:streamGenerateContent?alt=sse"),
+            Wire::Ollama => "/api/chat".into(),
         };
-        let mut sending = self.client.post(format!("{base}{path}")).json(&body);
+        let mut sending = self.client.post(format!("{base}{path}")).json(&self.body(request));
         if *wire == Wire::Anthropic {
             sending = sending.header("anthropic-version", "2023-06-01");
         }
@@ -338,6 +361,10 @@ impl Model for HttpModel {
 
     fn window_tokens(&self) -> usize {
         self.settings.window_tokens
+    }
+
+    fn soft_tokens(&self) -> usize {
+        self.settings.soft_tokens
     }
 
     fn name(&self) -> String {

@@ -42,6 +42,10 @@ impl Model for SwitchModel {
         self.current().window_tokens()
     }
 
+    fn soft_tokens(&self) -> usize {
+        self.current().soft_tokens()
+    }
+
     fn price(&self) -> Option<Price> {
         self.current().price()
     }

@@ -15,7 +15,7 @@ use planwright_domain::{
 use planwright_outbound::model_http::{HttpModel, HttpSettings, Wire};
 use planwright_runtime::ports::model::{Message, Model, ModelAnswer, ModelRequest, WireCall};
 use planwright_testkit::scripted_model::{ScriptedModel, ScriptedReply, Shape};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn model(base_url: String, api_key: Option<&str>) -> HttpModel {
     let api_key = api_key.map(str::to_owned);
@@ -60,6 +60,7 @@ fn request() -> ModelRequest {
         system: "be brief".into(),
         messages: Arc::new(messages),
         tools: vec![tool("read_file"), tool("write_file")],
+        cache_key: Some("a conversation".into()),
     }
 }
 
@@ -192,4 +193,47 @@ async fn the_history_is_sent_as_a_strict_server_wants_it() {
     assert_eq!(sent["messages"][0], json!({"role": "system", "content": "be brief"}));
     assert_eq!(sent["messages"][2]["tool_calls"][1]["function"]["arguments"], "{}");
     assert_eq!(sent["tools"][0]["function"]["name"], "read_file");
+}
+
+fn body(wire: Wire, base_url: &str, request: &ModelRequest) -> Value {
+    HttpModel::new(HttpSettings::new(wire, base_url, "a-model")).unwrap().body(request)
+}
+
+/// A look back for what was kept ends after twenty blocks, and an answer may ask for more calls than that.
+#[test]
+fn anthropic_keeps_the_system_text_the_last_block_and_the_last_but_one_that_a_person_wrote() {
+    let calls = |turn: usize| (0..25).map(move |at| format!("call_{turn}_{at}"));
+    let mut messages = Vec::new();
+    for turn in 0..3 {
+        messages.push(Message::User(format!("words {turn}")));
+        let call = |wire_id| WireCall { wire_id, tool: "read_file".into(), arguments: "{}".into() };
+        let asked = calls(turn).map(call).collect();
+        messages.push(Message::Assistant { text: String::new(), calls: asked, kept: None });
+        messages.extend(calls(turn).map(|wire_id| Message::Tool {
+            wire_id,
+            tool: "read_file".into(),
+            text: "a line".into(),
+        }));
+    }
+    let told = ModelRequest { messages: Arc::new(messages), ..request() };
+    let body = body(Wire::Anthropic, Wire::Anthropic.home(), &told);
+    assert_eq!(body["system"][0]["cache_control"]["type"], "ephemeral");
+    let messages = body["messages"].as_array().unwrap().iter();
+    let blocks = messages.flat_map(|message| message["content"].as_array().unwrap());
+    let marked = blocks.filter(|block| !block["cache_control"].is_null());
+    let marked: Vec<_> = marked.map(|block| (&block["text"], &block["tool_use_id"])).collect();
+    assert_eq!(marked, [(&json!("words 1"), &Value::Null), (&Value::Null, &json!("call_2_24"))]);
+}
+
+#[test]
+fn openai_finds_a_conversation_by_its_key_and_others_are_not_sent_one() {
+    let key = |wire, url| body(wire, url, &request())["prompt_cache_key"].clone();
+    assert_eq!(key(Wire::Responses, Wire::Responses.home()), "a conversation");
+    assert_eq!(key(Wire::Chat, "https://api.openai.com/v1"), "a conversation");
+    for url in ["http://127.0.0.1:11434/v1", "https://api.openai.com.example.org/v1"] {
+        assert_eq!(key(Wire::Chat, url), Value::Null, "{url} may refuse what it does not know");
+    }
+    for wire in [Wire::Anthropic, Wire::Gemini, Wire::Ollama] {
+        assert_eq!(key(wire, wire.home()), Value::Null, "{wire:?}");
+    }
 }

@@ -196,7 +196,7 @@ fn wished(wish: &ModelWish) -> Result<HttpSettings, String> {
     let price = wish.price_in.zip(wish.price_out);
     Ok(HttpSettings {
         api_key: key_of(wish)?,
-        price: price.map(|(input, output)| dollars(input, output, None)),
+        price: price.map(|(input, output)| dollars(wire, input, output)),
         ..HttpSettings::new(wire, &wish.url, &wish.name)
     })
 }
@@ -290,6 +290,7 @@ pub async fn ask(model: &dyn Model) -> Result<Tried, String> {
         system: "Answer with one word.".into(),
         messages: Arc::new(vec![Message::User("Say: ready".into())]),
         tools: Vec::new(),
+        cache_key: None,
     };
     let begun = Instant::now();
     let answer = model.answer(&request, &|_| {}).await.map_err(|failure| failure.message)?;

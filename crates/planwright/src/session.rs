@@ -142,8 +142,12 @@ fn request_line(row: &RequestRow) -> String {
             sent.model, sent.messages, sent.estimate
         )
     });
-    let Usage { input, output, cached, cost_micros } = row.usage;
-    let cached = if cached > 0 { format!(" ({cached} kept)") } else { String::new() };
+    let Usage { input, output, cached, cache_written, cost_micros } = row.usage;
+    let cached = match (cached, cache_written) {
+        (0, 0) => String::new(),
+        (cached, 0) => format!(" ({cached} from the cache)"),
+        (cached, written) => format!(" ({cached} from the cache, {written} into it)"),
+    };
     let cost =
         if cost_micros > 0 { format!(", ${:.4}", cost_micros as f64 / 1e6) } else { String::new() };
     format!(

@@ -29,3 +29,11 @@ async fn what_was_said_is_summed_up_and_the_plan_stays() {
     )
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shortened_result_is_read_again_by_its_key() {
+    stories::a_shortened_result_is_read_again_by_its_key(
+        House::cluster_with_window(stories::forgetful(), 12_000).await,
+    )
+    .await;
+}

@@ -38,6 +38,14 @@ async fn what_was_said_is_summed_up_and_the_plan_stays() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shortened_result_is_read_again_by_its_key() {
+    stories::a_shortened_result_is_read_again_by_its_key(
+        House::with_window(stories::forgetful(), 12_000).await,
+    )
+    .await;
+}
+
 /// Six hundred of one owner's sessions ask a model that takes a minute; another owner's is answered at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_owner_with_many_sessions_does_not_keep_another_owner_waiting() {

@@ -51,8 +51,10 @@ use crate::on_threads;
 const WINDOW: usize = 6_000;
 /// The plan that is approved.
 const PLAN: &str = "# Move the photos 📷\n\n1. Stop the service.\n2. Copy `~/Ünïcödé` to the new disk.\n3. Check:\n\n```sh\n# not a heading\nsha256sum -c list\r\n```\n\nTrailing spaces stay.  \n";
-/// What every request says of it.
-const PARAGRAPH: &str = "Plan work is active; the plan is Approved";
+/// What every request says of plan work.
+const PARAGRAPH: &str = "Plan work is active; plan_get loads the plan.";
+/// What every turn is opened with after the approval.
+const STANDS: &str = "[The plan is Approved.]";
 /// What every request says of the notebook.
 const HINT: &str = "You keep a notebook.";
 /// The words by which a person asks for the plan.
@@ -315,23 +317,20 @@ fn answer(told: &SeenRequest, seen: &mut Seen) -> ScriptedReply {
             ),
         };
     }
-    let approved = system.contains(PARAGRAPH);
-    let drafting = told.tools.iter().any(|tool| tool == "plan_set_content") && !approved;
+    let drafting = told.turn_note.contains("[The plan is Drafting.]");
     if drafting && told.rounds == 0 {
         return ScriptedReply::call("plan_set_content", &json!({"plan_markdown": PLAN}));
     }
     if drafting {
         return ScriptedReply::text("It is written.");
     }
-    let lacks = |what: &str, sign: &str| {
-        (!system.contains(sign)).then(|| format!("request {} lacks {what}", told.earlier))
-    };
-    let lacking: Vec<_> =
-        [lacks("the plan's paragraph", PARAGRAPH), lacks("the notebook's hint", HINT)]
-            .into_iter()
-            .flatten()
-            .collect();
-    seen.wrong.extend(lacking);
+    let must = [
+        ("the plan's paragraph", system, PARAGRAPH),
+        ("the notebook's hint", system, HINT),
+        ("how the plan stands", &told.turn_note, STANDS),
+    ];
+    let lacking = must.into_iter().filter(|(_, text, sign)| !text.contains(sign));
+    seen.wrong.extend(lacking.map(|(what, _, _)| format!("request {} lacks {what}", told.earlier)));
     let last = messages.last().cloned().unwrap_or(Value::Null);
     match (told.last_message.as_str(), told.rounds) {
         (ASKS_PLAN, 0) => ScriptedReply::call("plan_get", &json!({})),

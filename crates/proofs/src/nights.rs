@@ -257,8 +257,8 @@ impl Model for Worker {
             .rev()
             .take_while(|message| !matches!(message, Message::User(_)));
         let rounds = rounds.filter(|message| matches!(message, Message::Assistant { .. })).count();
-        let task = opening.lines().find_map(|line| line.strip_prefix("Your task: "));
-        let task = task.or_else(|| opening.strip_prefix("Go on with your task: "));
+        let after = |words| opening.lines().find_map(|line| line.strip_prefix(words));
+        let task = after("Your task: ").or_else(|| after("Go on with your task: "));
         let task = task.unwrap_or("nothing").trim();
         let nightly = self.home.join("night").exists();
         if nightly {
@@ -307,7 +307,12 @@ impl Model for Worker {
     }
 
     fn price(&self) -> Option<Price> {
-        Some(Price { input_micros: 1_000_000, output_micros: 2_000_000, cached_micros: 1_000_000 })
+        Some(Price {
+            input_micros: 1_000_000,
+            output_micros: 2_000_000,
+            cached_micros: 1_000_000,
+            cache_write_micros: 1_000_000,
+        })
     }
 
     fn name(&self) -> String {

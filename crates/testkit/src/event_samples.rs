@@ -8,6 +8,7 @@ use planwright_domain::{
         event::AutoEvent,
         schedule::SlotEnd,
     },
+    command::Verdict,
     digest::Digest,
     notebook::{AgentNotebookCall, NotebookEvent, Page},
     plan::event::PlanEvent,
@@ -84,9 +85,11 @@ pub fn by_hand() -> Vec<SessionEvent> {
     let (title, by) = ("Back up the photographs".into(), "codex".into());
     events.push(SessionEvent::Plan(PlanEvent::StepBegun { step: 1, title, by }));
     events.push(SessionEvent::Plan(PlanEvent::StepQueued { plan: id(4), step: 2 }));
-    events.push(SessionEvent::Life(LifeEvent::Deleted {
-        by: person("ada", "cli", Standing::Decides),
-    }));
+    events.push(SessionEvent::Plan(PlanEvent::DecisionReminded { digest, next: Time(4) }));
+    let by = person("ada", "cli", Standing::Decides);
+    let (call, verdict) = (id(8), Verdict::Happened);
+    events.push(SessionEvent::Turn(TurnEvent::DoubtSettled { call, verdict, by: by.clone() }));
+    events.push(SessionEvent::Life(LifeEvent::Deleted { by }));
     for reply in [
         ToolReply::Text { text: "Grüße".into() },
         ToolReply::Planned,

@@ -98,8 +98,12 @@ pub fn session(key: &str) -> SessionKey {
 
 /// How this model is asked.
 fn settings(model: &ScriptedModel, window_tokens: usize) -> HttpSettings {
-    let price =
-        Price { input_micros: 1_000_000, output_micros: 2_000_000, cached_micros: 1_000_000 };
+    let price = Price {
+        input_micros: 1_000_000,
+        output_micros: 2_000_000,
+        cached_micros: 1_000_000,
+        cache_write_micros: 1_000_000,
+    };
     HttpSettings {
         window_tokens,
         price: Some(price),

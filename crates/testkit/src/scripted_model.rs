@@ -90,6 +90,8 @@ pub struct SeenRequest {
     pub body: Value,
     /// What was last said from outside.
     pub last_message: String,
+    /// What stands after it, where it opened a turn: how the plan stands, and what is remembered.
+    pub turn_note: String,
     /// How often the model has answered since.
     pub rounds: usize,
     /// The names of the tools it may call.
@@ -318,8 +320,8 @@ fn refusal(status: StatusCode, words: &str, kind: &str) -> Response {
 fn read(body: Value, earlier: usize) -> SeenRequest {
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let last = messages.iter().rposition(|message| message["role"] == "user");
-    let last_message =
-        last.and_then(|at| messages[at]["content"].as_str()).unwrap_or_default().to_owned();
+    let (last_message, turn_note) =
+        noted(last.and_then(|at| messages[at]["content"].as_str()).unwrap_or_default());
     let since = last.map_or(&messages[..], |at| &messages[at..]);
     let rounds = since.iter().filter(|message| message["role"] == "assistant").count();
     let tools = body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -327,5 +329,13 @@ fn read(body: Value, earlier: usize) -> SeenRequest {
         .iter()
         .filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned))
         .collect();
-    SeenRequest { body, last_message, rounds, tools, earlier }
+    SeenRequest { body, last_message, turn_note, rounds, tools, earlier }
+}
+
+/// The words that opened a turn, and the note after them.
+fn noted(text: &str) -> (String, String) {
+    let notes = ["\n\n[The plan is ", "\n\n[You remember:\n"];
+    let at = notes.iter().filter_map(|begins| text.rfind(begins)).min();
+    let (words, note) = text.split_at(at.unwrap_or(text.len()));
+    (words.to_owned(), note.to_owned())
 }

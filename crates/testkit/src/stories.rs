@@ -729,7 +729,9 @@ pub async fn a_built_plan_is_done_step_by_step_by_its_profiles(
     assert!(system.contains("You are a scribe."), "{system}");
     let tools: Vec<_> = last["tools"].as_array().into_iter().flatten().collect();
     let names: Vec<_> = tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect();
-    assert_eq!(names, ["read_file", "write_file", "plan_get", "plan_report"]);
+    let of_profile = ["read_file", "write_file", "plan_get", "plan_list"];
+    assert_eq!(names[..4], of_profile, "its own, and those of the strategy");
+    assert_eq!(names[10..], ["plan_report", "read_result"], "listed in every state");
     let seen = contents(&last_messages(&house), "user").join("\n");
     assert!(
         seen.contains("Step 1: begun well\nDo step 2 now, and no other: end\n\nend it"),
@@ -843,4 +845,46 @@ pub async fn what_was_said_is_summed_up_and_the_plan_stays(mut house: House) {
         .expect("the log")
         .expect("a request");
     assert!(view.same, "what was sent is rebuilt from the facts");
+}
+
+/// A model that looks at the notes in each turn, and reads again what was shortened once it is told to.
+#[must_use]
+pub fn forgetful() -> Conduct {
+    Arc::new(|seen: &SeenRequest| {
+        let body = seen.body.to_string();
+        let key = body.split("bytes in all; read_result ").nth(1);
+        let key = key.and_then(|rest| rest.split(' ').next()).unwrap_or("0").to_owned();
+        let said = match (seen.last_message.as_str(), seen.rounds) {
+            _ if seen.tools.is_empty() => ScriptedReply::text("They read the notes."),
+            ("again", 0) => ScriptedReply::call("read_result", &json!({"key": key})),
+            ("again", 1) => {
+                ScriptedReply::call("read_result", &json!({"key": format!("{key}:60")}))
+            }
+            (_, 0) => ScriptedReply::call("read_file", &json!({"path": "notes.txt"})),
+            (_, _) => ScriptedReply::text("Read."),
+        };
+        ScriptedReply { read: Some(body.len() / 4), ..said }
+    })
+}
+
+/// What was shortened is read again by its key, whole or from a line on; and stays shortened in the requests that follow.
+pub async fn a_shortened_result_is_read_again_by_its_key(house: House) {
+    let lines: String = (1..80).map(|line| format!("line {line}: in the garden\n")).collect();
+    fs::write(house.file("notes.txt"), &lines).expect("a file");
+    let given = |at: usize| contents(&last_messages(&house), "tool").into_iter().rev().nth(at);
+    for turn in 0..12 {
+        house.does(&talk(), &format!("turn {turn}")).await;
+    }
+    house.does(&talk(), "again").await;
+    let whole = format!("[from outside]\n{lines}");
+    assert_eq!(given(1).as_deref(), Some(whole.as_str()));
+    let tail = given(0).expect("a result");
+    assert!(
+        tail.starts_with("[from outside]\nline 60: ") && tail.ends_with("line 79: in the garden\n")
+    );
+    let requests = house.model.requests();
+    let short = |request: &Value| request.to_string().matches("bytes in all; read_result ").count();
+    let counts: Vec<_> = requests.iter().map(short).collect();
+    let moved = counts.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!(moved >= 1 && moved < requests.len() / 3, "the border moves seldom: {counts:?}");
 }

@@ -316,7 +316,8 @@ async fn an_amount_can_be_leased_only_if_every_model_that_may_be_asked_has_a_pri
         };
         Arc::new(HttpModel::new(settings).unwrap())
     };
-    let price = Price { input_micros: 1, output_micros: 1, cached_micros: 1 };
+    let price =
+        Price { input_micros: 1, output_micros: 1, cached_micros: 1, cache_write_micros: 1 };
     let priced = model(Some(price));
     bench.rewire(|ports| ports.profiles = default_profiles(&priced));
     bench.rewire(|ports| ports.model = priced.clone());

@@ -2422,6 +2422,11 @@ export interface components {
         "core.Usage": {
             /**
              * Format: uint64
+             * @description Of what was read, what the provider keeps from now on, where it charges for that.
+             */
+            cache_written?: number;
+            /**
+             * Format: uint64
              * @description Of what was read, what the provider had kept.
              */
             cached?: number;
@@ -3331,6 +3336,8 @@ export interface components {
          * @description Names one plan.
          */
         "event.PlanId": string;
+        /** @enum {string} */
+        "event.PlanStage": "drafting" | "ready" | "approved" | "running" | "paused" | "failed";
         "event.PlanStep": {
             /** Format: uint32 */
             number: number;
@@ -3688,6 +3695,8 @@ export interface components {
         "event.TurnEvent": {
             data: {
                 context?: components["schemas"]["event.AutoExecutionContext"] | null;
+                /** @description How the plan stood, while plan work was active. */
+                planStage?: components["schemas"]["event.PlanStage"] | null;
                 profile?: components["schemas"]["event.Profile"] | null;
                 /** @description The number of the event that queued it. */
                 queued: components["schemas"]["event.Seq"];
@@ -3893,6 +3902,8 @@ export interface components {
          */
         "event.TurnId": string;
         "event.Usage": {
+            /** Format: uint64 */
+            cacheWrittenTokens: number;
             /** Format: uint64 */
             cachedTokens: number;
             /** Format: uint64 */

@@ -11,15 +11,17 @@ use crate::{
         session::Session,
         tools::{PLAN_ASK, PlanTool, ToolSpec},
     },
-    rules::agent::{available, may_ask},
+    rules::{
+        agent::{available, may_ask},
+        tools::of_strategy,
+    },
 };
 
 /// As a foreign agent is told of its plan tools now.
 #[must_use]
 pub fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
-    let plan = session.plan();
     let mut specs: Vec<_> =
-        available(session).into_iter().map(|tool| described(tool, &tool.spec_for(plan))).collect();
+        available(session).into_iter().map(|tool| described(tool, &tool.spec())).collect();
     specs.extend(may_ask(session).then(ask_spec));
     specs
 }
@@ -27,32 +29,16 @@ pub fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
 /// Every tool of a strategy, for clients that never look again; what is not available is refused.
 #[must_use]
 pub fn all_specs(strategy: Strategy) -> Vec<Arc<ToolSpec>> {
-    let tools: &[PlanTool] = match strategy {
-        Strategy::Document => &[PlanTool::Get, PlanTool::SetContent, PlanTool::Report],
-        Strategy::Collect => &[],
-        Strategy::Build => &[
-            PlanTool::Get,
-            PlanTool::List,
-            PlanTool::Create,
-            PlanTool::SetMetadata,
-            PlanTool::AddStep,
-            PlanTool::UpdateStep,
-            PlanTool::RemoveStep,
-            PlanTool::Submit,
-            PlanTool::Report,
-        ],
-    };
-    tools.iter().map(|tool| described(*tool, &lasting(*tool))).chain([ask_spec()]).collect()
+    of_strategy(strategy)
+        .iter()
+        .map(|tool| described(*tool, &lasting(*tool)))
+        .chain([ask_spec()])
+        .collect()
 }
 
-/// A plan tool for someone who never looks again: it can be replied with from the beginning. How is said with the comments.
+/// A plan tool for someone who never looks again, in fewer words: the title is the first heading.
 fn lasting(tool: PlanTool) -> Arc<ToolSpec> {
     let mut spec = (*tool.spec()).clone();
-    if matches!(tool, PlanTool::SetContent | PlanTool::Submit) {
-        spec.parameters["properties"]["replies"] =
-            json!({"type": "array", "items": {"type": "object"}});
-    }
-    // The title is the first heading.
     if tool == PlanTool::SetContent
         && let Some(fields) = spec.parameters["properties"].as_object_mut()
     {

@@ -1,8 +1,8 @@
 //! What the model is told of plan work: one short paragraph, and the words that open a turn.
 //!
 //! Must always hold:
-//! - `compaction-safe`: while plan work is active, every request carries the paragraph, made anew
-//!   from state, so no trimming of the history can lose the plan.
+//! - `compaction-safe`: while plan work is active, every request carries the paragraph, and the words that opened the turn
+//!   stay as they are, so no trimming of the history can lose the plan.
 
 use std::collections::BTreeMap;
 
@@ -10,53 +10,47 @@ use crate::{
     model::{
         memory::rank::Ranked,
         plan::{
-            Plan, PlanStatus, Progress, Revision, Strategy,
+            Plan, PlanStage, Revision, Strategy,
             approval::Approval,
             step::{PlanStep, StepWork},
         },
         session::Session,
-        turn::{Turn, Work},
+        turn::Turn,
     },
     rules::memory::apply::line,
 };
 
-/// The paragraph for the system prompt; none while plan work is inactive.
+/// The paragraph for the system prompt while plan work is active. How the plan stands is said where a turn opens: what
+/// comes before the conversation must not change with it.
 #[must_use]
-pub fn plan_paragraph(session: &Session, turn: &Turn) -> Option<String> {
-    let plan = session.plan()?;
-    let running = matches!(plan.status, PlanStatus::Executing(_, Progress::Running));
-    if running && turn.executes() == Some(plan.id) {
-        return Some(match turn.work {
-            Work::Does { step } => format!(
-                "You do step {step} of an approved plan; plan_get loads it. Do only this step, then call \
-                 plan_report."
-            ),
-            Work::Answers | Work::Replays | Work::Compacts => {
-                "You are executing an approved plan; plan_get loads it. Do only what it says, then call \
-                 plan_report. New content needs a new approval."
-                    .into()
-            }
-        });
-    }
-    let status = plan.status.label();
-    let undecided = matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready);
-    Some(match plan.strategy {
-        Strategy::Document => format!(
-            "Plan work is active; the plan is {status}. Load it with plan_get. When you have a new draft, call \
-             plan_set_content with all of it. Until a person approves it, every change asks them."
-        ),
-        Strategy::Collect if undecided => format!(
-            "Plan work is active; the plan is {status}; plan_get loads it. Propose steps as tool calls: they are \
-             recorded, not run, and answered [Planned]. When finished, call plan_finalize."
-        ),
-        Strategy::Collect => {
-            format!("Plan work is active; the plan is {status}; plan_get loads it.")
+pub fn plan_paragraph(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Document => {
+            "Plan work is active; plan_get loads the plan. Until approved, changes ask."
         }
-        Strategy::Build => format!(
-            "Plan work is active; the plan is {status}; plan_get loads it. Build it with the plan tools, \
-             researching as you go; plan_submit proposes it to a person and lists what is missing."
-        ),
-    })
+        Strategy::Collect => {
+            "Plan work is active; plan_get loads the plan. Until it is decided, tool calls are recorded as its steps, not \
+             run, and answered [Planned]. When finished, call plan_finalize."
+        }
+        Strategy::Build => {
+            "Plan work is active; plan_get loads the plan. Build it with the plan tools; plan_submit proposes it and lists \
+             what is missing."
+        }
+    }
+}
+
+/// What stands after the words that open a turn: how the plan stands, and what is remembered that fits.
+#[must_use]
+pub fn turn_note(stage: Option<PlanStage>, recalled: &[Ranked]) -> String {
+    let mut text = String::new();
+    if let Some(stage) = stage {
+        text.push_str(&format!("\n\n[The plan is {}.]", stage.label()));
+    }
+    if !recalled.is_empty() {
+        let lines: Vec<_> = recalled.iter().map(|ranked| line(&ranked.item)).collect();
+        text.push_str(&format!("\n\n[You remember:\n{}]", lines.join("\n")));
+    }
+    text
 }
 
 /// Stands before what a tool gave: a page, a file, what another program says.
@@ -81,13 +75,6 @@ pub fn run_paragraph(session: &Session, turn: &Turn) -> Option<String> {
     })
 }
 
-/// What is remembered that fits, as the model reads it.
-#[must_use]
-pub fn memory_paragraph(recalled: &[Ranked]) -> Option<String> {
-    let lines: Vec<_> = recalled.iter().map(|ranked| line(&ranked.item)).collect();
-    (!lines.is_empty()).then(|| format!("You remember:\n{}", lines.join("\n")))
-}
-
 /// The message that opens an execution turn: the approved document, verbatim, and its terms.
 #[must_use]
 pub fn execution_opening(revision: &Revision, approval: &Approval, again: bool) -> String {
@@ -105,6 +92,11 @@ pub fn execution_opening(revision: &Revision, approval: &Approval, again: bool) 
     for note in &approval.notes {
         text.push_str(&format!("\nNote from the approver: {note}\n"));
     }
+    if revision.strategy == Strategy::Document {
+        text.push_str(
+            "\nDo only what it says, then call plan_report. New content needs a new approval.\n",
+        );
+    }
     text
 }
 
@@ -117,7 +109,9 @@ pub fn step_opening(step: &PlanStep, results: &BTreeMap<u32, String>) -> String 
     }
     if let StepWork::Task { title, instructions, .. } = &step.work {
         let number = step.number;
-        text.push_str(&format!("Do step {number} now, and no other: {title}\n\n{instructions}\n"));
+        text.push_str(&format!(
+            "Do step {number} now, and no other: {title}\n\n{instructions}\n\nThen call plan_report.\n"
+        ));
     }
     text
 }

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use crate::model::{
     effect::Effect,
-    plan::Plan,
     tools::{PlanTool, ToolSpec, own::OwnTool},
 };
 
@@ -20,28 +19,16 @@ impl PlanTool {
         SPECS[self as usize].clone()
     }
 
-    /// The same, with the replies that open comments need.
-    #[must_use]
-    pub fn spec_for(self, plan: Option<&Plan>) -> Arc<ToolSpec> {
-        let plain = self.spec();
-        let writes = matches!(self, Self::SetContent | Self::Finalize | Self::Submit);
-        if !writes || plan.is_none_or(|plan| plan.comments_open.is_empty()) {
-            return plain;
-        }
-        let mut spec = (*plain).clone();
-        spec.parameters["properties"]["replies"] = json!({"type": "array", "items": {
-            "type": "object", "required": ["comment"], "properties": {
-                "comment": {"type": "integer"}, "declined": {"type": "string"}}}});
-        Arc::new(spec)
-    }
-
     fn describe(self) -> ToolSpec {
+        // How comments are replied to is said with them.
+        let replies = json!({"type": "array", "items": {"type": "object"}});
         let (description, parameters) = match self {
             Self::Get => ("Load the plan.", json!({"type": "object"})),
             Self::SetContent => (
                 "Save the whole plan.",
                 json!({"type": "object", "required": ["plan_markdown"], "properties": {
-                    "plan_markdown": {"type": "string"}, "title": {"type": "string"}}}),
+                    "plan_markdown": {"type": "string"}, "title": {"type": "string"},
+                    "replies": replies}}),
             ),
             Self::Report => (
                 "End the execution.",
@@ -51,29 +38,30 @@ impl PlanTool {
             ),
             Self::Finalize => (
                 "End planning.",
-                json!({"type": "object", "properties": {"summary": {"type": "string"}}}),
+                json!({"type": "object", "properties": {
+                    "summary": {"type": "string"}, "replies": replies}}),
             ),
             Self::Create => (
-                "Set the goal, once.",
+                "Set the goal.",
                 json!({"type": "object", "required": ["goal"], "properties": {
                     "goal": {"type": "string"}, "title": {"type": "string"}}}),
             ),
             Self::SetMetadata => {
                 let list = json!({"type": "array", "items": {"type": "string"}});
                 (
-                    "All four are needed in the end.",
+                    "All are needed.",
                     json!({"type": "object", "properties": {
                         "assumptions": list, "risks": list, "verification": list, "files": list}}),
                 )
             }
             Self::AddStep => (
-                "Add a step for an agent profile.",
+                "Add a step.",
                 json!({"type": "object", "required": ["title", "instructions", "profile"], "properties": {
                     "title": {"type": "string"}, "instructions": {"type": "string"},
                     "profile": {"type": "string"}}}),
             ),
             Self::UpdateStep => (
-                "Change what is given.",
+                "Change a step.",
                 json!({"type": "object", "required": ["step"], "properties": {
                     "step": {"type": "integer"}, "title": {"type": "string"},
                     "instructions": {"type": "string"}, "profile": {"type": "string"}}}),
@@ -83,7 +71,9 @@ impl PlanTool {
                 json!({"type": "object", "required": ["step"], "properties": {
                     "step": {"type": "integer"}}}),
             ),
-            Self::Submit => ("Propose the draft.", json!({"type": "object"})),
+            Self::Submit => {
+                ("Propose it.", json!({"type": "object", "properties": {"replies": replies}}))
+            }
             Self::List => ("List plans.", json!({"type": "object"})),
         };
         ToolSpec {

@@ -322,18 +322,58 @@ impl PauseReason {
     }
 }
 
+/// The stage of a plan: its status, without what it stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStage {
+    /// It is written.
+    Drafting,
+    /// It waits for a decision.
+    Ready,
+    /// It may be executed.
+    Approved,
+    /// It is executed.
+    Running,
+    /// Its execution waits.
+    Paused,
+    /// Its execution failed.
+    Failed,
+}
+
+impl PlanStage {
+    /// The word people read.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Drafting => "Drafting",
+            Self::Ready => "Ready",
+            Self::Approved => "Approved",
+            Self::Running => "Running",
+            Self::Paused => "Paused",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
 impl PlanStatus {
+    /// Its stage, without what it stands on.
+    #[must_use]
+    pub fn stage(&self) -> PlanStage {
+        match self {
+            Self::Collecting => PlanStage::Drafting,
+            Self::Ready => PlanStage::Ready,
+            Self::Approved(_) => PlanStage::Approved,
+            Self::Executing(_, Progress::Running) => PlanStage::Running,
+            Self::Executing(_, Progress::Paused(_)) => PlanStage::Paused,
+            Self::Failed(_) => PlanStage::Failed,
+        }
+    }
+
     /// The word people read.
     #[must_use]
     pub fn label(&self) -> &'static str {
-        match self {
-            Self::Collecting => "Drafting",
-            Self::Ready => "Ready",
-            Self::Approved(_) => "Approved",
-            Self::Executing(_, Progress::Running) => "Running",
-            Self::Executing(_, Progress::Paused(_)) => "Paused",
-            Self::Failed(_) => "Failed",
-        }
+        self.stage().label()
     }
 
     /// The name programs read.

@@ -1,8 +1,7 @@
 //! The plan tools, spelled as published: when they are advertised, and what they do.
 //!
 //! Must always hold:
-//! - `mode-gating`: a plan tool is advertised and usable only while its plan work is active; one
-//!   function says both.
+//! - `mode-gating`: a plan tool is listed only while plan work of its strategy is active, and usable only in its state.
 //! - `inactive-is-inert`: called at any other time it is refused as `policy_denied`, and no state
 //!   changes.
 //! - `no-side-effects-in-plan-tools`: they touch plan state and nothing else.

@@ -367,6 +367,9 @@ pub struct Usage {
     /// Of what was read, what the provider had kept.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub cached: u64,
+    /// Of what was read, what the provider keeps from now on, where it charges for that.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub cache_written: u64,
     /// What that cost, in millionths of a dollar, where the price is known.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub cost_micros: u64,
@@ -390,6 +393,7 @@ impl Usage {
             input: self.input + other.input,
             output: self.output + other.output,
             cached: self.cached + other.cached,
+            cache_written: self.cache_written + other.cache_written,
             cost_micros: self.cost_micros + other.cost_micros,
         }
     }

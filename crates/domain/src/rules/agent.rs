@@ -6,7 +6,7 @@
 //!
 //! Must always hold:
 //! - `model-never-approves`: [`AgentCall`] names a tool, and no tool decides.
-//! - `mode-gating`, `inactive-is-inert`: [`available`] says what is advertised and what is answered.
+//! - `mode-gating`, `inactive-is-inert`: [`available`] says what is listed and what is answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,7 @@
-//! The tools that are answered here: when a turn may see and use them, and what they do.
+//! The tools that are answered here: when a turn is told of them and may use them, and what they do.
 //!
 //! Must always hold:
-//! - `mode-gating`: a plan tool is advertised and usable only while its plan work is active; one
-//!   function says both.
+//! - `mode-gating`: a plan tool is listed only while plan work of its strategy is active, and usable only in its state.
 //! - `inactive-is-inert`: called at any other time it is refused as `policy_denied`, and no state
 //!   changes.
 //! - `no-side-effects-in-plan-tools`: they touch plan state and nothing else.
@@ -17,7 +16,34 @@ use crate::model::{
 
 pub(crate) mod apply;
 
-/// The plan tools that this turn may see and use.
+/// The plan tools that a turn is told of: all of the strategy while its plan work is active, whatever its status. A list
+/// that changed with it would have the model's maker read the whole conversation again.
+#[must_use]
+pub fn listed(session: &Session) -> &'static [PlanTool] {
+    session.plan().map_or(&[], |plan| of_strategy(plan.strategy))
+}
+
+/// The plan tools of a strategy.
+#[must_use]
+pub fn of_strategy(strategy: Strategy) -> &'static [PlanTool] {
+    match strategy {
+        Strategy::Document => &[PlanTool::Get, PlanTool::SetContent, PlanTool::Report],
+        Strategy::Collect => &[PlanTool::Get, PlanTool::Finalize],
+        Strategy::Build => &[
+            PlanTool::Get,
+            PlanTool::List,
+            PlanTool::Create,
+            PlanTool::SetMetadata,
+            PlanTool::AddStep,
+            PlanTool::UpdateStep,
+            PlanTool::RemoveStep,
+            PlanTool::Submit,
+            PlanTool::Report,
+        ],
+    }
+}
+
+/// The plan tools that this turn may use.
 #[must_use]
 pub fn available(session: &Session, turn: &Turn) -> Vec<PlanTool> {
     let Some(plan) = session.plan() else { return Vec::new() };

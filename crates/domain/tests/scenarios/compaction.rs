@@ -49,17 +49,16 @@ fn a_turn_that_must_make_room_first_is_then_asked_again() {
     assert_eq!(last_end(&world), Some(TurnEnd::Answered));
 }
 
-/// The plan is said in every request, whatever was summed up: it is made from state.
+/// How the plan is loaded is said in every request, whatever was summed up.
 /// Invariant: `compaction-safe`.
 #[test]
 fn the_plan_survives_every_summary() {
     let world = running().model_is_asked();
-    let before = plan_paragraph(&world.session, world.session.turn.as_ref().unwrap());
     let plan = world.plan().clone();
     let upto = world.session.version;
     let world = sums_up(world, Some(summed(upto)));
-    assert_eq!(plan_paragraph(&world.session, world.session.turn.as_ref().unwrap()), before);
     let after = world.plan();
+    assert!(plan_paragraph(after.strategy).contains("plan_get loads the plan"));
     assert_eq!(
         (&after.current, &after.status, after.revisions.len()),
         (&plan.current, &plan.status, plan.revisions.len())

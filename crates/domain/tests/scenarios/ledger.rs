@@ -93,11 +93,12 @@ fn a_comment_speaks_of_what_is_there() {
 }
 
 #[test]
-fn replies_are_asked_for_only_while_comments_are_open() {
-    let schema =
-        |world: &World| PlanTool::SetContent.spec_for(world.session.plan()).parameters.to_string();
-    assert!(schema(&two()).contains("replies"));
-    assert!(!schema(&ready()).contains("replies"));
+fn every_tool_that_saves_a_plan_can_reply_to_comments() {
+    for tool in PlanTool::ALL {
+        let saves = matches!(tool, PlanTool::SetContent | PlanTool::Finalize | PlanTool::Submit);
+        let schema = tool.spec().parameters.to_string();
+        assert_eq!(schema.contains("replies"), saves, "{}", tool.name());
+    }
 }
 
 #[test]

@@ -117,7 +117,10 @@ fn an_execution_opens_with_the_approved_text_its_terms_and_every_note() {
     approval.notes = vec!["one".into(), "two".into()];
     let text = execution_opening(&revision.unwrap(), &approval, false);
     assert!(text.contains(FIRST) && text.contains(&world.digest().to_string()));
-    assert!(text.ends_with("\nNote from the approver: one\n\nNote from the approver: two\n"));
+    assert!(text.contains("\nNote from the approver: one\n\nNote from the approver: two\n"));
+    assert!(text.ends_with(
+        "\nDo only what it says, then call plan_report. New content needs a new approval.\n"
+    ));
     assert!(text.contains("The approval allows you to change files under its root"));
 }
 

@@ -1,10 +1,10 @@
 //! The test list of the first seed document, line by line.
 
 use planwright_domain::{
-    plan::Ended,
+    plan::{Ended, Strategy},
     prompt::plan_paragraph,
     session::SessionEvent,
-    tools::{PlanTool, available},
+    tools::{PlanTool, available, listed},
     turn::{ToolReply, event::TurnEvent},
 };
 
@@ -39,7 +39,7 @@ fn plan_set_content_is_denied_when_plan_work_is_inactive() {
 
 #[test]
 fn the_schema_of_plan_set_content_requires_plan_markdown() {
-    insta::assert_snapshot!(PlanTool::SetContent.spec().parameters, @r#"{"properties":{"plan_markdown":{"type":"string"},"title":{"type":"string"}},"required":["plan_markdown"],"type":"object"}"#);
+    insta::assert_snapshot!(PlanTool::SetContent.spec().parameters, @r#"{"properties":{"plan_markdown":{"type":"string"},"replies":{"items":{"type":"object"},"type":"array"},"title":{"type":"string"}},"required":["plan_markdown"],"type":"object"}"#);
 }
 
 /// Invariant: `inactive-is-inert`.
@@ -107,34 +107,44 @@ fn content_set_while_executing_ends_the_old_plan_and_makes_a_new_one() {
 
 /// Invariant: `mode-gating`.
 #[test]
-fn plan_tools_are_advertised_only_while_plan_work_is_active() {
-    let advertised =
-        |world: &World| available(&world.session, world.session.turn.as_ref().unwrap());
-    assert_eq!(advertised(&a_session().says("x").turn_starts()), []);
-    assert_eq!(
-        advertised(&collecting().says("x").turn_starts()),
-        [PlanTool::Get, PlanTool::SetContent]
-    );
-    assert_eq!(advertised(&ready().says("x").turn_starts()), [PlanTool::Get, PlanTool::SetContent]);
-    assert_eq!(advertised(&held().says("x").turn_starts()), [PlanTool::Get, PlanTool::SetContent]);
-    assert_eq!(advertised(&running()), [PlanTool::Get, PlanTool::SetContent, PlanTool::Report]);
+fn plan_tools_are_listed_only_while_plan_work_is_active_and_usable_only_in_their_state() {
+    let usable = |world: &World| available(&world.session, world.session.turn.as_ref().unwrap());
+    let drafts = [PlanTool::Get, PlanTool::SetContent];
+    let all = [PlanTool::Get, PlanTool::SetContent, PlanTool::Report];
+    for world in [collecting(), ready(), held(), paused(), failed()] {
+        let world = world.says("x").turn_starts();
+        assert_eq!((listed(&world.session), usable(&world).as_slice()), (&all[..], &drafts[..]));
+    }
+    let world = running();
+    assert_eq!((listed(&world.session), usable(&world).as_slice()), (&all[..], &all[..]));
     let ended = collecting().ends(planwright_domain::command::Ending::Off);
-    assert_eq!(advertised(&ended.says("x").turn_starts()), []);
+    for world in [a_session(), ended] {
+        let world = world.says("x").turn_starts();
+        assert_eq!((listed(&world.session), usable(&world)), (&[][..], vec![]));
+    }
+}
+
+/// Invariant: `mode-gating`, `inactive-is-inert`.
+#[test]
+fn a_report_outside_an_execution_is_refused_and_changes_nothing() {
+    for world in [collecting(), ready(), held(), paused(), failed()] {
+        let work = world.session.work.clone();
+        let world =
+            world.says("x").turn_starts().answers("", vec![report("done")]).plan_tools_run();
+        assert_eq!(world.session.work, work);
+        let refusal = world.last_refusal();
+        assert!(refusal.starts_with("policy_denied: plan_report"), "{refusal}");
+    }
 }
 
 /// Invariant: `compaction-safe`.
 #[test]
 fn every_request_of_active_plan_work_says_how_to_load_the_plan() {
-    let paragraph =
-        |world: &World| plan_paragraph(&world.session, world.session.turn.as_ref().unwrap());
-    assert_eq!(paragraph(&a_session().says("x").turn_starts()), None);
-    for world in [collecting(), ready(), withdrawn(), held(), paused(), failed()] {
-        let world = world.says("x");
-        let world = world.turn_starts();
-        assert!(paragraph(&world).unwrap().contains("plan_get"), "{}", world.status());
+    for strategy in [Strategy::Document, Strategy::Collect, Strategy::Build] {
+        let words = plan_paragraph(strategy);
+        assert!(words.starts_with("Plan work is active; plan_get loads the plan."), "{words}");
     }
-    insta::assert_snapshot!(paragraph(&ready().says("x").turn_starts()).unwrap(), @"Plan work is active; the plan is Ready. Load it with plan_get. When you have a new draft, call plan_set_content with all of it. Until a person approves it, every change asks them.");
-    insta::assert_snapshot!(paragraph(&running()).unwrap(), @"You are executing an approved plan; plan_get loads it. Do only what it says, then call plan_report. New content needs a new approval.");
+    insta::assert_snapshot!(plan_paragraph(Strategy::Document), @"Plan work is active; plan_get loads the plan. Until approved, changes ask.");
 }
 
 #[test]

@@ -104,15 +104,15 @@ fn a_plan_that_is_never_finalised_stays_collecting_and_nobody_is_nagged() {
 
 /// Invariant: `mode-gating`.
 #[test]
-fn finalize_is_advertised_only_while_a_plan_is_collected() {
-    let offered = |world: &World| {
+fn finalize_is_usable_only_while_a_plan_is_collected() {
+    let usable = |world: &World| {
         let turn = world.session.turn.as_ref().unwrap();
         tools::available(&world.session, turn)
     };
-    assert_eq!(offered(&collecting_calls()), [PlanTool::Get, PlanTool::Finalize]);
-    assert_eq!(offered(&a_session().says("x").turn_starts()), []);
-    assert_eq!(offered(&replaying()), [PlanTool::Get]);
-    assert!(!offered(&collecting().says("x").turn_starts()).contains(&PlanTool::Finalize));
+    assert_eq!(usable(&collecting_calls()), [PlanTool::Get, PlanTool::Finalize]);
+    assert_eq!(usable(&a_session().says("x").turn_starts()), []);
+    assert_eq!(usable(&replaying()), [PlanTool::Get]);
+    assert!(!usable(&collecting().says("x").turn_starts()).contains(&PlanTool::Finalize));
 }
 
 /// Invariant: `inactive-is-inert`.

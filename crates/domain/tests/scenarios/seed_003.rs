@@ -172,13 +172,13 @@ fn a_draft_that_was_not_submitted_ends_with_the_approval() {
 
 /// Invariant: `mode-gating`.
 #[test]
-fn the_building_tools_are_advertised_while_a_plan_is_built_and_only_two_in_a_step() {
-    let offered = |world: &World| {
+fn the_building_tools_are_usable_while_a_plan_is_built_and_only_two_in_a_step() {
+    let usable = |world: &World| {
         let turn = world.session.turn.as_ref().unwrap();
         tools::available(&world.session, turn)
     };
-    assert_eq!(offered(&drafting()).len(), 8);
-    assert_eq!(offered(&building()), [PlanTool::Get, PlanTool::Report]);
+    assert_eq!(usable(&drafting()).len(), 8);
+    assert_eq!(usable(&building()), [PlanTool::Get, PlanTool::Report]);
 }
 
 #[test]

@@ -13,45 +13,50 @@ use planwright_domain::{
     outcome::{PlanCard, TurnOutcome, quick_commands},
     plan::{Strategy, step::StepWork},
     policy::Policy,
-    prompt::{plan_line, plan_paragraph, step_opening},
+    prompt::{plan_line, step_opening, turn_note},
     refusal::Refusal,
     session::SessionEvent,
     tools::{self, ToolSpec},
-    turn::{Usage, event::TurnEnd},
+    turn::{
+        Usage,
+        event::{TurnEnd, TurnEvent},
+    },
 };
 
 use crate::given::*;
 
-fn paragraph(world: &World) -> String {
-    plan_paragraph(&world.session, world.session.turn.as_ref().unwrap()).unwrap()
+/// What stands after the words of the turn that began last.
+fn note(world: &World) -> String {
+    let started = world.events.iter().rev().find_map(|event| match event {
+        SessionEvent::Turn(TurnEvent::TurnStarted { stage, recalled, .. }) => {
+            Some(turn_note(*stage, recalled))
+        }
+        _ => None,
+    });
+    started.unwrap()
 }
 
 #[test]
-fn the_paragraph_says_what_this_turn_may_do_with_the_plan() {
-    assert!(paragraph(&running()).starts_with("You are executing an approved plan"));
-    assert!(paragraph(&building()).starts_with("You do step 1 of an approved plan"));
-    // A talk beside a held plan executes nothing.
-    let beside = held().says("how is it going?").turn_starts();
-    assert!(paragraph(&beside).starts_with("Plan work is active; the plan is Approved."));
-    // Nor does one that was open when the plan was approved.
-    let open = ready().says("hm").turn_starts().shown();
-    let approve = open.approve_command(open.digest(), Start::AtOnce);
-    assert!(
-        paragraph(&open.does(approve)).starts_with("Plan work is active; the plan is Running.")
-    );
-    let collects = a_session().plan_on_with(Strategy::Collect).says("plan it").turn_starts();
-    assert!(paragraph(&collects).contains("they are recorded, not run"));
-    let waits = collected().says("and?").turn_starts();
-    assert!(paragraph(&waits).contains("the plan is Ready; plan_get loads it. Propose steps"));
-    let failed = replaying().calls_start().the_process_dies().says("and?").turn_starts();
-    assert_eq!(paragraph(&failed), "Plan work is active; the plan is Paused; plan_get loads it.");
+fn a_turn_opens_with_how_the_plan_stands() {
+    assert_eq!(note(&a_session().says("hm").turn_starts()), "");
+    assert_eq!(note(&collecting().says("hm").turn_starts()), "\n\n[The plan is Drafting.]");
+    assert_eq!(note(&ready().says("hm").turn_starts()), "\n\n[The plan is Ready.]");
+    assert_eq!(note(&held().says("hm").turn_starts()), "\n\n[The plan is Approved.]");
+    assert_eq!(note(&running()), "\n\n[The plan is Running.]");
+    assert_eq!(note(&building()), "\n\n[The plan is Running.]");
+    let paused = replaying().calls_start().the_process_dies().says("and?").turn_starts();
+    assert_eq!(note(&paused), "\n\n[The plan is Paused.]");
+    assert_eq!(note(&failed().says("and?").turn_starts()), "\n\n[The plan is Failed.]");
 }
 
 #[test]
 fn a_step_opens_with_what_was_done_before_it_and_its_own_words() {
     let results: BTreeMap<_, _> = [(1, "copied".to_owned())].into();
     let text = step_opening(&a_task(2, "writer"), &results);
-    assert_eq!(text, "Step 1: copied\nDo step 2 now, and no other: do it\n\nwith care\n");
+    assert_eq!(
+        text,
+        "Step 1: copied\nDo step 2 now, and no other: do it\n\nwith care\n\nThen call plan_report.\n"
+    );
 }
 
 #[test]
@@ -204,12 +209,16 @@ fn plan_tools_are_known_by_their_names() {
 
 #[test]
 fn usage_adds_up_and_nothing_is_not_written_down() {
-    let some = Usage { input: 3, output: 5, cached: 1, cost_micros: 7 };
-    assert_eq!(Usage::tokens(3, 5), Usage { cost_micros: 0, cached: 0, ..some });
-    let more = Usage { input: 10, output: 20, cached: 2, cost_micros: 30 };
-    assert_eq!(some.plus(more), Usage { input: 13, output: 25, cached: 3, cost_micros: 37 });
+    let some = Usage { input: 3, output: 5, cached: 1, cache_written: 1, cost_micros: 7 };
+    let plain = Usage { cost_micros: 0, cached: 0, cache_written: 0, ..some };
+    assert_eq!(Usage::tokens(3, 5), plain);
+    let more = Usage { input: 10, output: 20, cached: 2, cache_written: 4, cost_micros: 30 };
+    let both = Usage { input: 13, output: 25, cached: 3, cache_written: 5, cost_micros: 37 };
+    assert_eq!(some.plus(more), both);
     let written = |usage| serde_json::to_value(usage).unwrap();
-    let all = serde_json::json!({"input": 3, "output": 5, "cached": 1, "cost_micros": 7});
+    let all = serde_json::json!({
+        "input": 3, "output": 5, "cached": 1, "cache_written": 1, "cost_micros": 7
+    });
     assert_eq!(written(some), all);
     assert_eq!(written(Usage::tokens(3, 5)), serde_json::json!({"input": 3, "output": 5}));
 }

@@ -51,6 +51,8 @@ stored! {
 
     enum Ended = plan::Ended { Completed, Rejected, Cancelled, Superseded }
 
+    enum PlanStage = plan::PlanStage { Drafting, Ready, Approved, Running, Paused, Failed }
+
     enum Basis = plan::observation::Basis { Observed, Claimed, Declared }
 
     struct StepTitle = plan::observation::StepTitle { number: u32, title: String }

@@ -11,6 +11,7 @@ use planwright_domain::{
 use super::{
     autonomy::AutoExecutionContext,
     memory::Ranked,
+    plan::PlanStage,
     shared::{Aim, Bracket, LimitReached, Person, ToolFacts, Touched},
 };
 
@@ -42,7 +43,9 @@ stored! {
     }
 
     #[derive(Default)]
-    struct Usage = turn::Usage { input: u64, output: u64; cached: u64, cost_micros: u64 }
+    struct Usage = turn::Usage {
+        input: u64, output: u64; cached: u64, cache_written: u64, cost_micros: u64
+    }
 
     struct Answer = turn::Answer {
         ; text: String, calls: Vec<RequestedCall>, usage: Usage, kept: Vec<Kept>,
@@ -103,7 +106,7 @@ stored! {
     enum TurnEvent = turn::event::TurnEvent {
         TurnStarted {
             turn: TurnId, queued: Seq; profile: Option<Profile>,
-            context: Option<AutoExecutionContext>, recalled: Vec<Ranked>
+            context: Option<AutoExecutionContext>, recalled: Vec<Ranked>, stage: Option<PlanStage>
         },
         ModelCallStarted {
             turn: TurnId, round: u32, attempt: u32, bracket: Bracket; entered: Vec<Seq>

@@ -53,11 +53,7 @@ pub(super) fn body(settings: &HttpSettings, request: &ModelRequest) -> Value {
     }
     // What does not change from one request to the next is marked, so that it is read once.
     let mark = json!({"type": "ephemeral"});
-    if let Some(last) = messages.iter_mut().rev().find(|(role, _)| *role == "user")
-        && let Some(block) = last.1.last_mut()
-    {
-        block["cache_control"] = mark.clone();
-    }
+    marked(&mut messages, &mark);
     let messages: Vec<_> = messages
         .into_iter()
         .filter(|(_, blocks)| !blocks.is_empty())
@@ -82,6 +78,18 @@ pub(super) fn body(settings: &HttpSettings, request: &ModelRequest) -> Value {
     body
 }
 
+/// Marks the last block of the person's side, and the last-but-one that the person wrote: a look back for what was kept ends
+/// after twenty blocks, and an answer may ask for more calls than that.
+fn marked(messages: &mut [(&str, Vec<Value>)], mark: &Value) {
+    let blocks = messages.iter_mut().filter(|(role, _)| *role == "user");
+    let mut blocks: Vec<_> = blocks.flat_map(|(_, blocks)| blocks).collect();
+    let last = blocks.len().checked_sub(1);
+    let wrote = (0..blocks.len()).rev().filter(|at| blocks[*at]["type"] == "text").nth(1);
+    for at in [last, wrote].into_iter().flatten() {
+        blocks[at]["cache_control"] = mark.clone();
+    }
+}
+
 /// An answer in the making.
 #[derive(Default)]
 pub(super) struct Assembly {
@@ -89,6 +97,7 @@ pub(super) struct Assembly {
     stop: Option<String>,
     input: u64,
     cached: u64,
+    cache_written: u64,
     output: Option<u64>,
     is_whole: bool,
 }
@@ -126,8 +135,8 @@ impl Assemble for Assembly {
                 let usage = &event.message["usage"];
                 let count = |name: &str| usage[name].as_u64().unwrap_or(0);
                 self.cached = count("cache_read_input_tokens");
-                self.input =
-                    count("input_tokens") + count("cache_creation_input_tokens") + self.cached;
+                self.cache_written = count("cache_creation_input_tokens");
+                self.input = count("input_tokens") + self.cache_written + self.cached;
             }
             "content_block_start" => {
                 let text = event.content_block["text"].as_str().unwrap_or_default().to_owned();
@@ -212,8 +221,9 @@ impl Assemble for Assembly {
             Some("max_tokens") => text.push_str(CUT_OFF),
             Some(_) => {}
         }
-        let usage =
-            Usage { cached: self.cached, ..Usage::tokens(self.input, self.output.unwrap_or(0)) };
+        let (cached, cache_written) = (self.cached, self.cache_written);
+        let counted = Usage::tokens(self.input, self.output.unwrap_or(0));
+        let usage = Usage { cached, cache_written, ..counted };
         Ok(ModelAnswer { text, calls, usage: (self.input > 0).then_some(usage), kept })
     }
 }

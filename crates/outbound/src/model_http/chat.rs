@@ -32,6 +32,10 @@ pub(super) fn body(settings: &HttpSettings, request: &ModelRequest) -> Value {
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(|spec| tool(spec)).collect();
     }
+    // Others that speak this format may refuse what they do not know.
+    if let Some(key) = request.cache_key.as_deref().filter(|_| settings.is_openai()) {
+        body["prompt_cache_key"] = key.into();
+    }
     if let Some(effort) = settings.effort {
         body["reasoning_effort"] = effort.name().into();
     }

@@ -56,6 +56,9 @@ pub(super) fn body(settings: &HttpSettings, request: &ModelRequest) -> Value {
         };
         body["tools"] = request.tools.iter().map(tool).collect();
     }
+    if let Some(key) = &request.cache_key {
+        body["prompt_cache_key"] = key.as_str().into();
+    }
     if let Some(effort) = settings.effort {
         body["reasoning"] = json!({"effort": effort.name()});
     }

@@ -22,6 +22,8 @@ pub struct ModelConfig {
     pub api_key: Option<String>,
     /// How many tokens one request may hold.
     pub window_tokens: Option<usize>,
+    /// From how many tokens on what was said is summed up, though the window could hold more (default: 160000).
+    pub soft_tokens: Option<usize>,
     /// How many tokens an answer may have.
     pub answer_tokens: Option<u32>,
     /// How much it thinks before it answers: `low`, `medium` or `high`; as its maker set it, if not set.
@@ -32,6 +34,9 @@ pub struct ModelConfig {
     pub price_out: Option<f64>,
     /// What a million tokens cost that the model reads and its maker had kept; as any other, if not set.
     pub price_cached: Option<f64>,
+    /// What a million tokens cost that the model reads and its maker keeps from then on; if not set, a quarter more than any
+    /// other with `anthropic`, and as any other elsewhere.
+    pub price_cache_write: Option<f64>,
 }
 
 /// The format that a server speaks.
@@ -126,23 +131,39 @@ impl ModelConfig {
         HttpSettings {
             api_key: self.api_key.clone().filter(|key| !key.is_empty()).or(settings.api_key),
             window_tokens: self.window_tokens.unwrap_or(settings.window_tokens),
+            soft_tokens: self.soft_tokens.unwrap_or(settings.soft_tokens),
             answer_tokens: self.answer_tokens.unwrap_or(settings.answer_tokens),
             effort: self.reasoning.map(Effort::from).or(settings.effort),
             price: price
-                .map(|(input, output)| dollars(input, output, self.price_cached))
+                .map(|(input, output)| Price {
+                    cached_micros: micros(self.price_cached.unwrap_or(input)),
+                    ..dollars(settings.wire, input, output)
+                })
+                .map(|price| Price {
+                    cache_write_micros: self
+                        .price_cache_write
+                        .map_or(price.cache_write_micros, micros),
+                    ..price
+                })
                 .or(settings.price),
             ..settings
         }
     }
 }
 
-/// A price of so many dollars for a million tokens: read, written, and read again.
+/// A price of so many dollars for a million tokens that are read and written. What is read again costs as much; what is read
+/// and kept costs a quarter more where the format's maker takes that.
 #[must_use]
-pub fn dollars(input: f64, output: f64, cached: Option<f64>) -> Price {
-    let micros = |dollars: f64| (dollars.max(0.0) * 1e6) as u64;
+pub fn dollars(wire: Wire, input: f64, output: f64) -> Price {
+    let kept = if wire == Wire::Anthropic { 1.25 } else { 1.0 };
     Price {
         input_micros: micros(input),
         output_micros: micros(output),
-        cached_micros: micros(cached.unwrap_or(input)),
+        cached_micros: micros(input),
+        cache_write_micros: micros(input * kept),
     }
+}
+
+fn micros(dollars: f64) -> u64 {
+    (dollars.max(0.0) * 1e6) as u64
 }

@@ -31,6 +31,8 @@ const TRANSCRIBED_MAX: usize = 4_000;
 pub(crate) struct Room {
     /// The most, in tokens.
     pub(crate) tokens: u64,
+    /// Of these, what is used before room is made.
+    used: u64,
     /// How the model counts.
     pub(crate) measure: Measure,
 }
@@ -39,18 +41,23 @@ impl Room {
     /// What a window leaves beside the answer; half of it for each time that a server found it too large.
     pub(crate) fn of(window: usize, answer: usize, halved: u32, measure: Measure) -> Self {
         // An answer never takes more than half of a small window.
-        let tokens = window - answer.min(window / 2);
-        Self { tokens: (tokens as u64) >> halved.min(16), measure }
+        let tokens = ((window - answer.min(window / 2)) as u64) >> halved.min(16);
+        Self { tokens, used: tokens, measure }
+    }
+
+    /// The same, where room is made from so many tokens on, though more would fit.
+    pub(crate) fn soft_from(self, tokens: usize) -> Self {
+        Self { used: self.used.min((tokens as u64).saturating_mul(5) / 4), ..self }
     }
 
     /// From here on it is worth making room.
     pub(crate) fn soft(self) -> u64 {
-        self.tokens / 5 * 4
+        self.used / 5 * 4
     }
 
     /// How many bytes so many hundredths of it are.
     pub(crate) fn bytes(self, hundredths: u64) -> usize {
-        let tokens = self.tokens * hundredths / 100;
+        let tokens = self.used * hundredths / 100;
         let per_token = match self.measure {
             Measure { bytes: 0, .. } | Measure { tokens: 0, .. } => 4,
             Measure { bytes, tokens } => (bytes / tokens).clamp(1, 16),
@@ -107,7 +114,7 @@ pub(crate) fn shortened_upto(view: &View, upto: Seq) -> Shortened {
         Message::Tool { wire_id, tool, text }
             if place.seq <= upto && text.len() > SHORTENED_FROM =>
         {
-            let text = short(text);
+            let text = short(text, place.from);
             let message = Message::Tool { wire_id: wire_id.clone(), tool: tool.clone(), text };
             spared += place.bytes - bytes_of(&message);
             message
@@ -120,10 +127,9 @@ pub(crate) fn shortened_upto(view: &View, upto: Seq) -> Shortened {
 }
 
 /// The beginning of a result, and how the rest is read.
-fn short(text: &str) -> String {
-    let digest = Digest::of(text.as_bytes()).to_string();
+fn short(text: &str, from: Seq) -> String {
     let head = until(text, SHORTENED_TO);
-    format!("{head}\n[{} bytes in all; read_result {} reads them]", text.len(), &digest[..16])
+    format!("{head}\n[{} bytes in all; read_result {from} reads them]", text.len())
 }
 
 /// Where what was said is cut, so that about so many bytes stay: everything up to the place is summed up. None, if
@@ -248,6 +254,7 @@ mod tests {
         let last = (turns - 1) * 4 + 1;
         let place = |(seq, message): &(u64, Message)| Place {
             seq: Seq(*seq),
+            from: Seq(*seq),
             bytes: bytes_of(message),
             stays: *seq == last,
         };
@@ -256,7 +263,7 @@ mod tests {
         let messages: Arc<Vec<_>> =
             Arc::new(messages.into_iter().map(|(_, message)| message).collect());
         let messages_digest = chain(&messages);
-        View { messages, places, bytes, messages_digest, recalled: Vec::new() }
+        View { messages, places, bytes, messages_digest, shortened: None }
     }
 
     #[test]
@@ -265,7 +272,7 @@ mod tests {
         let short = shortened(&view);
         assert!(short.bytes < view.bytes / 3, "{} of {}", short.bytes, view.bytes);
         let Message::Tool { text, .. } = &short.messages[2] else { panic!("a result") };
-        assert!(text.contains("5000 bytes in all; read_result "), "{text}");
+        assert!(text.ends_with("[5000 bytes in all; read_result 3 reads them]"), "{text}");
         assert_eq!(short.messages[38], view.messages[38], "the last are as they were");
         assert_eq!(short.bytes, short.messages.iter().map(bytes_of).sum::<usize>());
     }
@@ -300,5 +307,16 @@ mod tests {
         assert_eq!(room(8_000, 4_096, 0).tokens, 4_000);
         assert_eq!(room(128_000, 4_096, 1).tokens, 61_952);
         assert_eq!(room(1_000, 4_096, 0).bytes(50), 1_000);
+    }
+
+    #[test]
+    fn a_large_window_is_not_filled_only_because_it_is_there() {
+        let room = Room::of(1_000_000, 8_192, 0, Measure::default());
+        let held = room.soft_from(160_000);
+        assert_eq!((room.soft(), held.soft()), (793_444, 160_000));
+        assert_eq!(held.tokens, room.tokens, "what is needed still fits");
+        assert_eq!(held.bytes(100), 200_000 * 4);
+        let small = Room::of(100_000, 8_192, 0, Measure::default());
+        assert_eq!(small.soft_from(160_000), small);
     }
 }

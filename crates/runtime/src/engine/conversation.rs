@@ -15,7 +15,6 @@ use planwright_domain::{
     digest::Digest,
     id::{CallId, PlanId, Seq, TaskId},
     identity::SessionKey,
-    memory::rank::Ranked,
     openings,
     plan::{
         Revision, Strategy,
@@ -41,13 +40,23 @@ use crate::{
     },
 };
 
-/// How many conversations are kept warm.
-const WARM_MAX: usize = 64;
+/// How many bytes of conversations are kept warm.
+const WARM_BYTES_MAX: usize = 96 * 1024 * 1024;
 
-/// Conversations kept warm, so that a turn reads only what is new.
+/// Conversations kept warm, so that a turn reads only what is new. The one that was used longest ago makes room.
 #[derive(Default)]
 pub(crate) struct Histories {
-    warm: HashMap<SessionKey, History>,
+    warm: HashMap<SessionKey, Warm>,
+    /// When each was used.
+    used: BTreeMap<u64, SessionKey>,
+    uses: u64,
+    bytes: usize,
+}
+
+struct Warm {
+    history: History,
+    bytes: usize,
+    used: u64,
 }
 
 /// One conversation, folded up to one place in its stream.
@@ -59,8 +68,6 @@ struct History {
     threads: BTreeMap<Option<TaskId>, Thread>,
     /// The thread of the turn that began last.
     here: Option<TaskId>,
-    /// What was remembered when the turn that began last began.
-    recalled: Vec<Ranked>,
     /// What each task is, in words.
     tasks: BTreeMap<TaskId, String>,
     /// Causes that wait for their turn.
@@ -94,6 +101,8 @@ struct Thread {
     opened: BTreeSet<Seq>,
     /// What carries comments that nobody replied to yet.
     comments: Option<Seq>,
+    /// Up to where results were shortened when the model answered last.
+    shortened: Option<Seq>,
 }
 
 /// Where a message comes from, and how long it is.
@@ -101,6 +110,8 @@ struct Thread {
 pub(crate) struct Place {
     /// The event that added it.
     pub(crate) seq: Seq,
+    /// The event that it is read again from.
+    pub(crate) from: Seq,
     /// Its bytes.
     pub(crate) bytes: usize,
     /// Whether it stays, whatever is summed up.
@@ -117,8 +128,8 @@ pub(crate) struct View {
     pub(crate) bytes: usize,
     /// The chain of what was said.
     pub(crate) messages_digest: Digest,
-    /// What was remembered when the turn began.
-    pub(crate) recalled: Vec<Ranked>,
+    /// Up to where results were shortened when the model answered last.
+    pub(crate) shortened: Option<Seq>,
 }
 
 /// A call of the last answer, and what came of it.
@@ -129,7 +140,8 @@ struct Called {
     tool: String,
     /// Whether what it gives is from outside.
     is_outside: bool,
-    result: Option<String>,
+    /// The event that it is read again from, and what it was.
+    result: Option<(Seq, String)>,
 }
 
 #[derive(Clone)]
@@ -145,7 +157,31 @@ enum Opening {
 impl Histories {
     /// Keeps nothing of a session that was erased.
     pub(crate) fn forget(&mut self, identity: &SessionKey) {
-        self.warm.remove(identity);
+        self.take(identity);
+    }
+
+    /// The conversation, which is nobody else's until it is put back.
+    fn take(&mut self, identity: &SessionKey) -> Option<History> {
+        let Warm { history, bytes, used } = self.warm.remove(identity)?;
+        self.bytes -= bytes;
+        self.used.remove(&used);
+        Some(history)
+    }
+
+    fn put(&mut self, identity: &SessionKey, history: History, bytes_max: usize) {
+        self.take(identity);
+        let bytes = history.bytes();
+        if bytes > bytes_max {
+            return;
+        }
+        while self.bytes + bytes > bytes_max {
+            let Some((_, coldest)) = self.used.pop_first() else { break };
+            self.take(&coldest);
+        }
+        self.uses += 1;
+        self.bytes += bytes;
+        self.used.insert(self.uses, identity.clone());
+        self.warm.insert(identity.clone(), Warm { history, bytes, used: self.uses });
     }
 }
 
@@ -156,7 +192,7 @@ pub(crate) async fn view(
     identity: &SessionKey,
     session: &Session,
 ) -> Result<View, JournalError> {
-    let taken = histories.lock().unwrap_or_else(PoisonError::into_inner).warm.remove(identity);
+    let taken = histories.lock().unwrap_or_else(PoisonError::into_inner).take(identity);
     let mut history =
         taken.filter(|warm| warm.view_from == session.view_from).unwrap_or_else(|| History {
             upto: session.view_from,
@@ -166,10 +202,7 @@ pub(crate) async fn view(
     history.read(journal, identity, session.version).await?;
     let seen = history.seen();
     let mut histories = histories.lock().unwrap_or_else(PoisonError::into_inner);
-    if histories.warm.len() >= WARM_MAX {
-        histories.warm.clear();
-    }
-    histories.warm.insert(identity.clone(), history);
+    histories.put(identity, history, WARM_BYTES_MAX);
     Ok(seen)
 }
 
@@ -220,14 +253,23 @@ impl History {
         .await
     }
 
+    /// About how much memory it takes.
+    fn bytes(&self) -> usize {
+        let place = size_of::<Place>() + size_of::<Message>();
+        let thread = |thread: &Thread| thread.bytes + thread.places.len() * place + 256;
+        let threads: usize = self.threads.values().map(thread).sum();
+        let revisions = self.revisions.values().map(|revision| revision.markdown.len() + 512);
+        threads + revisions.sum::<usize>() + self.plans.len() * 64 + 1_024
+    }
+
     fn seen(&self) -> View {
         let thread = self.threads.get(&self.here).cloned().unwrap_or_default();
-        let Thread { messages, mut places, bytes, messages_digest, opened, comments, .. } = thread;
+        let Thread { messages, mut places, bytes, opened, comments, shortened, .. } = thread;
         for place in &mut places {
             place.stays = opened.contains(&place.seq) || comments == Some(place.seq);
         }
-        let messages_digest = messages_digest.unwrap_or_else(|| chain(&[]));
-        View { messages, places, bytes, messages_digest, recalled: self.recalled.clone() }
+        let messages_digest = thread.messages_digest.unwrap_or_else(|| chain(&[]));
+        View { messages, places, bytes, messages_digest, shortened }
     }
 
     /// Everything up to here gives way to its summary, but for what must stay.
@@ -239,7 +281,7 @@ impl History {
                 || thread.comments == Some(place.seq)
         };
         let reply = Message::User(prompt::summary_opening(summary));
-        let first = Place { seq: upto, bytes: bytes_of(&reply), stays: false };
+        let first = Place { seq: upto, from: upto, bytes: bytes_of(&reply), stays: false };
         let (mut messages, mut places) = (vec![reply], vec![first]);
         for (message, place) in thread.messages.iter().zip(&thread.places) {
             if stays(place) {
@@ -247,6 +289,7 @@ impl History {
                 places.push(*place);
             }
         }
+        thread.shortened = None;
         thread.bytes = places.iter().map(|place| place.bytes).sum();
         thread.messages_digest = Some(chain(&messages));
         (thread.messages, thread.places) = (Arc::new(messages), places);
@@ -399,17 +442,16 @@ impl History {
 
     fn apply_turn(&mut self, seq: Seq, event: TurnEvent) -> Result<(), CorruptJournal> {
         match event {
-            TurnEvent::TurnStarted { queued, recalled, .. } => {
+            TurnEvent::TurnStarted { queued, recalled, stage, .. } => {
                 self.here = match self.waiting.get(&queued) {
                     Some(Opening::Task(task, _)) => Some(*task),
                     Some(_) | None => None,
                 };
-                self.recalled = recalled;
                 self.threads.entry(self.here).or_default().opened.clear();
-                self.open(seq, queued)?;
+                self.open(seq, queued, &prompt::turn_note(stage, &recalled))?;
             }
             TurnEvent::ModelCallStarted { entered, .. } => {
-                entered.into_iter().try_for_each(|queued| self.open(seq, queued))?;
+                entered.into_iter().try_for_each(|queued| self.open(seq, queued, ""))?;
             }
             TurnEvent::ModelAnswered { answer, arrival: Arrival::InTime, .. } => {
                 self.answer(seq, answer);
@@ -478,6 +520,9 @@ impl History {
                 WireCall { wire_id: call.wire_id, tool: call.tool, arguments: call.arguments }
             })
             .collect();
+        if let Some(sent) = &answer.sent {
+            self.threads.entry(self.here).or_default().shortened = sent.shortened;
+        }
         let by = answer.sent.map(|sent| sent.model).filter(|_| !answer.kept.is_empty());
         let kept = by.map(|by| Arc::new(KeptBy { by, items: answer.kept }));
         if !answer.text.is_empty() || !calls.is_empty() {
@@ -485,8 +530,8 @@ impl History {
         }
     }
 
-    /// A cause enters the conversation.
-    fn open(&mut self, seq: Seq, queued: Seq) -> Result<(), CorruptJournal> {
+    /// A cause enters the conversation, with this note after it.
+    fn open(&mut self, seq: Seq, queued: Seq, note: &str) -> Result<(), CorruptJournal> {
         let missing = |what: &str| CorruptJournal::new(seq, what);
         let text = match self
             .waiting
@@ -532,7 +577,7 @@ impl History {
         };
         self.flush_notes(seq);
         self.threads.entry(self.here).or_default().opened.insert(seq);
-        self.push(seq, Message::User(text));
+        self.push(seq, Message::User(format!("{text}{note}")));
         Ok(())
     }
 
@@ -556,13 +601,13 @@ impl History {
     /// Gives a call its result; once all have theirs they enter the conversation in order.
     fn result(&mut self, seq: Seq, call: CallId, text: String) {
         match self.calls.iter_mut().find(|called| called.id == call && called.result.is_none()) {
-            Some(called) => called.result = Some(text),
+            Some(called) => called.result = Some((seq, text)),
             None => self.note(format!("[A call that was left running has ended: {text}]")),
         }
         if self.calls.iter().all(|called| called.result.is_some()) {
             for Called { wire_id, tool, result, .. } in std::mem::take(&mut self.calls) {
-                let text = result.unwrap_or_default();
-                self.push(seq, Message::Tool { wire_id, tool, text });
+                let (from, text) = result.unwrap_or((seq, String::new()));
+                self.push_from(seq, from, Message::Tool { wire_id, tool, text });
             }
         }
     }
@@ -576,12 +621,54 @@ impl History {
     }
 
     fn push(&mut self, seq: Seq, message: Message) {
+        self.push_from(seq, seq, message);
+    }
+
+    fn push_from(&mut self, seq: Seq, from: Seq, message: Message) {
         let thread = self.threads.entry(self.here).or_default();
-        let place = Place { seq, bytes: bytes_of(&message), stays: false };
+        let place = Place { seq, from, bytes: bytes_of(&message), stays: false };
         thread.bytes += place.bytes;
         thread.messages_digest =
             Some(link(thread.messages_digest.unwrap_or_else(|| chain(&[])), &message));
         thread.places.push(place);
         Arc::make_mut(&mut thread.messages).push(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planwright_domain::id::{OwnerId, Seq};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn session(number: usize) -> SessionKey {
+        SessionKey::named(&format!("cli:talk-{number:04}"), OwnerId(Uuid::from_u128(1)))
+            .expect("a key")
+    }
+
+    fn history(bytes: usize) -> History {
+        let mut history = History::default();
+        history.push(Seq(1), Message::User("x".repeat(bytes)));
+        history
+    }
+
+    #[test]
+    fn the_conversation_that_was_used_longest_ago_makes_room_and_no_other() {
+        let mut histories = Histories::default();
+        let each = history(10_000).bytes();
+        for number in 0..10 {
+            histories.put(&session(number), history(10_000), each * 10);
+        }
+        assert_eq!((histories.warm.len(), histories.bytes), (10, each * 10));
+        let used = histories.take(&session(0)).expect("the first");
+        histories.put(&session(0), used, each * 10);
+        histories.put(&session(10), history(10_000), each * 10);
+        assert!(histories.take(&session(1)).is_none(), "the coldest is gone");
+        assert!(histories.take(&session(0)).is_some(), "what was used since is there");
+        assert_eq!((histories.warm.len(), histories.used.len()), (9, 9));
+        assert_eq!(histories.bytes, each * 9);
+        histories.put(&session(20), history(each * 20), each * 10);
+        assert_eq!(histories.warm.len(), 9, "what is larger than all is not kept");
     }
 }

@@ -251,7 +251,8 @@ impl Engine {
         let view = conversation::view(&*self.journal, &self.histories, identity, session).await?;
         let measure = session.measures.get(&model.id()).copied().unwrap_or_default();
         let Asking { halved, .. } = turn.asking;
-        let room = Room::of(model.window_tokens(), self.settings.answer_tokens, halved, measure);
+        let room = Room::of(model.window_tokens(), self.settings.answer_tokens, halved, measure)
+            .soft_from(model.soft_tokens());
         if turn.work == Work::Compacts {
             let cut = self.cut(&view, room, KEPT_WHEN_ASKED, model);
             return Ok(cut.map_or(Fitted::Nothing, |cut| Fitted::Sum(cut, view, None)));
@@ -270,18 +271,24 @@ impl Engine {
                 );
                 (request, Box::new(sent))
             };
-        let request = self.requests.request(session, &view, profile);
-        let (request, sent) = sized(request, view.bytes, view.messages_digest, None);
+        let whole = self.requests.request(session, &view, profile);
+        let with = |short: &Shortened| {
+            let mut request = ModelRequest { messages: short.messages.clone(), ..whole.clone() };
+            if short.upto.is_some() && session.plan().is_none() {
+                request.tools.push(read_result());
+            }
+            let messages_digest = message_digest::chain(&short.messages);
+            sized(request, short.bytes, messages_digest, Some(short))
+        };
+        // What was shortened stays so: to give it back would have everything after it read again.
+        let (request, sent) = match view.shortened {
+            None => sized(whole.clone(), view.bytes, view.messages_digest, None),
+            Some(upto) => with(&context_window::shortened_upto(&view, upto)),
+        };
         if sent.estimate <= room.soft() {
             return Ok(Fitted::Send(request, sent));
         }
-        let short = context_window::shortened(&view);
-        let mut request = ModelRequest { messages: short.messages.clone(), ..request };
-        if short.upto.is_some() {
-            request.tools.push(read_result());
-        }
-        let messages_digest = message_digest::chain(&short.messages);
-        let (request, sent) = sized(request, short.bytes, messages_digest, Some(&short));
+        let (request, sent) = with(&context_window::shortened(&view));
         if sent.estimate <= room.soft() {
             return Ok(Fitted::Send(request, sent));
         }
@@ -322,6 +329,7 @@ impl Engine {
             system: prompt::summary_prompt(words),
             messages: Arc::new(vec![Message::User(transcript.clone())]),
             tools: Vec::new(),
+            cache_key: None,
         };
         let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
         let answered = timeout(limit, model.answer(&request, &|_| {})).await;

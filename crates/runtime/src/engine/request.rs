@@ -1,6 +1,10 @@
 //! Builds the request that a model is sent: the system text, the conversation, the tools.
+//!
+//! What comes before the conversation depends on configuration alone: the model, the profile, the tools that are configured,
+//! plan work on or off and its strategy. A provider reads it once, and then what was added.
 
 use planwright_domain::{
+    digest::Digest,
     notebook::tool::NotebookTool,
     prompt,
     session::Session,
@@ -8,7 +12,10 @@ use planwright_domain::{
 };
 
 use crate::{
-    engine::{conversation::View, tool_call::ToolRunner},
+    engine::{
+        conversation::View,
+        tool_call::{ToolRunner, read_result},
+    },
     ports::{
         Ports,
         model::{AgentProfile, ModelRequest, Profiles},
@@ -42,7 +49,6 @@ impl RequestBuilder {
         profile: Option<&AgentProfile>,
     ) -> ModelRequest {
         let mut paragraphs = vec![self.system_prompt.clone(), prompt::OUTSIDE_PARAGRAPH.into()];
-        paragraphs.extend(prompt::memory_paragraph(&view.recalled));
         paragraphs.extend(
             profile.filter(|profile| !profile.prompt.is_empty()).map(|named| named.prompt.clone()),
         );
@@ -50,7 +56,8 @@ impl RequestBuilder {
             self.tools.toolbox.tools().iter().map(|tool| tool.spec.clone()).collect();
         if let Some(turn) = &session.turn {
             tools.retain(|tool| turn.may_use(&tool.name));
-            paragraphs.extend(prompt::plan_paragraph(session, turn));
+            let plan = session.plan().map(|plan| prompt::plan_paragraph(plan.strategy).to_owned());
+            paragraphs.extend(plan);
             paragraphs.extend(prompt::run_paragraph(session, turn));
             tools.extend(own_tools::of_run(session, turn).map(OwnTool::spec));
             if self.tools.has_notebook(session) {
@@ -62,10 +69,13 @@ impl RequestBuilder {
                 let usable = OwnTool::MEMORY.into_iter().filter(|tool| turn.may_use(tool.name()));
                 tools.extend(usable.map(OwnTool::spec));
             }
-            let available = own_tools::available(session, turn);
-            tools.extend(available.into_iter().map(|tool| tool.spec_for(session.plan())));
+            let listed = own_tools::listed(session);
+            tools.extend(listed.iter().map(|tool| tool.spec()));
+            tools.extend((!listed.is_empty()).then(read_result));
         }
-        ModelRequest { system: paragraphs.join("\n\n"), messages: view.messages.clone(), tools }
+        let cache_key = cache_key(session);
+        let (system, messages) = (paragraphs.join("\n\n"), view.messages.clone());
+        ModelRequest { system, messages, tools, cache_key: Some(cache_key) }
     }
 
     /// The profile that the open turn works under, as it stands now.
@@ -73,4 +83,9 @@ impl RequestBuilder {
         let facts = session.turn.as_ref()?.profile.as_ref()?;
         self.profiles.get(&facts.name).filter(|profile| profile.facts.digest == facts.digest)
     }
+}
+
+/// What a provider finds its own copy of this conversation by: it says nothing of whose it is.
+fn cache_key(session: &Session) -> String {
+    Digest::of(session.key().to_string().as_bytes()).to_string()[..32].to_owned()
 }

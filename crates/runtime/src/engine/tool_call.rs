@@ -1,6 +1,5 @@
 //! Executes tool calls: by the toolbox, by the notebook, and `read_result` for outputs that were truncated.
 
-use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
 use planwright_domain::{
@@ -12,16 +11,16 @@ use planwright_domain::{
         NotebookRefusal, Page,
         tool::{NotebookCall, NotebookTool},
     },
+    prompt,
     session::{Session, SessionEvent},
     tools::ToolSpec,
-    turn::{CallResult, CallStatus, event::TurnEvent},
+    turn::{CallResult, CallStatus, ToolReply, event::TurnEvent},
 };
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    engine::output::whole_output,
-    event_pages::for_each_event,
+    engine::output::{until, whole_output},
     ports::{
         Clock, Ports,
         journal::{Journal, JournalError},
@@ -38,20 +37,17 @@ const READ_RESULT: &str = "read_result";
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadResult {
-    digest: String,
-    first_line: Option<usize>,
-    lines: Option<usize>,
+    key: String,
 }
 
-/// The tool that reads what was shortened, as the model is told of it: only where something was.
+/// The tool that reads what was shortened, as the model is told of it: while plan work is active, and where something was.
 pub(crate) fn read_result() -> Arc<ToolSpec> {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         Arc::new(ToolSpec {
             name: READ_RESULT.into(),
             description: "Read a shortened result.".into(),
-            parameters: json!({"type": "object", "required": ["digest"], "properties": {
-                "digest": {"type": "string"}, "first_line": {"type": "integer"},
-                "lines": {"type": "integer"}}}),
+            parameters: json!({"type": "object", "required": ["key"], "properties": {
+                "key": {"type": "string"}}}),
             effect: Effect::Internal,
         })
     });
@@ -157,53 +153,79 @@ impl ToolRunner {
         }
     }
 
-    /// A result that was shortened, whole or in part: found by the beginning of its digest.
+    /// A page of a result that was shortened. A key is the event that has the result, or the digest of an output that was kept
+    /// whole; `KEY:LINE` reads on from a line.
     async fn read_again(&self, run: &ToolRun) -> Result<Ran, JournalError> {
         let failed = |words: String| Ok(ended(CallStatus::Failed, words));
-        let ReadResult { digest, first_line, lines } = match serde_json::from_str(&run.arguments) {
-            Ok(asked) => asked,
+        let key = match serde_json::from_str(&run.arguments) {
+            Ok(ReadResult { key }) => key,
             Err(error) => return failed(error.to_string()),
         };
-        if digest.len() < 8 {
-            return failed("give at least eight digits of the digest".into());
+        let (of, line) = key.split_once(':').unwrap_or((&key, "1"));
+        let line: usize = line.trim().parse().unwrap_or(0);
+        if line == 0 {
+            return failed(format!(
+                "{key:?} names no line; say {of}, or {of}:2 for the second line on"
+            ));
         }
-        let Some(text) = self.result_of(&run.identity, &digest).await? else {
-            return failed(format!("no result of this session has a digest that begins {digest}"));
-        };
-        let first = first_line.unwrap_or(1).max(1);
-        let part: Vec<_> = text.lines().skip(first - 1).take(lines.unwrap_or(usize::MAX)).collect();
-        Ok(ended(CallStatus::Done, part.join("\n")))
+        match self.result_of(&run.identity, of.trim()).await? {
+            Some(text) => Ok(ended(CallStatus::Done, page(&text, of.trim(), line))),
+            None => failed(format!(
+                "no result of this session is {of:?}; give the key that stands where one was shortened"
+            )),
+        }
     }
 
     async fn result_of(
         &self,
         identity: &SessionKey,
-        digest: &str,
+        key: &str,
     ) -> Result<Option<String>, JournalError> {
-        if let Some(whole) = Digest::parse(digest)
-            && let Some(kept) = whole_output(&*self.journal, identity, whole).await?
-        {
-            return Ok(Some(kept));
+        if let Some(whole) = Digest::parse(key) {
+            return whole_output(&*self.journal, identity, whole).await;
         }
-        let mut found = None;
-        for_each_event(&*self.journal, identity, Seq(0), |recorded| {
-            let SessionEvent::Turn(TurnEvent::CallFinished { result, .. }) = recorded.event else {
-                return Ok::<_, JournalError>(ControlFlow::Continue(()));
-            };
-            // As the model was given it.
-            let text = match result.status {
-                CallStatus::Done => result.output,
-                CallStatus::Failed => format!("failed: {}", result.output),
-            };
-            if !Digest::of(text.as_bytes()).to_string().starts_with(digest) {
-                return Ok(ControlFlow::Continue(()));
-            }
-            found = Some(text);
-            Ok(ControlFlow::Break(()))
-        })
-        .await?;
-        Ok(found)
+        let Some(before) = key.parse().ok().and_then(|seq: u64| seq.checked_sub(1)) else {
+            return Ok(None);
+        };
+        let found = self.journal.events(identity, Seq(before), 1).await?.pop();
+        let text = match found.map(|recorded| recorded.event) {
+            Some(SessionEvent::Turn(TurnEvent::CallFinished { result, .. })) => Some(result.output),
+            Some(SessionEvent::Turn(TurnEvent::CallAnswered { reply, .. })) => match reply {
+                ToolReply::Text { text } => Some(text),
+                ToolReply::Revision { heading, .. } => {
+                    Some(format!("{heading}. plan_get loads the plan as it stands now."))
+                }
+                ToolReply::Planned
+                | ToolReply::Plans
+                | ToolReply::Refused { .. }
+                | ToolReply::LeftRunning => None,
+            },
+            Some(_) | None => None,
+        };
+        Ok(text)
     }
+}
+
+/// How much of a result is read at once.
+const PAGE_BYTES: usize = 16 * 1024;
+
+/// As many whole lines from this one on as fit, and how the rest is read. Who gave it is not known here, so it is labelled.
+fn page(text: &str, key: &str, first: usize) -> String {
+    let mut page = prompt::OUTSIDE_LABEL.to_owned();
+    for (number, line) in (1..).zip(text.lines()).skip(first - 1) {
+        let is_first = number == first;
+        if !is_first && page.len() + line.len() > PAGE_BYTES {
+            page.push_str(&format!("[read_result {key}:{number} reads on]"));
+            break;
+        }
+        let shown = until(line, PAGE_BYTES);
+        page.push_str(shown);
+        if shown.len() < line.len() {
+            page.push_str(&format!(" [this line has {} bytes]", line.len()));
+        }
+        page.push('\n');
+    }
+    page
 }
 
 /// A call that ended so.
@@ -217,4 +239,35 @@ const EXPORTED_TO: &str = "planning";
 /// Where a page is written to in the workspace.
 pub(crate) fn exported(page: Page) -> String {
     format!("{EXPORTED_TO}/{}", page.file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAGE_BYTES, page};
+
+    #[test]
+    fn pages_of_a_result_give_every_line_once() {
+        let text: String = (1..5_000).map(|line| format!("line {line}: ä\n")).collect();
+        let (mut read, mut first, mut pages) = (String::new(), 1, 0);
+        loop {
+            let given = page(&text, "42", first);
+            assert!(given.len() < PAGE_BYTES + 100, "{} bytes", given.len());
+            let given = given.strip_prefix("[from outside]\n").expect("a label");
+            pages += 1;
+            let Some((lines, on)) = given.split_once("[read_result 42:") else {
+                read.push_str(given);
+                break;
+            };
+            read.push_str(lines);
+            first = on.split(' ').next().expect("a line").parse().expect("a number");
+        }
+        assert!(read == text, "{} of {} bytes", read.len(), text.len());
+        assert!(pages > 3, "{pages} pages");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_says_so() {
+        let given = page(&"x".repeat(PAGE_BYTES + 1), "42", 1);
+        assert!(given.ends_with("x [this line has 16385 bytes]\n"), "{}", given.len());
+    }
 }

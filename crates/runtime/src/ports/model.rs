@@ -20,6 +20,8 @@ pub struct ModelRequest {
     pub messages: Arc<Vec<Message>>,
     /// What it may call.
     pub tools: Vec<Arc<ToolSpec>>,
+    /// What requests share that begin alike, for providers that find what they have read by it.
+    pub cache_key: Option<String>,
 }
 
 /// One message of the conversation, as the model is given it.
@@ -89,6 +91,8 @@ pub struct Price {
     pub output_micros: u64,
     /// For what it reads and the provider had kept.
     pub cached_micros: u64,
+    /// For what it reads and the provider keeps from now on.
+    pub cache_write_micros: u64,
 }
 
 impl Price {
@@ -96,12 +100,18 @@ impl Price {
     #[must_use]
     pub fn of(self, usage: Usage) -> u64 {
         let cached = usage.cached.min(usage.input);
-        let cost = u128::from(self.input_micros) * u128::from(usage.input - cached)
+        let written = usage.cache_written.min(usage.input - cached);
+        let cost = u128::from(self.input_micros) * u128::from(usage.input - cached - written)
             + u128::from(self.cached_micros) * u128::from(cached)
+            + u128::from(self.cache_write_micros) * u128::from(written)
             + u128::from(self.output_micros) * u128::from(usage.output);
         u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 }
+
+/// From how many tokens on what was said is summed up, unless something else is set: four fifths of a usual window. A window
+/// of a million is not filled only because it is there.
+pub const SOFT_TOKENS: usize = 160_000;
 
 /// Hears pieces of text as they arrive.
 pub type OnPreview<'a> = &'a (dyn for<'piece> Fn(&'piece str) + Send + Sync);
@@ -118,6 +128,11 @@ pub trait Model: Send + Sync {
 
     /// How many tokens one request may hold.
     fn window_tokens(&self) -> usize;
+
+    /// From how many tokens on what was said is summed up, though more would fit.
+    fn soft_tokens(&self) -> usize {
+        SOFT_TOKENS
+    }
 
     /// What it costs, if that is known.
     fn price(&self) -> Option<Price> {
@@ -190,4 +205,26 @@ pub const DEFAULT_PROFILE: &str = "default";
 pub fn default_profiles(model: &Arc<dyn Model>) -> Profiles {
     let profile = AgentProfile::new(DEFAULT_PROFILE, "", model.clone(), None, None);
     Arc::new([(DEFAULT_PROFILE.to_owned(), profile)].into())
+}
+
+#[cfg(test)]
+mod tests {
+    use planwright_domain::turn::Usage;
+
+    use super::Price;
+
+    #[test]
+    fn what_is_read_again_and_what_is_kept_have_prices_of_their_own() {
+        let price = Price {
+            input_micros: 3_000_000,
+            output_micros: 15_000_000,
+            cached_micros: 300_000,
+            cache_write_micros: 3_750_000,
+        };
+        let usage =
+            Usage { input: 1_000, output: 10, cached: 600, cache_written: 300, cost_micros: 0 };
+        assert_eq!(price.of(usage), 300 + 180 + 1_125 + 150);
+        let too_many = Usage { cached: 900, cache_written: 900, ..usage };
+        assert_eq!(price.of(too_many), 270 + 375 + 150, "nothing is paid for twice");
+    }
 }

@@ -10,6 +10,7 @@ use crate::model::{
     effect::{Aim, Bracket, ToolFacts},
     id::{CallId, PlanId, Seq, TurnId},
     memory::rank::Ranked,
+    plan::PlanStage,
     quota::LimitReached,
     time::Time,
     turn::{
@@ -73,6 +74,9 @@ pub enum TurnEvent {
         /// What was remembered that fits, and why each was found.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         recalled: Vec<Ranked>,
+        /// How the plan stood, while plan work was active.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stage: Option<PlanStage>,
     },
     /// The model is about to be asked.
     ModelCallStarted {

@@ -259,9 +259,10 @@ pub(crate) fn start_turn(
     let chain = Chain::in_session(session, context.as_ref());
     let admitted = recalled.items.iter().filter(|ranked| chain.admits(&ranked.item));
     let recalled: Vec<_> = admitted.cloned().collect();
+    let stage = session.plan().map(|plan| plan.status.stage());
     let started = |profile| {
         let (context, recalled) = (context.clone(), recalled.clone());
-        vec![event(TurnEvent::TurnStarted { turn, queued, profile, context, recalled })]
+        vec![event(TurnEvent::TurnStarted { turn, queued, profile, context, recalled, stage })]
     };
     if let Some(plan) = executed_by(session, queued)
         && !plan.steps().is_empty()

@@ -63,6 +63,8 @@ published! {
 
     enum PlanEnd = plan::Ended { Completed, Rejected, Cancelled, Superseded }
 
+    enum PlanStage = plan::PlanStage { Drafting, Ready, Approved, Running, Paused, Failed }
+
     /// Who says that the plan is done: the record, a model's report, or a person.
     enum Basis = plan::observation::Basis { Observed, Claimed, Declared }
 

@@ -10,6 +10,7 @@ use planwright_domain::{
 use super::{
     autonomy::AutoExecutionContext,
     memory::Ranked,
+    plan::PlanStage,
     shared::{Aim, Bracket, LimitReached, Person, ToolFacts, Touched},
     timestamp::Timestamp,
 };
@@ -52,7 +53,7 @@ published! {
 
     struct Usage = turn::Usage {
         input "inputTokens": u64, output "outputTokens": u64, cached "cachedTokens": u64,
-        cost_micros: u64
+        cache_written "cacheWrittenTokens": u64, cost_micros: u64
     }
 
     struct Answer = turn::Answer {
@@ -127,7 +128,9 @@ published! {
             queued: Seq,
             recalled: Vec<Ranked>;
             profile: Option<Profile>,
-            context: Option<AutoExecutionContext>
+            context: Option<AutoExecutionContext>,
+            /// How the plan stood, while plan work was active.
+            stage "planStage": Option<PlanStage>
         },
         /// The model is about to be asked.
         ModelCallStarted {
