@@ -57,7 +57,7 @@ const ALARMS_MAX: usize = 65_536;
 /// How many rows one sweep takes; the first takes all that may be kept, as nobody else knows of what is under way.
 const SWEEP_ROWS: usize = 4_096;
 /// How soon the next sweep follows one that was full.
-const SWEEP_AGAIN: Duration = Duration::from_millis(100);
+const SWEEP_AGAIN: Duration = Duration::from_secs(1);
 
 /// The waking end.
 #[derive(Debug)]
@@ -180,11 +180,8 @@ impl Working {
             }
             Due::Now => self.ready.push(identity),
             Due::At(time) if self.alarms.len() >= ALARMS_MAX && self.is_far(time) => {}
-            // Who acts on it now will say when it is due; somebody may know better.
-            Due::At(time) if self.busy.contains(&identity) => {
-                self.alarms.set_sooner(identity, time)
-            }
-            Due::At(time) => self.alarms.set(identity, time),
+            // Who wakes it may have looked before another did: an alarm that rings too early does no harm.
+            Due::At(time) => self.alarms.set_sooner(identity, time),
         }
     }
 
@@ -243,8 +240,6 @@ impl Working {
             Sweep::First => {
                 (None, now.plus_micros(self.engine.longest_effect_micros()), ALARMS_MAX)
             }
-            // What is ready is acted on first.
-            Sweep::Soon if !self.ready.is_empty() => return SWEEP_AGAIN,
             Sweep::Soon => (Some(now.plus_micros(AHEAD_MICROS)), now, SWEEP_ROWS),
         };
         match self.engine.due(by, limit).await {
@@ -260,7 +255,7 @@ impl Working {
                         self.wake(row.session, due);
                     }
                 }
-                if is_full && !self.ready.is_empty() { SWEEP_AGAIN } else { SWEEP }
+                if is_full { SWEEP_AGAIN } else { SWEEP }
             }
         }
     }

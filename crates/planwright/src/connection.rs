@@ -100,7 +100,9 @@ impl LiveConnection {
             check_public(&wish.url).await.map_err(|words| format!("{words}; {ELSEWHERE}"))?;
         }
         let choice = ModelChoice { wish: wish.clone(), is_public: !is_known };
-        let settings = HttpSettings { window_tokens: self.window_tokens, ..choice.settings()? };
+        // What the operator set for the model of the conversation holds for the one that takes its place.
+        let (window_tokens, soft_tokens) = (self.window_tokens, self.switch.soft_tokens());
+        let settings = HttpSettings { window_tokens, soft_tokens, ..choice.settings()? };
         let model = HttpModel::new(settings).map_err(|failure| failure.message)?;
         Ok((model, choice))
     }

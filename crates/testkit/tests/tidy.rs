@@ -135,7 +135,10 @@ const RUNTIME: [Part; 30] = [
     ("engine::output", &["ports"]),
     ("engine::conversation", &["engine::message_digest", "event_pages", "ports"]),
     ("engine::context_window", &["engine::conversation", "engine::output", "ports"]),
-    ("engine::tool_call", &["engine::output", "event_pages", "ports", "secrets", "settings"]),
+    (
+        "engine::tool_call",
+        &["engine::context_window", "engine::output", "ports", "secrets", "settings"],
+    ),
     ("engine::notebook", &["engine::tool_call", "ports", "revisions"]),
     ("engine::request", &["engine::conversation", "engine::tool_call", "ports", "settings"]),
     (

@@ -39,16 +39,17 @@ pub fn plan_paragraph(strategy: Strategy) -> &'static str {
     }
 }
 
-/// What stands after the words that open a turn: how the plan stands, and what is remembered that fits.
+/// What stands after the words that open a turn: what is remembered that fits, and how the plan stands.
 #[must_use]
 pub fn turn_note(stage: Option<PlanStage>, recalled: &[Ranked]) -> String {
     let mut text = String::new();
-    if let Some(stage) = stage {
-        text.push_str(&format!("\n\n[The plan is {}.]", stage.label()));
-    }
     if !recalled.is_empty() {
         let lines: Vec<_> = recalled.iter().map(|ranked| line(&ranked.item)).collect();
         text.push_str(&format!("\n\n[You remember:\n{}]", lines.join("\n")));
+    }
+    // Last, so that nothing that is remembered can say otherwise after it.
+    if let Some(stage) = stage {
+        text.push_str(&format!("\n\n[The plan is {}.]", stage.label()));
     }
     text
 }

@@ -116,6 +116,9 @@ impl PlanTool {
     }
 }
 
+/// The tool that reads what was shortened: whoever was given the beginning may have the rest.
+pub const READ_RESULT: &str = "read_result";
+
 /// Whether a tool of this name is answered here, without the toolbox.
 #[must_use]
 pub fn is_answered_here(name: &str) -> bool {

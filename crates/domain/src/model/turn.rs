@@ -18,6 +18,7 @@ use crate::model::{
     id::{CallId, PlanId, RunId, Seq, TurnId},
     quota::LimitReached,
     time::Time,
+    tools,
     turn::{asking::Asking, profile::Profile},
 };
 
@@ -145,8 +146,8 @@ impl Turn {
     /// Whether its profile, if it has one, may use this tool.
     #[must_use]
     pub fn may_use(&self, tool: &str) -> bool {
-        let tools = self.profile.as_ref().and_then(|profile| profile.tools.as_ref());
-        tools.is_none_or(|tools| tools.contains(tool))
+        let listed = self.profile.as_ref().and_then(|profile| profile.tools.as_ref());
+        tool == tools::READ_RESULT || listed.is_none_or(|listed| listed.contains(tool))
     }
 
     /// The plan that this turn executes, if it does.

@@ -12,21 +12,16 @@ pub(super) struct Alarms {
 }
 
 impl Alarms {
-    /// Rings at this time, and at no other that was set for this session.
-    pub(super) fn set(&mut self, session: SessionKey, time: Time) {
-        self.remove(&session);
-        self.times.insert(session.clone(), time);
-        self.queue.insert((time, session));
-    }
-
-    /// Rings at this time, unless an earlier one is set.
+    /// Rings at this time, unless an earlier one is set for this session.
     pub(super) fn set_sooner(&mut self, session: SessionKey, time: Time) {
         if self.times.get(&session).is_none_or(|set| time < *set) {
-            self.set(session, time);
+            self.remove(&session);
+            self.times.insert(session.clone(), time);
+            self.queue.insert((time, session));
         }
     }
 
-    /// What it was set for has ended, or is being acted on.
+    /// The session is acted on: whoever does says when it is due again.
     pub(super) fn remove(&mut self, session: &SessionKey) {
         if let Some((session, time)) = self.times.remove_entry(session) {
             self.queue.remove(&(time, session));
@@ -68,7 +63,7 @@ mod tests {
     fn alarms_ring_in_order_once_and_not_before_their_time() {
         let mut alarms = Alarms::default();
         for (key, time) in [("late-0001", 30), ("early-0001", 10), ("middle-0001", 20)] {
-            alarms.set(session(key), Time(time));
+            alarms.set_sooner(session(key), Time(time));
         }
         assert_eq!((alarms.first(), rung(&mut alarms, 9)), (Some(Time(10)), vec![]));
         assert_eq!(rung(&mut alarms, 20), [session("early-0001"), session("middle-0001")]);
@@ -79,11 +74,10 @@ mod tests {
     #[test]
     fn a_session_has_one_alarm_and_none_when_it_is_removed() {
         let mut alarms = Alarms::default();
-        alarms.set(session("talk-0001"), Time(10));
-        alarms.set_sooner(session("talk-0001"), Time(20));
-        assert_eq!(alarms.first(), Some(Time(10)), "the earlier one stays");
-        alarms.set(session("talk-0001"), Time(30));
-        assert_eq!((alarms.first(), alarms.queue.len()), (Some(Time(30)), 1));
+        for time in [20, 30, 10] {
+            alarms.set_sooner(session("talk-0001"), Time(time));
+        }
+        assert_eq!((alarms.first(), alarms.queue.len()), (Some(Time(10)), 1), "the earliest");
         alarms.remove(&session("talk-0001"));
         assert_eq!(rung(&mut alarms, 100), []);
     }

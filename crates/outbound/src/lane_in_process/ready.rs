@@ -26,10 +26,6 @@ impl Ready {
         queue.push_back(identity);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
     /// The longest waiting session of the next owner who may have a place.
     pub(super) fn pop(&mut self, may_start: impl Fn(&OwnerId) -> bool) -> Option<SessionKey> {
         let at = self.turns.iter().position(may_start)?;

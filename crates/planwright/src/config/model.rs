@@ -22,7 +22,8 @@ pub struct ModelConfig {
     pub api_key: Option<String>,
     /// How many tokens one request may hold.
     pub window_tokens: Option<usize>,
-    /// From how many tokens on what was said is summed up, though the window could hold more (default: 160000).
+    /// From how many tokens on what was said is summed up, though the window could hold more (default: 160000, at
+    /// least 4000).
     pub soft_tokens: Option<usize>,
     /// How many tokens an answer may have.
     pub answer_tokens: Option<u32>,
@@ -131,7 +132,8 @@ impl ModelConfig {
         HttpSettings {
             api_key: self.api_key.clone().filter(|key| !key.is_empty()).or(settings.api_key),
             window_tokens: self.window_tokens.unwrap_or(settings.window_tokens),
-            soft_tokens: self.soft_tokens.unwrap_or(settings.soft_tokens),
+            // Less than this would have every request summed up before it is sent.
+            soft_tokens: self.soft_tokens.map_or(settings.soft_tokens, |soft| soft.max(4_000)),
             answer_tokens: self.answer_tokens.unwrap_or(settings.answer_tokens),
             effort: self.reasoning.map(Effort::from).or(settings.effort),
             price: price

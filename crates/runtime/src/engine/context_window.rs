@@ -128,8 +128,15 @@ pub(crate) fn shortened_upto(view: &View, upto: Seq) -> Shortened {
 
 /// The beginning of a result, and how the rest is read.
 fn short(text: &str, from: Seq) -> String {
-    let head = until(text, SHORTENED_TO);
-    format!("{head}\n[{} bytes in all; read_result {from} reads them]", text.len())
+    let (head, key) = (until(text, SHORTENED_TO), result_key(from, text));
+    format!("{head}\n[{} bytes in all; read_result {key} reads them]", text.len())
+}
+
+/// What a result is read again by: the event that has it, and a sign of how it ends, so that nobody reads by guessing what
+/// they were not given.
+pub(crate) fn result_key(from: Seq, text: &str) -> String {
+    let end = &text.as_bytes()[text.len().saturating_sub(64)..];
+    format!("{from}-{}", &Digest::of(end).to_string()[..4])
 }
 
 /// Where what was said is cut, so that about so many bytes stay: everything up to the place is summed up. None, if
@@ -229,7 +236,7 @@ mod tests {
 
     use planwright_domain::{id::Seq, turn::Measure};
 
-    use super::{Room, cut, shortened};
+    use super::{Room, cut, result_key, shortened};
     use crate::engine::message_digest::chain;
     use crate::{
         engine::conversation::{Place, View, bytes_of},
@@ -272,7 +279,9 @@ mod tests {
         let short = shortened(&view);
         assert!(short.bytes < view.bytes / 3, "{} of {}", short.bytes, view.bytes);
         let Message::Tool { text, .. } = &short.messages[2] else { panic!("a result") };
-        assert!(text.ends_with("[5000 bytes in all; read_result 3 reads them]"), "{text}");
+        let key = result_key(Seq(3), &"x".repeat(5_000));
+        let told = format!("[5000 bytes in all; read_result {key} reads them]");
+        assert!(text.ends_with(&told) && key.starts_with("3-"), "{text}");
         assert_eq!(short.messages[38], view.messages[38], "the last are as they were");
         assert_eq!(short.bytes, short.messages.iter().map(bytes_of).sum::<usize>());
     }

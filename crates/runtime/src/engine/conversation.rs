@@ -258,8 +258,12 @@ impl History {
         let place = size_of::<Place>() + size_of::<Message>();
         let thread = |thread: &Thread| thread.bytes + thread.places.len() * place + 256;
         let threads: usize = self.threads.values().map(thread).sum();
-        let revisions = self.revisions.values().map(|revision| revision.markdown.len() + 512);
-        threads + revisions.sum::<usize>() + self.plans.len() * 64 + 1_024
+        // Twice, as its steps hold their words once more.
+        let revisions = self.revisions.values().map(|revision| revision.markdown.len() * 2 + 512);
+        let result = |called: &Called| called.result.as_ref().map_or(0, |(_, text)| text.len());
+        let results = self.calls.iter().map(result);
+        let kept = revisions.chain(results).sum::<usize>();
+        threads + kept + self.waiting.len() * 1_024 + self.plans.len() * 64 + 1_024
     }
 
     fn seen(&self) -> View {

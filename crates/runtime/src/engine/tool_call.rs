@@ -13,13 +13,14 @@ use planwright_domain::{
     },
     prompt,
     session::{Session, SessionEvent},
-    tools::ToolSpec,
+    tools::{READ_RESULT, ToolSpec},
     turn::{CallResult, CallStatus, ToolReply, event::TurnEvent},
 };
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
+    engine::context_window::result_key,
     engine::output::{until, whole_output},
     ports::{
         Clock, Ports,
@@ -30,9 +31,6 @@ use crate::{
     secrets::Secrets,
     settings::{NotebookSettings, Settings},
 };
-
-/// The tool that reads what was shortened.
-const READ_RESULT: &str = "read_result";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -153,26 +151,25 @@ impl ToolRunner {
         }
     }
 
-    /// A page of a result that was shortened. A key is the event that has the result, or the digest of an output that was kept
-    /// whole; `KEY:LINE` reads on from a line.
+    /// A page of a result that was shortened. A key is what stands where it was, or the digest of an output that was kept whole;
+    /// `KEY:BYTE` reads on from there.
     async fn read_again(&self, run: &ToolRun) -> Result<Ran, JournalError> {
         let failed = |words: String| Ok(ended(CallStatus::Failed, words));
-        let key = match serde_json::from_str(&run.arguments) {
+        let asked = match serde_json::from_str(&run.arguments) {
             Ok(ReadResult { key }) => key,
             Err(error) => return failed(error.to_string()),
         };
-        let (of, line) = key.split_once(':').unwrap_or((&key, "1"));
-        let line: usize = line.trim().parse().unwrap_or(0);
-        if line == 0 {
+        let (key, from) = asked.trim().split_once(':').unwrap_or((asked.trim(), "0"));
+        let Some(text) = self.result_of(&run.identity, key).await? else {
             return failed(format!(
-                "{key:?} names no line; say {of}, or {of}:2 for the second line on"
+                "no result of this session has the key {key:?}; give the one that stands where a result was shortened"
             ));
-        }
-        match self.result_of(&run.identity, of.trim()).await? {
-            Some(text) => Ok(ended(CallStatus::Done, page(&text, of.trim(), line))),
-            None => failed(format!(
-                "no result of this session is {of:?}; give the key that stands where one was shortened"
-            )),
+        };
+        match from.parse().ok().filter(|from| *from < text.len().max(1)) {
+            Some(from) => Ok(ended(CallStatus::Done, page(&text, key, from))),
+            None => {
+                failed(format!("it has {} bytes; say {key}, or {key}:BYTE to read on", text.len()))
+            }
         }
     }
 
@@ -184,48 +181,50 @@ impl ToolRunner {
         if let Some(whole) = Digest::parse(key) {
             return whole_output(&*self.journal, identity, whole).await;
         }
-        let Some(before) = key.parse().ok().and_then(|seq: u64| seq.checked_sub(1)) else {
-            return Ok(None);
-        };
+        let seq = key.split('-').next().and_then(|seq| seq.parse::<u64>().ok());
+        let Some(before) = seq.and_then(|seq| seq.checked_sub(1)) else { return Ok(None) };
         let found = self.journal.events(identity, Seq(before), 1).await?.pop();
         let text = match found.map(|recorded| recorded.event) {
-            Some(SessionEvent::Turn(TurnEvent::CallFinished { result, .. })) => Some(result.output),
+            Some(SessionEvent::Turn(TurnEvent::CallFinished { result, .. })) => {
+                Some(match result.status {
+                    CallStatus::Done => result.output,
+                    CallStatus::Failed => format!("failed: {}", result.output),
+                })
+            }
             Some(SessionEvent::Turn(TurnEvent::CallAnswered { reply, .. })) => match reply {
                 ToolReply::Text { text } => Some(text),
-                ToolReply::Revision { heading, .. } => {
-                    Some(format!("{heading}. plan_get loads the plan as it stands now."))
+                ToolReply::Refused { words, .. } => Some(words),
+                ToolReply::Plans => {
+                    return Ok(Some("plan_list lists them as they stand now".into()));
                 }
-                ToolReply::Planned
-                | ToolReply::Plans
-                | ToolReply::Refused { .. }
-                | ToolReply::LeftRunning => None,
+                ToolReply::Revision { heading, .. } => {
+                    return Ok(Some(format!(
+                        "{heading}; plan_get loads the plan as it stands now"
+                    )));
+                }
+                ToolReply::Planned | ToolReply::LeftRunning => None,
             },
             Some(_) | None => None,
         };
-        Ok(text)
+        let is_meant = |text: &String| result_key(Seq(before + 1), text) == key;
+        Ok(text.filter(is_meant))
     }
 }
 
 /// How much of a result is read at once.
 const PAGE_BYTES: usize = 16 * 1024;
 
-/// As many whole lines from this one on as fit, and how the rest is read. Who gave it is not known here, so it is labelled.
-fn page(text: &str, key: &str, first: usize) -> String {
-    let mut page = prompt::OUTSIDE_LABEL.to_owned();
-    for (number, line) in (1..).zip(text.lines()).skip(first - 1) {
-        let is_first = number == first;
-        if !is_first && page.len() + line.len() > PAGE_BYTES {
-            page.push_str(&format!("[read_result {key}:{number} reads on]"));
-            break;
-        }
-        let shown = until(line, PAGE_BYTES);
-        page.push_str(shown);
-        if shown.len() < line.len() {
-            page.push_str(&format!(" [this line has {} bytes]", line.len()));
-        }
-        page.push('\n');
+/// What stands there from this byte on, to the end of a line if there is one, and how the rest is read. Who gave it is not known
+/// here, so it is labelled.
+fn page(text: &str, key: &str, from: usize) -> String {
+    let from = until(text, from).len();
+    let (rest, label) = (&text[from..], prompt::OUTSIDE_LABEL);
+    let shown = until(rest, PAGE_BYTES);
+    if shown.len() == rest.len() {
+        return format!("{label}{rest}");
     }
-    page
+    let shown = shown.rfind('\n').map_or(shown, |end| &shown[..=end]);
+    format!("{label}{shown}\n[read_result {key}:{} reads on]", from + shown.len())
 }
 
 /// A call that ended so.
@@ -246,28 +245,22 @@ mod tests {
     use super::{PAGE_BYTES, page};
 
     #[test]
-    fn pages_of_a_result_give_every_line_once() {
-        let text: String = (1..5_000).map(|line| format!("line {line}: ä\n")).collect();
-        let (mut read, mut first, mut pages) = (String::new(), 1, 0);
-        loop {
-            let given = page(&text, "42", first);
-            assert!(given.len() < PAGE_BYTES + 100, "{} bytes", given.len());
-            let given = given.strip_prefix("[from outside]\n").expect("a label");
-            pages += 1;
-            let Some((lines, on)) = given.split_once("[read_result 42:") else {
-                read.push_str(given);
-                break;
-            };
-            read.push_str(lines);
-            first = on.split(' ').next().expect("a line").parse().expect("a number");
+    fn pages_of_a_result_give_every_byte_once() {
+        let lines: String = (1..5_000).map(|line| format!("line {line}: ä\n")).collect();
+        for text in [lines, "ä".repeat(30_000), "short".into()] {
+            let (mut read, mut from) = (String::new(), 0);
+            loop {
+                let given = page(&text, "42-abcd", from);
+                assert!(given.len() < PAGE_BYTES + 100, "{} bytes", given.len());
+                let given = given.strip_prefix("[from outside]\n").expect("a label");
+                let Some((some, on)) = given.split_once("\n[read_result 42-abcd:") else {
+                    read.push_str(given);
+                    break;
+                };
+                read.push_str(some);
+                from = on.split(' ').next().expect("a byte").parse().expect("a number");
+            }
+            assert!(read == text, "{} of {} bytes", read.len(), text.len());
         }
-        assert!(read == text, "{} of {} bytes", read.len(), text.len());
-        assert!(pages > 3, "{pages} pages");
-    }
-
-    #[test]
-    fn a_line_that_is_too_long_says_so() {
-        let given = page(&"x".repeat(PAGE_BYTES + 1), "42", 1);
-        assert!(given.ends_with("x [this line has 16385 bytes]\n"), "{}", given.len());
     }
 }

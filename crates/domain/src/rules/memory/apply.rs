@@ -148,7 +148,8 @@ fn save(
 /// An item in one line, as the model reads it.
 #[must_use]
 pub fn line(item: &Item) -> String {
-    format!("- [{}] {} (id {})", item.scope.kind().name(), item.text, item.id)
+    let text: Vec<_> = item.text.split_whitespace().collect();
+    format!("- [{}] {} (id {})", item.scope.kind().name(), text.join(" "), item.id)
 }
 
 pub(crate) fn unavailable(call: &RequestedCall, state: &str) -> Refusal {
