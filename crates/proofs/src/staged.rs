@@ -177,6 +177,15 @@ impl Lane for ByHand {
     fn wake(&self, _: &SessionKey, _: Seq, _: Due) {}
 }
 
+/// Whether the turn was opened while its plan runs.
+pub(crate) fn executes(request: &ModelRequest) -> bool {
+    let opening = request.messages.iter().rev().find_map(|message| match message {
+        Message::User(text) => Some(text),
+        Message::Assistant { .. } | Message::Tool { .. } => None,
+    });
+    opening.is_some_and(|text| text.ends_with("[The plan is Running.]"))
+}
+
 /// Plans one write, plans it anew whenever it is spoken to, and makes it when it executes.
 struct Planner;
 
@@ -201,7 +210,7 @@ impl Model for Planner {
             request.messages.iter().filter(|said| matches!(said, Message::User(_))).count();
         let calls = if answered {
             Vec::new()
-        } else if has("plan_report") {
+        } else if executes(request) {
             vec![write()]
         } else if has("plan_finalize") {
             vec![write(), call("plan_finalize", json!({"summary": "one file"}))]

@@ -36,7 +36,7 @@ pub(super) const CANARY: &str = "canary-of-ada-4711";
 /// is to be done `SLOWLY` is thought about first.
 fn obedient() -> Conduct {
     Arc::new(|seen: &SeenRequest| {
-        let executes = seen.tools.iter().any(|tool| tool == "plan_report");
+        let executes = seen.turn_note.contains("[The plan is Running.]");
         if seen.rounds > 0 {
             return match (executes, seen.rounds) {
                 (true, 1) => {

@@ -35,7 +35,7 @@ use planwright_testkit::scratch;
 use serde_json::{Value, json};
 
 use super::Found;
-use crate::staged::{Counting, Staged, ports, strict_mcp, talk};
+use crate::staged::{Counting, Staged, executes, ports, strict_mcp, talk};
 
 /// A model that does what a function says.
 struct Says<F>(F);
@@ -288,7 +288,7 @@ pub(super) async fn foreign_tools() -> anyhow::Result<Found> {
             let model: Arc<dyn Model> = Arc::new(Says(move |request: &ModelRequest| {
                 if is_answer(request) {
                     Vec::new()
-                } else if has(request, "plan_report") {
+                } else if executes(request) {
                     vec![call(name, &json!({"path": "a"}))]
                 } else if has(request, "plan_submit") {
                     built()
