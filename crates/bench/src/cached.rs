@@ -20,7 +20,7 @@ use planwright_outbound::model_http::{HttpModel, HttpSettings, Wire};
 use planwright_runtime::ports::model::{
     Message, Model, ModelAnswer, ModelRequest, OnPreview, WireCall,
 };
-use planwright_testkit::{people::ada_key, prose::prose};
+use planwright_testkit::{people::ada_key, prose::prose, scripted_model::noted};
 use serde_json::{Value, json};
 
 use crate::{
@@ -427,33 +427,25 @@ fn strategy(request: &ModelRequest) -> Option<&'static str> {
 
 /// How the plan stands, by the note of the turn.
 fn stage(request: &ModelRequest) -> Option<String> {
-    let (_, note) = last_note(request)?;
-    Some(note.split_once("[The plan is ")?.1.split_once(".]")?.0.to_owned())
+    Some(note(request).split_once("[The plan is ")?.1.split_once(".]")?.0.to_owned())
 }
 
-/// The message that opened the turn, and the note after its words.
-fn last_note(request: &ModelRequest) -> Option<(usize, &str)> {
-    let messages = request.messages.iter().enumerate().rev();
-    messages.into_iter().find_map(|(at, message)| match message {
-        Message::User(text) => Some((at, &text[words_of(text)..])),
+/// The note after the words that opened the turn.
+fn note(request: &ModelRequest) -> &str {
+    let opening = request.messages.iter().rev().find_map(|message| match message {
+        Message::User(text) => Some(text),
         Message::Assistant { .. } | Message::Tool { .. } => None,
-    })
-}
-
-/// Where the words end that opened a turn, and its note begins.
-fn words_of(text: &str) -> usize {
-    let notes = ["\n\n[The plan is ", "\n\n[You remember:\n"];
-    notes.iter().filter_map(|begins| text.rfind(begins)).min().unwrap_or(text.len())
+    });
+    opening.map_or("", |text| noted(text).1)
 }
 
 /// The same request as it was before: the note in the system text, the report only while a plan runs.
 fn as_before(request: &ModelRequest) -> ModelRequest {
     let runs = stage(request).is_some_and(|stage| stage == "Running");
-    let note = last_note(request).map_or("", |(_, note)| note);
-    let system = format!("{}{note}", request.system);
+    let system = format!("{}{}", request.system, note(request));
     let tools = request.tools.iter().filter(|tool| runs || tool.name != "plan_report").cloned();
     let messages = request.messages.iter().map(|message| match message {
-        Message::User(text) => Message::User(text[..words_of(text)].to_owned()),
+        Message::User(text) => Message::User(noted(text).0.to_owned()),
         Message::Assistant { .. } | Message::Tool { .. } => message.clone(),
     });
     ModelRequest {

@@ -8,7 +8,10 @@ use planwright_runtime::{
     ports::model::{Message, ModelRequest},
 };
 use planwright_surfaces::mcp;
-use planwright_testkit::people::{ada_key, person};
+use planwright_testkit::{
+    people::{ada_key, person},
+    scripted_model::noted,
+};
 use serde_json::json;
 use tiktoken_rs::o200k_base;
 
@@ -23,8 +26,6 @@ use crate::{
 const DOCUMENT_MAX: usize = 190;
 const COLLECT_MAX: usize = 150;
 const BUILD_MAX: usize = 450;
-/// How the note begins that stands after the words that open a turn.
-const NOTE: &str = "\n\n[The plan is ";
 /// The most that the notebook may add while it is on.
 const NOTEBOOK_MAX: usize = 330;
 /// The most that a foreign agent may be told of: for a document, and with everything on.
@@ -142,7 +143,7 @@ fn added(before: &ModelRequest, after: &ModelRequest) -> String {
     let prompt = after.system.strip_prefix(&before.system).unwrap_or(&after.system);
     let tools = after.tools.iter().filter(|tool| !before.tools.contains(tool));
     let note = match after.messages.last() {
-        Some(Message::User(text)) => text.rfind(NOTE).map_or("", |at| &text[at..]),
+        Some(Message::User(text)) => noted(text).1,
         Some(Message::Assistant { .. } | Message::Tool { .. }) | None => "",
     };
     format!("{prompt}{}{note}", tools.map(|tool| wire(tool)).collect::<String>())

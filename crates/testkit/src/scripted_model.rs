@@ -329,13 +329,14 @@ fn read(body: Value, earlier: usize) -> SeenRequest {
         .iter()
         .filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned))
         .collect();
+    let (last_message, turn_note) = (last_message.to_owned(), turn_note.to_owned());
     SeenRequest { body, last_message, turn_note, rounds, tools, earlier }
 }
 
 /// The words that opened a turn, and the note after them.
-fn noted(text: &str) -> (String, String) {
+#[must_use]
+pub fn noted(text: &str) -> (&str, &str) {
     let notes = ["\n\n[The plan is ", "\n\n[You remember:\n"];
     let at = notes.iter().filter_map(|begins| text.rfind(begins)).min();
-    let (words, note) = text.split_at(at.unwrap_or(text.len()));
-    (words.to_owned(), note.to_owned())
+    text.split_at(at.unwrap_or(text.len()))
 }

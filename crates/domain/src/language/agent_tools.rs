@@ -29,11 +29,9 @@ pub fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
 /// Every tool of a strategy, for clients that never look again; what is not available is refused.
 #[must_use]
 pub fn all_specs(strategy: Strategy) -> Vec<Arc<ToolSpec>> {
-    of_strategy(strategy)
-        .iter()
-        .map(|tool| described(*tool, &lasting(*tool)))
-        .chain([ask_spec()])
-        .collect()
+    // An agent of its own makes its calls itself: there is nothing to collect.
+    let tools = if strategy == Strategy::Collect { &[] } else { of_strategy(strategy) };
+    tools.iter().map(|tool| described(*tool, &lasting(*tool))).chain([ask_spec()]).collect()
 }
 
 /// A plan tool for someone who never looks again, in fewer words: the title is the first heading.
@@ -58,9 +56,6 @@ fn described(tool: PlanTool, spec: &Arc<ToolSpec>) -> Arc<ToolSpec> {
         }
         PlanTool::AddStep | PlanTool::UpdateStep => {
             let mut spec = (**spec).clone();
-            if tool == PlanTool::AddStep {
-                spec.description = "Add a step.".into();
-            }
             if let Some(fields) = spec.parameters["properties"].as_object_mut() {
                 fields.remove("profile");
             }

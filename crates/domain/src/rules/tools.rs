@@ -48,25 +48,20 @@ pub fn of_strategy(strategy: Strategy) -> &'static [PlanTool] {
 pub fn available(session: &Session, turn: &Turn) -> Vec<PlanTool> {
     let Some(plan) = session.plan() else { return Vec::new() };
     let undecided = matches!(plan.status, PlanStatus::Collecting | PlanStatus::Ready);
-    match plan.strategy {
-        Strategy::Document if executes(plan, turn) => {
-            vec![PlanTool::Get, PlanTool::SetContent, PlanTool::Report]
-        }
-        Strategy::Document => vec![PlanTool::Get, PlanTool::SetContent],
-        Strategy::Collect if undecided => vec![PlanTool::Get, PlanTool::Finalize],
-        Strategy::Collect => vec![PlanTool::Get],
-        Strategy::Build if executes(plan, turn) => vec![PlanTool::Get, PlanTool::Report],
-        Strategy::Build => vec![
-            PlanTool::Get,
-            PlanTool::List,
-            PlanTool::Create,
-            PlanTool::SetMetadata,
-            PlanTool::AddStep,
-            PlanTool::UpdateStep,
-            PlanTool::RemoveStep,
-            PlanTool::Submit,
-        ],
-    }
+    let executes = executes(plan, turn);
+    let is_usable = |tool: &PlanTool| match tool {
+        PlanTool::Get | PlanTool::SetContent => true,
+        PlanTool::Finalize => undecided,
+        PlanTool::Report => executes,
+        PlanTool::List
+        | PlanTool::Create
+        | PlanTool::SetMetadata
+        | PlanTool::AddStep
+        | PlanTool::UpdateStep
+        | PlanTool::RemoveStep
+        | PlanTool::Submit => !executes,
+    };
+    of_strategy(plan.strategy).iter().copied().filter(is_usable).collect()
 }
 
 fn executes(plan: &Plan, turn: &Turn) -> bool {
