@@ -84,7 +84,7 @@ async fn messages_are_refused_as_anthropic_refuses_them() {
 #[tokio::test]
 async fn items_are_refused_as_responses_refuses_them() {
     let good = json!({"model": "m", "instructions": "s", "stream": true, "store": false,
-        "include": ["reasoning.encrypted_content"], "tools": [], "input": [
+        "prompt_cache_key": "k".repeat(64), "include": ["reasoning.encrypted_content"], "tools": [], "input": [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
         {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "signed-by-responses-1"},
         {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
@@ -94,6 +94,7 @@ async fn items_are_refused_as_responses_refuses_them() {
         good,
         &[
             ("/store", json!(true), "included encrypted"),
+            ("/prompt_cache_key", json!("k".repeat(65)), "too long"),
             ("/input/0/content/0/type", json!("output_text"), "Supported: input_text"),
             ("/input/1/encrypted_content", json!("forged"), "verified"),
             ("/input/2/arguments", json!("{oh"), "does not fit"),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Ends, Had, Reply, SIGNED, bearer, event, is_name, list, only, text};
 
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "model",
     "instructions",
     "input",
@@ -16,6 +16,7 @@ const FIELDS: [&str; 9] = [
     "max_output_tokens",
     "tools",
     "reasoning",
+    "prompt_cache_key",
 ];
 
 pub(super) fn check(had: &Had) -> Result<(), String> {
@@ -26,6 +27,12 @@ pub(super) fn check(had: &Had) -> Result<(), String> {
     let body = &had.body;
     only(body, &FIELDS, "body")?;
     text(&body["model"], "model")?;
+    if body.get("prompt_cache_key").is_some() {
+        let key = text(&body["prompt_cache_key"], "prompt_cache_key")?;
+        if key.chars().count() > 64 {
+            return Err(format!("prompt_cache_key: string too long, at most 64: {key:?}"));
+        }
+    }
     if body["store"] != false
         || !list(&body["include"]).contains(&json!("reasoning.encrypted_content"))
     {
