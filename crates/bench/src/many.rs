@@ -104,13 +104,9 @@ async fn begin_turn(journal: &SqliteJournal, round: usize, number: usize) -> any
         anyhow::bail!("{identity}: no turn is due");
     };
     let (turn, recalled) = (Uuid::now_v7().into(), Default::default());
-    let start = SystemCommand::StartTurn { turn, queued, profile: None, recalled };
-    asks(SessionCommand::System(start)).await?;
-    let call = SystemCommand::StartModelCall {
-        attempt: ModelAttempt { turn, round: 1, number: 1 },
-        bracket,
-    };
-    asks(SessionCommand::System(call)).await
+    let call = Some(bracket);
+    let start = SystemCommand::StartTurn { turn, queued, profile: None, recalled, call };
+    asks(SessionCommand::System(start)).await
 }
 
 /// A session in which a plan waits, and the events that made it so.
@@ -145,10 +141,7 @@ fn ready(identity: &SessionKey, number: usize) -> anyhow::Result<(Session, Vec<S
             queued: Seq(2),
             profile: None,
             recalled: Default::default(),
-        }),
-        SessionCommand::System(SystemCommand::StartModelCall {
-            attempt: ModelAttempt { turn, round: 1, number: 1 },
-            bracket,
+            call: Some(bracket),
         }),
         SessionCommand::System(SystemCommand::RecordAnswer {
             attempt: ModelAttempt { turn, round: 1, number: 1 },

@@ -243,8 +243,14 @@ fn decide_system(
         SystemCommand::StartTurn { queued, .. } if next(session) != Next::StartTurn(*queued) => {
             Err(moved_on("this cause is not the next one"))
         }
-        SystemCommand::StartTurn { turn, queued, profile, recalled } => {
-            turns::start_turn(session, *turn, *queued, profile.as_ref(), recalled)
+        SystemCommand::StartTurn { turn, queued, profile, recalled, call } => {
+            let mut events =
+                turns::start_turn(session, *turn, *queued, profile.as_ref(), recalled)?;
+            if let Some(bracket) = call {
+                let started = folded(session, at, &events)?;
+                events.extend(turns::first_model_call(&started, at, *turn, *bracket, quota));
+            }
+            Ok(events)
         }
         SystemCommand::ClaimSlot(claim) => autonomy::claim::claim(session, at, claim),
         SystemCommand::StartModelCall { attempt, bracket } => {
@@ -394,8 +400,10 @@ pub fn limits_of(command: &SessionCommand) -> &'static [Limit] {
     match command {
         SessionCommand::Person(_, command) if adds_text(command) => &[Limit::Bytes],
         SessionCommand::Agent(_) => &[Limit::Bytes],
-        SessionCommand::System(SystemCommand::StartTurn { .. }) => &[Limit::Turns],
-        SessionCommand::System(SystemCommand::StartModelCall { .. }) => &turn::decide::OF_CALL,
+        SessionCommand::System(SystemCommand::StartTurn { call: None, .. }) => &[Limit::Turns],
+        SessionCommand::System(
+            SystemCommand::StartTurn { call: Some(_), .. } | SystemCommand::StartModelCall { .. },
+        ) => &turn::decide::OF_CALL,
         SessionCommand::Person(..) | SessionCommand::Model(..) | SessionCommand::System(_) => &[],
     }
 }

@@ -180,6 +180,7 @@ pub async fn a_refusal_that_is_only_too_late_is_not_kept(place: &dyn Place) {
         queued: Seq(2),
         profile: None,
         recalled: Default::default(),
+        call: None,
     };
     assert!(ask(&*journal, "talk-0001", 2, SessionCommand::System(early)).await.is_refused());
     let due = SystemCommand::StartTurn {
@@ -187,6 +188,7 @@ pub async fn a_refusal_that_is_only_too_late_is_not_kept(place: &dyn Place) {
         queued: Seq(1),
         profile: None,
         recalled: Default::default(),
+        call: None,
     };
     assert!(!ask(&*journal, "talk-0001", 2, SessionCommand::System(due)).await.is_refused());
 }
@@ -495,8 +497,8 @@ async fn ended_turn(journal: &dyn Journal, key: &str, id: u128) {
     let system = SessionCommand::System;
     if let Next::StartTurn(queued) = next(&journal.session(&identity(key)).await.expect("it")) {
         let turn = Uuid::from_u128(id).into();
-        let start =
-            SystemCommand::StartTurn { turn, queued, profile: None, recalled: Default::default() };
+        let (profile, recalled, call) = (None, Default::default(), None);
+        let start = SystemCommand::StartTurn { turn, queued, profile, recalled, call };
         ask(journal, key, id + 1, system(start)).await;
     }
     let Next::CallModel { attempt, .. } = next(&journal.session(&identity(key)).await.expect("it"))
@@ -769,28 +771,19 @@ async fn ready(journal: &dyn Journal, key: &str) {
     ask(journal, key, 10, SessionCommand::Person(ada(), plan)).await;
     ask(journal, key, 11, say("plan it")).await;
     let turn = Uuid::from_u128(51).into();
-    ask(
-        journal,
-        key,
-        12,
-        SessionCommand::System(SystemCommand::StartTurn {
-            turn,
-            queued: Seq(2),
-            profile: None,
-            recalled: Default::default(),
-        }),
-    )
-    .await;
     let bracket = planwright_domain::effect::Bracket {
         incarnation: planwright_domain::id::Incarnation(Uuid::from_u128(52)),
         start_by: Time(5),
         deadline: Time(6),
     };
-    let start = SystemCommand::StartModelCall {
-        attempt: ModelAttempt { turn, round: 1, number: 1 },
-        bracket,
+    let start = SystemCommand::StartTurn {
+        turn,
+        queued: Seq(2),
+        profile: None,
+        recalled: Default::default(),
+        call: Some(bracket),
     };
-    ask(journal, key, 13, SessionCommand::System(start)).await;
+    ask(journal, key, 12, SessionCommand::System(start)).await;
     let call = RequestedCall {
         id: Uuid::from_u128(53).into(),
         wire_id: "w".into(),
@@ -1024,8 +1017,8 @@ async fn turns_begun(nodes: &[Arc<dyn Store>; 2], keys: &[String], max: u64) -> 
         tokio::spawn(async move {
             let session = node.session(&key).await.expect("a session");
             let Next::StartTurn(queued) = next(&session) else { return false };
-            let (turn, recalled) = (Uuid::now_v7().into(), Default::default());
-            let command = SystemCommand::StartTurn { turn, queued, profile: None, recalled };
+            let (turn, profile, recalled) = (Uuid::now_v7().into(), None, Default::default());
+            let command = SystemCommand::StartTurn { turn, queued, profile, recalled, call: None };
             let command = SessionCommand::System(command);
             let issued = Issued::new(Uuid::now_v7(), Time(5_000), command).with_quota(Some(stands));
             let answer = dispatch(&*node, &key, issued).await.expect("the journal answers");

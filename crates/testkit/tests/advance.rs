@@ -138,6 +138,17 @@ impl Bench {
         self.runtime.engine.dispatch(&talk(), fresh_id(), command).await.unwrap();
     }
 
+    /// Somebody began the turn that is due, and its first model call, and has not come back since.
+    async fn begins(&self, incarnation: Incarnation, deadline: Time) {
+        let Next::StartTurn(queued) = self.next().await else { panic!("no turn is due") };
+        let (turn, profile, recalled) = (fresh_id().0.into(), None, Default::default());
+        let call = Some(Bracket { incarnation, start_by: deadline, deadline });
+        let start = SystemCommand::StartTurn { turn, queued, profile, recalled, call };
+        let start = SessionCommand::System(start);
+        self.runtime.engine.dispatch(&talk(), fresh_id(), start).await.unwrap();
+        assert!(matches!(self.next().await, Next::AwaitModel { .. }));
+    }
+
     async fn advance(&self) -> Due {
         self.runtime.engine.advance(&talk()).await.unwrap().due
     }
@@ -151,9 +162,7 @@ impl Bench {
 async fn one_advance_does_one_thing() {
     let bench = Bench::new(vec![ScriptedReply::text("hi")]).await;
     bench.says("hello").await;
-    assert_eq!(bench.advance().await, Due::Now, "the turn has started");
-    assert_eq!(bench.model.requests().len(), 0);
-    assert_eq!(bench.advance().await, Due::Never, "the model has answered");
+    assert_eq!(bench.advance().await, Due::Never, "the turn has begun, and the model answered");
     assert_eq!((bench.model.requests().len(), bench.next().await), (1, Next::Nothing));
     assert_eq!(bench.advance().await, Due::Never, "a spare wake-up finds nothing to do");
     assert_eq!(bench.model.requests().len(), 1);
@@ -167,7 +176,6 @@ async fn a_retry_waits_for_its_time_and_not_longer() {
     ])
     .await;
     bench.says("hello").await;
-    bench.advance().await;
     let due = bench.advance().await;
     let Due::At(time) = due else { panic!("{due:?}") };
     assert_eq!(time, Time(1_020_000), "the server asked for 20 ms");
@@ -180,19 +188,8 @@ async fn a_retry_waits_for_its_time_and_not_longer() {
 async fn an_effect_of_this_process_is_awaited_until_its_deadline() {
     let bench = Bench::new(vec![ScriptedReply::text("hi")]).await;
     bench.says("hello").await;
-    bench.advance().await;
-    let Next::CallModel { attempt, .. } = bench.next().await else {
-        panic!("no model call is due")
-    };
     let (deadline, life) = (Time(9_000_000), Incarnation(Uuid::from_u128(7)));
-    let bracket = Bracket { incarnation: life, start_by: deadline, deadline };
-    let start = SystemCommand::StartModelCall { attempt, bracket };
-    bench
-        .runtime
-        .engine
-        .dispatch(&talk(), fresh_id(), SessionCommand::System(start))
-        .await
-        .unwrap();
+    bench.begins(life, deadline).await;
     let advance = async || bench.runtime.engine.advance_as(&talk(), life).await.unwrap().due;
     assert_eq!(advance().await, Due::At(deadline), "someone may still be at it");
     bench.clock.pass_micros(8_000_000);
@@ -206,19 +203,8 @@ async fn an_effect_of_this_process_is_awaited_until_its_deadline() {
 async fn an_effect_of_this_process_that_nobody_works_on_is_orphaned_at_once() {
     let bench = Bench::new(vec![ScriptedReply::text("hi")]).await;
     bench.says("hello").await;
-    bench.advance().await;
-    let Next::CallModel { attempt, .. } = bench.next().await else {
-        panic!("no model call is due")
-    };
     let (deadline, incarnation) = (Time(i64::MAX), bench.runtime.engine.incarnation());
-    let bracket = Bracket { incarnation, start_by: deadline, deadline };
-    let start = SystemCommand::StartModelCall { attempt, bracket };
-    bench
-        .runtime
-        .engine
-        .dispatch(&talk(), fresh_id(), SessionCommand::System(start))
-        .await
-        .unwrap();
+    bench.begins(incarnation, deadline).await;
     let advanced = bench.runtime.engine.advance(&talk()).await.unwrap();
     assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true), "the lane backs off");
     assert_eq!(bench.advance().await, Due::Never);
@@ -284,20 +270,9 @@ async fn a_command_whose_caller_goes_away_is_told_to_those_who_watch() {
 async fn an_effect_of_another_process_is_orphaned_at_once() {
     let bench = Bench::new(vec![ScriptedReply::text("hi")]).await;
     bench.says("hello").await;
-    bench.advance().await;
-    let Next::CallModel { attempt, .. } = bench.next().await else {
-        panic!("no model call is due")
-    };
     let deadline = Time(i64::MAX);
     let incarnation = Incarnation(Uuid::from_u128(1));
-    let bracket = Bracket { incarnation, start_by: deadline, deadline };
-    let start = SystemCommand::StartModelCall { attempt, bracket };
-    bench
-        .runtime
-        .engine
-        .dispatch(&talk(), fresh_id(), SessionCommand::System(start))
-        .await
-        .unwrap();
+    bench.begins(incarnation, deadline).await;
     assert_eq!(bench.advance().await, Due::Now);
     assert!(matches!(
         bench.next().await,
@@ -445,7 +420,6 @@ async fn the_pages_of_a_deleted_session_are_removed_however_often_that_fails_fir
 async fn an_attempt_that_is_cut_off_is_noticed_and_then_called_an_orphan() {
     let bench = Bench::new(vec![ScriptedReply::text("hi")]).await;
     bench.says("hello").await;
-    assert_eq!(bench.advance().await, Due::Now, "the turn has started");
     let (key, is_open) = (talk(), async || matches!(bench.next().await, Next::AwaitModel { .. }));
     tokio::select! {
         biased;

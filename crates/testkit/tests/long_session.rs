@@ -64,13 +64,12 @@ fn following(session: &Session) -> Option<SystemCommand> {
             queued,
             profile: None,
             recalled: Default::default(),
+            call: Some(Bracket {
+                incarnation: Incarnation::from(Uuid::nil()),
+                start_by: Time(2_000_000),
+                deadline: Time(2_000_000),
+            }),
         }),
-        Next::CallModel { attempt, .. } => {
-            let incarnation = Incarnation::from(Uuid::nil());
-            let bracket =
-                Bracket { incarnation, start_by: Time(2_000_000), deadline: Time(2_000_000) };
-            Some(SystemCommand::StartModelCall { attempt, bracket })
-        }
         Next::AwaitModel { attempt, .. } => Some(SystemCommand::RecordAnswer {
             attempt,
             answer: Answer {
@@ -82,6 +81,7 @@ fn following(session: &Session) -> Option<SystemCommand> {
         }),
         Next::Nothing
         | Next::WaitForPerson(_)
+        | Next::CallModel { .. }
         | Next::UsePlanTool { .. }
         | Next::AwaitLimit { .. }
         | Next::AwaitDecision { .. }

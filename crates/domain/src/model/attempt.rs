@@ -16,6 +16,14 @@ pub struct ModelAttempt {
     pub number: u32,
 }
 
+impl ModelAttempt {
+    /// The first one of a turn.
+    #[must_use]
+    pub fn first(turn: TurnId) -> Self {
+        Self { turn, round: 1, number: 1 }
+    }
+}
+
 /// One attempt at a call of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallAttempt {

@@ -456,6 +456,8 @@ pub enum SystemCommand {
         profile: Option<Profile>,
         /// What is remembered that fits, found in the turn's own scopes.
         recalled: Recalled,
+        /// The bracket of its first model call, where that begins in the same commit.
+        call: Option<Bracket>,
     },
     /// A slot of a schedule is due.
     ClaimSlot(Claim),

@@ -275,6 +275,7 @@ impl World {
             queued,
             profile,
             recalled: Default::default(),
+            call: None,
         })
         .unwrap();
         self

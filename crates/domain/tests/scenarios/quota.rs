@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use planwright_domain::{
     actor::{PersonId, Standing},
+    attempt::ModelAttempt,
     command::{Issued, PersonCommand, SessionCommand, SystemCommand},
     id::OwnerId,
     next::{Due, Next, Waiting, next, waiting},
@@ -110,13 +111,39 @@ fn who_has_stored_what_they_may_adds_nothing_and_may_still_end_and_delete() {
 }
 
 #[test]
+fn a_turn_begins_with_its_first_model_call_unless_a_limit_holds_that_back() {
+    let starts = |quota| {
+        let mut world = a_session().says("one").says("two");
+        let Next::StartTurn(queued) = next(&world.session) else { panic!("a turn is due") };
+        let (turn, call) = (world.fresh().into(), Some(world.bracket()));
+        let (profile, recalled) = (None, Default::default());
+        let command = SystemCommand::StartTurn { turn, queued, profile, recalled, call };
+        let command = SessionCommand::System(command);
+        assert!(limits_of(&command).contains(&Limit::Money), "{:?}", limits_of(&command));
+        let issued = Issued::new(world.fresh(), world.now, command).with_quota(Some(quota));
+        let events = decide(&world.session, &issued).unwrap();
+        world.session = world.session.fold(world.now, &events).unwrap();
+        (kinds(&events), world, ModelAttempt::first(turn))
+    };
+    let (begun, world, attempt) = starts(money(100, 80));
+    assert_eq!(begun, ["turn_started", "limit_warned", "model_call_started"]);
+    let bracket = world.bracket();
+    assert_eq!(next(&world.session), Next::AwaitModel { attempt, bracket });
+    assert_eq!(world.session.queue.len(), 0, "what was said meanwhile is part of it");
+    let (begun, mut world, attempt) = starts(money(100, 100));
+    assert_eq!(begun, ["turn_started"]);
+    assert_eq!(next(&world.session), Next::CallModel { attempt, not_before: None });
+    assert_eq!(kinds(&model_call(&mut world, money(100, 100))), ["turn_paused"]);
+}
+
+#[test]
 fn a_turn_needs_room_and_a_cause_that_is_withdrawn_needs_none() {
     let mut world = a_session().says("hello");
     let Next::StartTurn(queued) = next(&world.session) else { panic!("a turn is due") };
     let turn = world.fresh().into();
-    let (profile, recalled) = (None, Default::default());
+    let (profile, recalled, call) = (None, Default::default(), None);
     let command =
-        SessionCommand::System(SystemCommand::StartTurn { turn, queued, profile, recalled });
+        SessionCommand::System(SystemCommand::StartTurn { turn, queued, profile, recalled, call });
     assert_eq!(limits_of(&command), [Limit::Turns]);
     let before = world.session.clone();
     let events = world.ask(command).unwrap();

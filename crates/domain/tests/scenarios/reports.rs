@@ -63,7 +63,13 @@ fn a_profile_of_the_same_name_that_says_something_else_pauses_the_execution() {
     let profile = Some(Profile::new("coder", "be careless", "scripted", None, None));
     let turn = world.fresh().into();
     world
-        .system(SystemCommand::StartTurn { turn, queued, profile, recalled: Default::default() })
+        .system(SystemCommand::StartTurn {
+            turn,
+            queued,
+            profile,
+            recalled: Default::default(),
+            call: None,
+        })
         .unwrap();
     assert_eq!(world.status(), "executing_paused");
 }

@@ -215,13 +215,14 @@ fn a_profile_that_is_gone_or_another_pauses_the_execution() {
     for profile in [None, Some(a_profile("writer"))] {
         let mut world = built().approved();
         let Next::StartTurn(queued) = next(&world.session) else { panic!("a turn is due") };
-        let turn = world.fresh().into();
+        let (turn, bracket) = (world.fresh().into(), world.bracket());
         world
             .system(SystemCommand::StartTurn {
                 turn,
                 queued,
                 profile,
                 recalled: Default::default(),
+                call: Some(bracket),
             })
             .unwrap();
         let reason = PauseReason::ProfileChanged { profile: "coder".into() };

@@ -78,6 +78,7 @@ fn one_turn_at_a_time() {
             queued,
             profile: None,
             recalled: Default::default(),
+            call: None,
         })
         .unwrap_err();
     assert_eq!(refusal.kind(), "moved_on");

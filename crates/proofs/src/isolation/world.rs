@@ -584,8 +584,8 @@ impl<'w> World<'w> {
                 let run = cause.and_then(|waiting| session.auto.run_of(waiting.cause));
                 let context = run.map(|run| run.context.clone());
                 let recalled = self.recall(identity, &session, context.as_ref());
-                let (turn, profile) = (self.id().into(), None);
-                SystemCommand::StartTurn { turn, queued, profile, recalled }
+                let (turn, profile, call) = (self.id().into(), None, Some(self.bracket()));
+                SystemCommand::StartTurn { turn, queued, profile, recalled, call }
             }
             Next::CallModel { attempt, .. } => {
                 SystemCommand::StartModelCall { attempt, bracket: self.bracket() }

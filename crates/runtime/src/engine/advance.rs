@@ -14,13 +14,9 @@ use planwright_domain::{
     notebook::tool::{Bound, bound},
     policy::Policy,
     quota::Limit,
-    refusal::Refusal,
     session::Session,
     time::Time,
-    turn::{
-        RequestedCall, Turn,
-        decide::{LOOK_AGAIN_MICROS, profile_of},
-    },
+    turn::{RequestedCall, Turn, decide::LOOK_AGAIN_MICROS},
 };
 use uuid::Uuid;
 
@@ -103,17 +99,10 @@ impl Engine {
             }
             Next::StartTurn(queued) => {
                 failpoint::hit("advance.before_turn");
-                let turn = self.ids.ordered().into();
-                let named = profile_of(&session, queued);
-                let profile = named.and_then(|name| self.requests.profiles.get(name));
-                let profile = profile.map(|profile| profile.facts.clone());
-                let recalled = self.memories.recall_for(&session, queued).await?;
-                let start = SystemCommand::StartTurn { turn, queued, profile, recalled };
-                let started = self.dispatcher.report(identity, self.ids.command(), start).await?;
-                if matches!(started, Answer::Refused(Refusal::LimitReached(_))) {
+                let Some(came) = self.start_turn(identity, life, &session, queued).await? else {
                     return self.hold_turn(identity, version).await;
-                }
-                self.no_longer_held(identity);
+                };
+                (acted, lost) = (true, came);
             }
             Next::UsePlanTool { turn, call } => {
                 failpoint::hit("advance.before_plan_tool");
@@ -259,7 +248,7 @@ impl Engine {
     }
 
     /// The turn that waited has begun.
-    fn no_longer_held(&self, identity: &SessionKey) {
+    pub(crate) fn no_longer_held(&self, identity: &SessionKey) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(identity);
     }
 

@@ -14,13 +14,14 @@ use std::{
 use planwright_domain::{
     attempt::ModelAttempt,
     command::{Summed, SystemCommand},
-    id::Incarnation,
+    id::{Incarnation, Seq},
     identity::SessionKey,
     limits, prompt,
+    refusal::Refusal,
     session::Session,
     turn::{
         Answer as TurnAnswer, CallKind, FailureKind, ModelFailure, RequestedCall, Sent, Turn,
-        Usage, Work, asking::Asking, role::Role,
+        Usage, Work, asking::Asking, decide::profile_of, role::Role,
     },
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -36,7 +37,7 @@ use crate::{
     failpoint,
     ids::report_id,
     ports::{
-        journal::JournalError,
+        journal::{Answer, JournalError},
         model::{AgentProfile, Message, Model, ModelAnswer, ModelRequest, Price},
         signal::{Preview, Signal},
     },
@@ -88,6 +89,41 @@ fn cancelled(
 }
 
 impl Engine {
+    /// Begins a turn and its first model call in one commit, asks, and records what came of it. Gives why the call did not
+    /// begin, if that is so; nothing, if the turn waits for others of its owner.
+    pub(crate) async fn start_turn(
+        &self,
+        identity: &SessionKey,
+        life: Incarnation,
+        session: &Session,
+        queued: Seq,
+    ) -> Result<Option<Option<String>>, JournalError> {
+        let turn = self.ids.ordered().into();
+        let named = profile_of(session, queued);
+        let profile = named.and_then(|name| self.requests.profiles.get(name));
+        let profile = profile.map(|profile| profile.facts.clone());
+        let recalled = self.memories.recall_for(session, queued).await?;
+        self.tools.refresh().await;
+        let (attempt, begun) = (ModelAttempt::first(turn), Instant::now());
+        let open = self.attempts.open(Attempt::Model(attempt));
+        let call = Some(self.bracket(life, self.settings.model_deadline_ms));
+        let start = SystemCommand::StartTurn { turn, queued, profile, recalled, call };
+        match self.dispatcher.report(identity, self.ids.command(), start).await {
+            Ok(Answer::Refused(Refusal::LimitReached(_))) => {
+                open.close(Outcome::NotStarted);
+                Ok(None)
+            }
+            Ok(_) => {
+                self.no_longer_held(identity);
+                self.ask_and_record(identity, attempt, open, begun).await.map(Some)
+            }
+            Err(error) => {
+                open.close(Outcome::NotRecorded);
+                Err(error)
+            }
+        }
+    }
+
     /// Asks the model once, and records what came of it. Gives why it did not begin, if that is so.
     pub(crate) async fn call_model(
         &self,
@@ -105,6 +141,17 @@ impl Engine {
         let Some(open) = self.start(identity, vec![open], start).await?.pop() else {
             return Ok(None);
         };
+        self.ask_and_record(identity, attempt, open, begun).await
+    }
+
+    /// The same for a call whose start is committed. One that did not start after all is nobody's.
+    async fn ask_and_record(
+        &self,
+        identity: &SessionKey,
+        attempt: ModelAttempt,
+        open: OpenAttempt,
+        begun: Instant,
+    ) -> Result<Option<String>, JournalError> {
         failpoint::hit("model.after_start");
         let (session, prepared) = match self.prepared_request(identity, attempt).await {
             Ok(Some(prepared)) => prepared,

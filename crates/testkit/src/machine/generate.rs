@@ -222,12 +222,14 @@ impl Generator {
             Next::StartTurn(queued) => {
                 let named = profile_of(session, queued);
                 let profile = named.map(|_| coder()).filter(|_| rng.u8(..) < 250);
-                system(SystemCommand::StartTurn {
-                    turn: fresh(rng).into(),
-                    queued,
-                    profile,
-                    recalled: Default::default(),
-                })
+                let turn = fresh(rng).into();
+                // The other half are turns of earlier builds, and those whose first call was held back.
+                let call = rng.bool().then(|| bracket(rng));
+                if call.is_some() {
+                    self.attempts_made.push(ModelAttempt::first(turn));
+                }
+                let recalled = Default::default();
+                system(SystemCommand::StartTurn { turn, queued, profile, recalled, call })
             }
             Next::AwaitLimit { .. } if rng.bool() => system(SystemCommand::ResumeTurn),
             Next::CallModel { attempt, .. } | Next::AwaitLimit { attempt, .. } => {

@@ -355,6 +355,24 @@ pub(crate) fn start_model_call(
     }
 }
 
+/// The first model call of a turn that has just begun. What holds it back is decided when it is due by itself.
+pub(crate) fn first_model_call(
+    session: &Session,
+    at: Time,
+    turn: TurnId,
+    bracket: Bracket,
+    quota: Option<&QuotaUse>,
+) -> Vec<SessionEvent> {
+    let decided = start_model_call(session, at, ModelAttempt::first(turn), bracket, quota);
+    let begins = |events: &Vec<_>| {
+        let started = |event: &SessionEvent| {
+            matches!(event, SessionEvent::Turn(TurnEvent::ModelCallStarted { .. }))
+        };
+        events.iter().any(started)
+    };
+    decided.ok().filter(begins).unwrap_or_default()
+}
+
 /// The limits of the owner of which this session was not told yet.
 fn warnings(
     session: &Session,
