@@ -25,6 +25,7 @@ mod ours;
 mod payload;
 mod peer;
 mod plot;
+mod recall;
 mod retrieval;
 mod size;
 mod start;
@@ -73,6 +74,8 @@ enum Figure {
     Active(Size),
     /// A turn beside many standing alarms.
     Alarms(Size),
+    /// Whether what is remembered is found by questions in other words, in three languages, against plain BM25.
+    Recall(Size),
     /// Scoped search over 10,000 sessions: its time, against raw FTS5 and a scan; and nothing foreign.
     Retrieval(Size),
     /// Start and idle with 100,000 sessions, and recovery after kill -9 with 1,000 turns in flight.
@@ -118,6 +121,7 @@ impl Figure {
             | Self::Cached(size)
             | Self::Active(size)
             | Self::Alarms(size)
+            | Self::Recall(size)
             | Self::Start(size)
             | Self::Retrieval(size)
             | Self::Size(size)
@@ -151,6 +155,7 @@ fn main() -> ExitCode {
         Some(Figure::Growth(size)) => growth::run(size.quick),
         Some(Figure::Tokens { bless, size }) => tokens::run(size.quick, bless),
         Some(Figure::Fanout(size)) => fanout::run(size.quick),
+        Some(Figure::Recall(size)) => recall::run(size.quick),
         Some(Figure::Retrieval(size)) => retrieval::run(size.quick),
         Some(Figure::Start(size)) => start::run(size.quick),
         Some(Figure::Size(_)) => size::run(),

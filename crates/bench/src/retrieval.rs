@@ -15,7 +15,7 @@ use planwright_domain::{
     actor::{Person, Standing},
     command::{Issued, PersonCommand, SessionCommand},
     identity::SessionKey,
-    memory::{Chain, ItemKind, MemoryCommand, select::select, words},
+    memory::{Chain, ItemKind, MemoryCommand, Question, select::select, words},
     time::Time,
 };
 use planwright_outbound::journal_sqlite::SqliteJournal;
@@ -155,8 +155,9 @@ impl Store {
     async fn ours(&self, scope: usize, question: &[String]) -> anyhow::Result<u64> {
         let identity = session(scope)?;
         let chain = Chain::of(ada().owner, &identity.identity, None);
-        let found = self.journal.candidates(&chain, question, 512).await?;
-        let recalled = select(&chain, question, found, DAY, 800);
+        let question = Question::new(&question.join(" "));
+        let found = self.journal.candidates(&chain, &question, 512).await?;
+        let recalled = select(&chain, question.words(), found, DAY, 800);
         let label = format!("of{scope} ");
         let foreign = recalled.items.iter().filter(|ranked| {
             ranked.item.scope.session() != Some(&identity.identity)

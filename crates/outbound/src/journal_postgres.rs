@@ -23,7 +23,7 @@ use planwright_domain::{
     id::{CommandId, MemoryId, OwnerId, Seq},
     identity::{ChannelType, SessionKey},
     installation::{AccountRefusal, Installation},
-    memory::{Chain, Item, rank::Candidates},
+    memory::{Chain, Item, Question, rank::Candidates},
     owner::Owner,
     quota::{Day, Used},
     refusal::Refusal,
@@ -36,8 +36,8 @@ use planwright_runtime::{
     ports::{
         journal::{
             Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow,
-            InstallationRecorded, Journal, JournalError, OwnerRecorded, Recorded, SessionPage,
-            SessionQuery, SessionRow, Since, Stream, TakenHeads, Undecided,
+            InstallationRecorded, Journal, JournalError, OwnerRecorded, Recorded,
+            SessionPage, SessionQuery, SessionRow, Since, Stream, TakenHeads, Undecided,
         },
         memory::Memory,
     },
@@ -609,10 +609,10 @@ impl Memory for PostgresJournal {
     async fn candidates(
         &self,
         chain: &Chain,
-        words: &[String],
+        question: &Question,
         limit: usize,
     ) -> Result<Vec<Candidates>, JournalError> {
-        self.ask(async |client| memory::candidates(client, chain, words, limit).await).await
+        self.ask(async |client| memory::candidates(client, chain, question, limit).await).await
     }
 
     async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError> {

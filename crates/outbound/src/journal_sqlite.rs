@@ -20,7 +20,7 @@ use planwright_domain::{
     id::{CommandId, MemoryId, OwnerId, Seq},
     identity::{ChannelType, SessionKey},
     installation::{AccountRefusal, Installation},
-    memory::{Chain, Item, rank::Candidates},
+    memory::{Chain, Item, Question, rank::Candidates},
     owner::Owner,
     quota::{Day, Used},
     refusal::Refusal,
@@ -466,11 +466,11 @@ impl Memory for SqliteJournal {
     async fn candidates(
         &self,
         chain: &Chain,
-        words: &[String],
+        question: &Question,
         limit: usize,
     ) -> Result<Vec<Candidates>, JournalError> {
-        let (chain, words) = (chain.clone(), words.to_vec());
-        self.read(move |connection| memory::candidates(connection, &chain, &words, limit)).await
+        let (chain, question) = (chain.clone(), question.clone());
+        self.read(move |connection| memory::candidates(connection, &chain, &question, limit)).await
     }
 
     async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError> {

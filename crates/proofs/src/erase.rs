@@ -22,7 +22,7 @@ use planwright_domain::{
     command::{LifeCommand, PersonCommand},
     id::Seq,
     identity::SessionKey,
-    memory::{Chain, ItemKind, MemoryCommand, words},
+    memory::{Chain, ItemKind, MemoryCommand, Question},
     next::Due,
 };
 use planwright_outbound::{
@@ -352,7 +352,7 @@ async fn look(place: &str, home: &Path) -> anyhow::Result<Outcome> {
     }
     // What the next turn of the same person would be told.
     let chain = Chain::of(ada().owner, &talk("new-0001").identity, None);
-    let question: Vec<_> = words(&format!("{KEPT} remembered canary")).into_iter().collect();
+    let question = Question::new(&format!("{KEPT} remembered canary"));
     let recalled = journal.candidates(&chain, &question, 1_000).await?;
     let recalled: Vec<_> = recalled.into_iter().flat_map(|found| found.items).collect();
     let promoted = recalled.iter().filter(|item| format!("{item:?}").contains(KEPT)).count();

@@ -6,11 +6,10 @@ use planwright_domain::{
     autonomy::AutoExecutionContext,
     id::Seq,
     memory::{
-        Chain, Item, ScopeKind,
+        Chain, Item, Question, ScopeKind,
         apply::{Wants, wants},
         rank::Recalled,
         select::select,
-        words,
     },
     session::{Session, SessionEvent},
     turn::{Cause, RequestedCall},
@@ -27,8 +26,6 @@ use crate::{
 
 /// How many candidates each scope gives to one question.
 const CANDIDATES_MAX: usize = 512;
-/// How many words of a question are looked up.
-const WORDS_MAX: usize = 32;
 
 /// What is remembered, over its port.
 #[derive(Clone)]
@@ -58,15 +55,12 @@ impl Memories {
         budget_tokens: usize,
     ) -> Result<Recalled, JournalError> {
         let chain = Chain::in_session(session, context);
-        let mut question = words(text);
-        question.sort_unstable();
-        question.dedup();
-        question.truncate(WORDS_MAX);
-        if question.is_empty() {
+        let question = Question::new(text);
+        let found = self.memory.candidates(&chain, &question, CANDIDATES_MAX).await?;
+        if found.iter().all(|found| found.items.is_empty()) {
             return Ok(Recalled::default());
         }
-        let found = self.memory.candidates(&chain, &question, CANDIDATES_MAX).await?;
-        let recalled = select(&chain, &question, found, self.clock.now(), budget_tokens);
+        let recalled = select(&chain, question.words(), found, self.clock.now(), budget_tokens);
         count(&recalled);
         Ok(recalled)
     }

@@ -19,7 +19,7 @@ use planwright_domain::{
         self, Installation, InstallationCommand, InstallationEvent, Invitation, Requester, Role,
     },
     log::{Erased, SessionHead, beginning},
-    memory::{Chain, ItemKind, MemoryCommand, Scope, words},
+    memory::{Chain, ItemKind, MemoryCommand, Question, Scope},
     next::{Next, Waiting, next},
     owner::{self, Moved, Owner, OwnerCommand},
     plan::event::PlanEvent,
@@ -84,6 +84,7 @@ macro_rules! journal_contract {
             sessions_belong_to_their_owner_and_two_owners_may_use_one_key
             an_owners_sessions_come_in_pages_and_are_found_by_title_and_key
             what_is_remembered_is_found_in_its_own_scope_alone
+            of_many_memories_those_with_rare_words_are_found
             an_output_is_kept_once_and_for_its_session_alone
             no_more_turns_begin_than_an_owner_has_room_for
             what_models_were_used_is_counted_once_whoever_counts
@@ -691,6 +692,26 @@ pub async fn sessions_belong_to_their_owner_and_two_owners_may_use_one_key(place
     assert_eq!(journal.newest(ada, ChannelType::Web).await.expect("it answers"), None);
 }
 
+/// Of more memories than are looked at, those with the rarest words of a question are found.
+pub async fn of_many_memories_those_with_rare_words_are_found(place: &dyn Place) {
+    let journal = place.open().await;
+    let ada = person("ada", "cli", Standing::Speaks);
+    for (number, text) in [(1_u128, "common rare"), (2, "common one"), (3, "common two")] {
+        let (id, kind) = (Uuid::from_u128(number).into(), ItemKind::Fact);
+        let save = PersonCommand::Memory(MemoryCommand::Save { id, kind, text: text.into() });
+        ask(&*journal, "talk-0001", number, SessionCommand::Person(ada.clone(), save)).await;
+    }
+    let chain = Chain::of(ada.owner, &identity("talk-0001").identity, None);
+    let found = async |question: &str| -> Vec<String> {
+        let found = journal.candidates(&chain, &Question::new(question), 2).await;
+        let items = found.expect("it answers").into_iter().flat_map(|found| found.items);
+        items.map(|item| item.text).collect()
+    };
+    assert_eq!(found("common rare").await, ["common rare"]);
+    assert_eq!(found("common").await, ["common two", "common one"], "the newest");
+    assert_eq!(found("nothing").await, Vec::<String>::new());
+}
+
 /// What is remembered is found by scope first, changed, forgotten, and gone with its session.
 /// Invariant: `strict-scope`.
 pub async fn what_is_remembered_is_found_in_its_own_scope_alone(place: &dyn Place) {
@@ -708,7 +729,7 @@ pub async fn what_is_remembered_is_found_in_its_own_scope_alone(place: &dyn Plac
     ask(&*journal, "talk-0002", 3, save(3, "Backups are none of your business")).await;
     let chain = |key: &str| Chain::of(ada.owner, &identity(key).identity, None);
     let found = async |key: &str, question: &str| -> Vec<String> {
-        let asked = words(question);
+        let asked = Question::new(question);
         let found = journal.candidates(&chain(key), &asked, 10).await.expect("it answers");
         found.into_iter().flat_map(|found| found.items).map(|item| item.text).collect()
     };
@@ -716,7 +737,7 @@ pub async fn what_is_remembered_is_found_in_its_own_scope_alone(place: &dyn Plac
     assert_eq!(found("talk-0001", "CAFÉ").await.len(), 1, "in any letters");
     assert_eq!(found("talk-0002", "backups").await, ["Backups are none of your business"]);
     assert!(found("talk-0002", "photos").await.is_empty());
-    let counted = journal.candidates(&chain("talk-0001"), &words("photos"), 10).await;
+    let counted = journal.candidates(&chain("talk-0001"), &Question::new("photos"), 10).await;
     let counted = &counted.expect("it answers")[0];
     assert_eq!((counted.items.len(), counted.count), (1, 2), "counts are of the scope alone");
     let id = |number: u128| MemoryId(Uuid::from_u128(number));
@@ -744,7 +765,7 @@ pub async fn what_is_remembered_is_found_in_its_own_scope_alone(place: &dyn Plac
     journal.append_owner(ada.owner, Time(9), promote).await.expect("stored").expect("allowed");
     assert_eq!(found("talk-0002", "vault").await, ["Backups live in /vault"], "known everywhere");
     let bea = Chain::of(owner_id("bea"), &identity("talk-0002").identity, None);
-    let foreign = journal.candidates(&bea, &words("vault"), 10).await.expect("it answers");
+    let foreign = journal.candidates(&bea, &Question::new("vault"), 10).await.expect("it answers");
     assert!(foreign.iter().all(|found| found.items.is_empty()), "for its owner alone");
     let elsewhere = journal.elsewhere(&chain("talk-0002")).await.expect("it answers");
     assert!(elsewhere >= 1, "the items of the owner's other sessions are counted");
@@ -756,7 +777,7 @@ pub async fn what_is_remembered_is_found_in_its_own_scope_alone(place: &dyn Plac
     let left = journal.everything(&chain("talk-0001"), 10).await.expect("it answers");
     let left: Vec<_> = left.into_iter().map(|item| (item.id, item.scope)).collect();
     assert_eq!(left, [(id(9), Scope::Global)], "gone with its session, but for what was promoted");
-    let kept = journal.candidates(&chain("talk-0002"), &words("vault"), 10).await;
+    let kept = journal.candidates(&chain("talk-0002"), &Question::new("vault"), 10).await;
     let kept: usize = kept.expect("it answers").iter().map(|found| found.items.len()).sum();
     assert_eq!(kept, 1, "what was promoted stays");
 }

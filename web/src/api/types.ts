@@ -2458,7 +2458,7 @@ export interface components {
              * @description How new it is, in thousandths.
              */
             fresh: number;
-            /** @description The words of the question that it holds. */
+            /** @description What it has in common with the question, as it spells it. */
             matched: string[];
             /**
              * Format: int64

@@ -76,6 +76,8 @@ pub const MEMORY_BYTES_MAX: usize = 4 * 1024;
 pub const GLOBAL_MEMORY_MAX: usize = 2_000;
 /// The longest word that is looked up.
 pub const WORD_CHARS_MAX: usize = 40;
+/// How many words of a question are looked up.
+pub const QUESTION_WORDS_MAX: usize = 64;
 /// The longest page of a notebook.
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// How much of a result one line of a notebook holds.

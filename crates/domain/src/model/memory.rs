@@ -20,11 +20,14 @@ use crate::model::{
     digest::{Digest, Encoder},
     id::{GoalId, MemoryId, OwnerId, TaskId, TurnId},
     identity::SessionIdentity,
-    limits,
     time::Time,
 };
 
 pub mod rank;
+mod words;
+
+pub(crate) use words::spelled;
+pub use words::{Question, words};
 
 /// Where something is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -261,22 +264,6 @@ impl Item {
 pub fn digest(text: &str) -> Digest {
     let plain: Vec<_> = text.split_whitespace().collect();
     Encoder::of("memory", 1).field("text", &plain.join(" ").to_lowercase()).digest()
-}
-
-/// The words of a text, in the form in which they are looked up: letters and digits in small letters, what is
-/// not ASCII by its bytes, so that every engine takes them alike.
-#[must_use]
-pub fn words(text: &str) -> Vec<String> {
-    let lower = text.to_lowercase();
-    let words = lower.split(|letter: char| !letter.is_alphanumeric());
-    let plain = |word: &str| {
-        if word.is_ascii() {
-            return word.chars().take(limits::WORD_CHARS_MAX).collect();
-        }
-        let bytes = word.bytes().take(limits::WORD_CHARS_MAX / 2);
-        bytes.fold(String::from("u"), |text, byte| format!("{text}{byte:02x}"))
-    };
-    words.filter(|word| !word.is_empty()).map(plain).collect()
 }
 
 /// What happened to what is remembered in a session.

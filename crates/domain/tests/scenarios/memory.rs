@@ -6,8 +6,8 @@ use planwright_domain::{
     id::{GoalId, MemoryId, OwnerId, RunId, TaskId},
     identity::{ChannelType, ConversationKey, SessionIdentity, SessionKey, Transport},
     memory::{
-        Chain, Item, ItemKind, Provenance, Scope, ScopeKind, digest,
-        rank::{Candidates, rank},
+        Chain, Item, ItemKind, Provenance, Question, Scope, ScopeKind, digest,
+        rank::{Candidates, rank, rarest},
         select::select,
         words,
     },
@@ -202,13 +202,96 @@ fn kinds_have_homes() {
     }
 }
 
+#[test]
+fn a_word_is_found_by_its_other_forms_and_by_nothing_that_only_begins_alike() {
+    for forms in [
+        ["battery", "batteries"],
+        ["repair", "repairing"],
+        ["Haus", "Häuser"],
+        ["Schlauch", "Schläuchen"],
+        ["книга", "книги"],
+    ] {
+        let [one, other] = forms.map(words);
+        assert_eq!(one, other, "{forms:?}");
+    }
+    for others in [["cat", "catalogue"], ["v2", "v20"], ["port", "portrait"], ["1", "10"]] {
+        let [one, other] = others.map(words);
+        assert_ne!(one, other, "{others:?}");
+    }
+}
+
+#[test]
+fn what_is_written_without_spaces_is_found_by_its_parts() {
+    let remembered = words("李明每周三修理北温室的水泵。");
+    for asked in ["水泵", "北边的温室", "谁修理水泵？"] {
+        let found = words(asked).into_iter().any(|word| remembered.contains(&word));
+        assert!(found, "{asked}");
+    }
+    assert_eq!(words("水"), ["ue6b0b4"]);
+    assert_eq!(words("ต้นไม้").len(), 5, "each pair of Thai letters and signs");
+    assert_eq!(words("v2水x"), ["v2", "ue6b0b4", "x"]);
+}
+
+/// What is stored is found by these: whoever changes one changes the stored form.
+#[test]
+fn the_words_of_a_text_are_those_that_are_stored() {
+    let text = "The connections of 3 Häuser were repaired; Ценности, Ἀθῆναι and 水泵.";
+    let stored = [
+        "the",
+        "connect",
+        "of",
+        "3",
+        "haus",
+        "wer",
+        "repair",
+        "ud186d0b5d0bdd0bdd0bed181d182",
+        "ue1bc80ceb8e1bf86cebdceb1",
+        "and",
+        "ue6b0b4",
+        "ue6b3b5",
+        "ue6b0b4e6b3b5",
+    ];
+    assert_eq!(words(text), stored);
+}
+
+#[test]
+fn a_question_is_looked_up_by_its_first_words_each_once() {
+    assert_eq!(Question::new("tea, Teas and the tea").words(), ["tea", "and", "the"]);
+    let long: Vec<_> = (0..200).map(|number| number.to_string()).collect();
+    assert_eq!(Question::new(&long.join(" ")).words(), &long[..64]);
+}
+
+#[test]
+fn of_a_scope_with_many_items_the_rarest_words_are_looked_up() {
+    let word = |word: &str, items| (word.to_owned(), items);
+    let counted = vec![word("the", 513), word("pump", 3), word("north", 500), word("none", 0)];
+    assert_eq!(rarest(counted.clone(), 512), ["pump", "north"]);
+    assert_eq!(rarest(counted, 502), ["pump"]);
+    assert_eq!(rarest(vec![word("the", 513), word("of", 600)], 512), ["the"], "at least one");
+    assert_eq!(rarest(vec![word("none", 0)], 512), Vec::<String>::new());
+}
+
+#[test]
+fn why_something_was_found_is_told_in_its_own_spelling() {
+    let here = Scope::Session(session("web:talk-0001"));
+    let items =
+        vec![item(1, here.clone(), "The Batteries are charged"), item(2, here, "北温室的水泵")];
+    let told = |asked: &str| {
+        let ranked = rank(Question::new(asked).words(), found(items.clone()), Time(0));
+        ranked.into_iter().map(|ranked| ranked.why.matched).collect::<Vec<_>>()
+    };
+    assert_eq!(told("which battery"), [["batteries"]]);
+    assert_eq!(told("水泵"), [["水泵"]]);
+}
+
 proptest! {
     #[test]
     fn words_are_letters_and_digits_that_every_engine_takes_alike(text in ".{0,80}") {
         for word in words(&text) {
-            prop_assert!(!word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{word:?}");
-            prop_assert_eq!(words(&word), vec![word.to_lowercase()]);
+            prop_assert!(!word.is_empty() && word.len() <= 41, "{word:?}");
+            prop_assert!(word.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase()), "{word:?}");
         }
+        prop_assert_eq!(words(&text.to_uppercase().to_lowercase()).is_empty(), words(&text).is_empty());
     }
 
     /// Invariant: `strict-scope`.

@@ -3,7 +3,10 @@
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
     id::{MemoryId, OwnerId},
-    memory::{Chain, Item, Scope, rank::Candidates},
+    memory::{
+        Chain, Item, Question, Scope,
+        rank::{Candidates, rarest},
+    },
 };
 use planwright_runtime::ports::journal::JournalError;
 use tokio_postgres::{Row, types::ToSql};
@@ -37,12 +40,9 @@ async fn find(
 pub(super) async fn candidates(
     client: &impl GenericClient,
     chain: &Chain,
-    words: &[String],
+    question: &Question,
     limit: usize,
 ) -> Result<Vec<Candidates>, JournalError> {
-    // Words hold letters and digits alone, so they need no quoting inside the quotes.
-    let any: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
-    let any = any.join(" | ");
     let sql = "SELECT $4::uuid, $5::text, $6::text, item, body FROM memory
                WHERE scope = $1 AND found_by @@ $2::text::tsquery ORDER BY id DESC LIMIT $3";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -53,12 +53,38 @@ pub(super) async fn candidates(
             found.push(Candidates::default());
             continue;
         };
+        let any = looked_up(client, &scope, question.words(), limit).await?.join(" | ");
+        if any.is_empty() {
+            let (count, words) = (scope.items, scope.words);
+            found.push(Candidates { items: Vec::new(), count, words });
+            continue;
+        }
         let named: [&(dyn ToSql + Sync); 6] = [&scope.id, &any, &limit, &owner, &session, &part];
         let bodies = rows(client, sql, &named).await?;
         let items: Result<_, _> = bodies.iter().map(item_of).collect();
         found.push(Candidates { items: items?, count: scope.items, words: scope.words });
     }
     Ok(found)
+}
+
+/// The words by which a scope is looked through.
+async fn looked_up(
+    client: &impl GenericClient,
+    scope: &ScopeRow,
+    words: &[String],
+    limit: i64,
+) -> Result<Vec<String>, JournalError> {
+    // Words hold letters and digits alone, so they need no quoting inside the quotes.
+    let words: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+    if scope.items <= limit.cast_unsigned() {
+        return Ok(words);
+    }
+    let sql = "SELECT word, (SELECT count(*) FROM (
+                   SELECT 1 FROM memory WHERE scope = $1 AND found_by @@ word::tsquery LIMIT $3
+               ) few) FROM unnest($2::text[]) word";
+    let counted = rows(client, sql, &[&scope.id, &words, &limit.saturating_add(1)]).await?;
+    let counted = counted.iter().map(|row| (row.get(0), row.get::<_, i64>(1).cast_unsigned()));
+    Ok(rarest(counted.collect(), limit.cast_unsigned()))
 }
 
 pub(super) async fn everything(

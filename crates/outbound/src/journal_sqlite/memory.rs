@@ -2,7 +2,10 @@
 
 use planwright_domain::{
     id::{MemoryId, OwnerId},
-    memory::{Chain, Item, Scope, rank::Candidates},
+    memory::{
+        Chain, Item, Question, Scope,
+        rank::{Candidates, rarest},
+    },
 };
 use planwright_format::body::Packer;
 use planwright_runtime::ports::journal::JournalError;
@@ -47,11 +50,9 @@ fn find(
 pub(super) fn candidates(
     connection: &Connection,
     chain: &Chain,
-    words: &[String],
+    question: &Question,
     limit: usize,
 ) -> Result<Vec<Candidates>, JournalError> {
-    let any: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    let any = any.join(" OR ");
     let sql = "SELECT ?4, ?5, ?6, memory.item, memory.body FROM memory_words JOIN memory ON memory.id = memory_words.rowid
                WHERE memory_words MATCH ?1 AND memory.scope = ?2 ORDER BY memory_words.rowid DESC LIMIT ?3";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
@@ -61,7 +62,13 @@ pub(super) fn candidates(
             found.push(Candidates::default());
             continue;
         };
-        let question = format!("\"{}\" AND ({any})", scope_word(row.id));
+        let words = looked_up(connection, &row, question.words(), limit)?;
+        if words.is_empty() {
+            found.push(Candidates { items: Vec::new(), count: row.items, words: row.words });
+            continue;
+        }
+        let any: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+        let question = format!("\"{}\" AND ({})", scope_word(row.id), any.join(" OR "));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let (owner, (session, part)) = (chain.owner().0, columns(scope));
         let rows = statement
@@ -76,6 +83,32 @@ pub(super) fn candidates(
         found.push(Candidates { items: items?, count: row.items, words: row.words });
     }
     Ok(found)
+}
+
+/// The words by which a scope is looked through.
+fn looked_up(
+    connection: &Connection,
+    scope: &ScopeRow,
+    words: &[String],
+    limit: usize,
+) -> Result<Vec<String>, JournalError> {
+    if scope.items <= limit as u64 {
+        return Ok(words.to_vec());
+    }
+    let sql =
+        "SELECT count(*) FROM (SELECT 1 FROM memory_words WHERE memory_words MATCH ?1 LIMIT ?2)";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+    let counted: Result<_, JournalError> = words
+        .iter()
+        .map(|word| {
+            let question = format!("\"{}\" AND \"{word}\"", scope_word(scope.id));
+            let items: i64 =
+                statement.query_row(params![question, more], |row| row.get(0)).map_err(sqlite)?;
+            Ok((word.clone(), items.cast_unsigned()))
+        })
+        .collect();
+    Ok(rarest(counted?, limit as u64))
 }
 
 pub(super) fn everything(

@@ -10,7 +10,7 @@ use planwright_domain::{
     id::{CommandId, MemoryId, OwnerId, Seq},
     identity::{ChannelType, Root, SessionKey},
     installation::{AccountRefusal, Installation},
-    memory::{Chain, Item, rank::Candidates},
+    memory::{Chain, Item, Question, rank::Candidates},
     owner::Owner,
     quota::{Day, Used},
     refusal::Refusal,
@@ -286,11 +286,11 @@ impl Memory for Gated<dyn Store> {
     async fn candidates(
         &self,
         chain: &Chain,
-        words: &[String],
+        question: &Question,
         limit: usize,
     ) -> Result<Vec<Candidates>, JournalError> {
         self.gate.reach(Point::Asks);
-        self.inner.candidates(chain, words, limit).await
+        self.inner.candidates(chain, question, limit).await
     }
 
     async fn item(&self, chain: &Chain, id: MemoryId) -> Result<Option<Item>, JournalError> {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use planwright_domain::{
     id::MemoryId,
-    memory::{Chain, Item, rank::Candidates},
+    memory::{Chain, Item, Question, rank::Candidates},
 };
 
 use super::journal::{Journal, JournalError};
@@ -16,11 +16,12 @@ impl<T: Journal + Memory> Store for T {}
 /// Looks up what is remembered. There is no way to ask but through a chain of scopes.
 #[async_trait]
 pub trait Memory: Send + Sync {
-    /// For each scope of the chain, the items that hold some of these words, at most so many, newest first.
+    /// For each scope of the chain, the items that hold some of its words, at most so many, newest first. Of a scope that
+    /// has more items than that, those with its [`rarest`](planwright_domain::memory::rank::rarest) words.
     async fn candidates(
         &self,
         chain: &Chain,
-        words: &[String],
+        question: &Question,
         limit: usize,
     ) -> Result<Vec<Candidates>, JournalError>;
 

@@ -19,7 +19,7 @@ pub struct Candidates {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Why {
-    /// The words of the question that it holds.
+    /// What it has in common with the question, as it spells it.
     pub matched: Vec<String>,
     /// How well the words fit, in thousandths.
     pub fits: i64,

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
     memory::{
-        Item, Provenance,
+        Provenance,
         rank::{Candidates, Ranked, Why},
-        words,
+        spelled,
     },
     time::Time,
 };
@@ -22,22 +22,41 @@ const SURE: f64 = 0.3;
 /// The share of the score that being new makes.
 const NEW: f64 = 0.2;
 
+/// Which words of a question are looked up in a scope that has many items: the rarest, whose items are at most so many
+/// together, and at least one. A word that most items have would crowd out those that the others are found by.
+#[must_use]
+pub fn rarest(mut words: Vec<(String, u64)>, limit: u64) -> Vec<String> {
+    words.retain(|(_, items)| *items > 0);
+    words.sort_by_key(|(_, items)| *items);
+    let (mut together, mut taken) = (0, Vec::new());
+    for (word, items) in words {
+        together += items;
+        if together > limit && !taken.is_empty() {
+            break;
+        }
+        taken.push(word);
+    }
+    taken
+}
+
 /// The candidates of one scope, best first.
 #[must_use]
 pub fn rank(question: &[String], found: Candidates, now: Time) -> Vec<Ranked> {
     let asked: BTreeSet<&String> = question.iter().collect();
-    let texts: Vec<(Item, Vec<String>)> = found
+    let texts: Vec<_> = found
         .items
         .into_iter()
         .map(|item| {
-            let words = words(&item.text);
+            let words = spelled(&item.text);
             (item, words)
         })
         .collect();
     let mut holds: BTreeMap<&String, u64> = BTreeMap::new();
-    for word in &asked {
-        let has = texts.iter().filter(|(_, words)| words.contains(word)).count() as u64;
-        holds.insert(word, has);
+    for (_, words) in &texts {
+        let has: BTreeSet<_> = words.iter().filter_map(|(_, word)| asked.get(word)).collect();
+        for word in has {
+            *holds.entry(*word).or_default() += 1;
+        }
     }
     let count = found.count.max(texts.len() as u64) as f64;
     let average = (found.words as f64 / count.max(1.0)).max(1.0);
@@ -47,16 +66,18 @@ pub fn rank(question: &[String], found: Candidates, now: Time) -> Vec<Ranked> {
             let mut fits = 0.0;
             let mut matched = Vec::new();
             for word in &asked {
-                let times = words.iter().filter(|has| has == word).count() as f64;
-                if times == 0.0 {
-                    continue;
-                }
+                let spellings = words.iter().filter(|(_, has)| has == *word);
+                let mut spellings = spellings.map(|(said, _)| said).peekable();
+                let Some(said) = spellings.peek().copied() else { continue };
+                let times = spellings.count() as f64;
                 let rarity = holds.get(*word).copied().unwrap_or(0) as f64;
                 let rare = (1.0 + (count - rarity + 0.5) / (rarity + 0.5)).ln();
                 let length = 1.0 - LENGTH + LENGTH * words.len() as f64 / average;
                 fits += rare * times * (SATURATION + 1.0) / (times + SATURATION * length);
-                matched.push((*word).clone());
+                matched.push(said.clone());
             }
+            let parts = matched.clone();
+            matched.retain(|said| !parts.iter().any(|part| part != said && part.contains(said)));
             let age = (now.0 - item.at.0).max(0) as f64;
             let fresh = 0.5_f64.powf(age / HALF_LIFE_MICROS);
             let sure = f64::from(item.confidence.min(100)) / 100.0;
