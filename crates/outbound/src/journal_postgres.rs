@@ -36,7 +36,7 @@ use planwright_runtime::{
     ports::{
         journal::{
             Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow,
-            InstallationRecorded, Journal, JournalError, OwnerRecorded, Recorded,
+            InstallationRecorded, Journal, JournalError, OwnerRecorded, Recorded, Reserved,
             SessionPage, SessionQuery, SessionRow, Since, Stream, TakenHeads, Undecided,
         },
         memory::Memory,
@@ -433,6 +433,15 @@ impl Journal for PostgresJournal {
 
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
         self.ask(async |client| read::due(client, by, limit).await).await
+    }
+
+    async fn take_due(
+        &self,
+        by: Time,
+        reserved: Reserved,
+        limit: usize,
+    ) -> Result<Vec<DueRow>, JournalError> {
+        self.ask(async |client| write::take_due(client, by, reserved, limit).await).await
     }
 
     async fn back_off(

@@ -25,7 +25,7 @@ use planwright_outbound::{
 use planwright_runtime::{
     commands::dispatch::dispatch,
     ports::{
-        journal::{Answer, Archive, Journal, JournalError},
+        journal::{Answer, Archive, Journal, JournalError, Reserved},
         memory::Store,
         notebook::Notebooks as _,
     },
@@ -85,6 +85,42 @@ async fn nodes_that_append_to_one_session_at_once_take_turns() {
     assert_eq!(versions, (1..=90).collect::<Vec<_>>());
     let sessions = all_see(&nodes).await;
     assert!(sessions.iter().all(|session| session.version == Seq(90)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_is_due_goes_to_one_node_and_to_another_when_its_time_is_over() {
+    let place = Server(Postgres::start());
+    let nodes = [place.open().await, place.open().await, place.open().await];
+    let key = |number: usize| format!("talk-{number:04}");
+    for number in 0..120 {
+        ask(&*nodes[0], &key(number), number as u128, say("go on")).await;
+    }
+    let reserved = |from| Reserved { from: Time(from), until: Time(from + 6_000) };
+    let takes = |from: i64, limit: usize| {
+        let all = nodes.iter().map(|node| {
+            let node = node.clone();
+            let take =
+                async move { node.take_due(Time(9_000), reserved(from), limit).await.unwrap() };
+            tokio::spawn(take)
+        });
+        futures_util::future::join_all(all.collect::<Vec<_>>())
+    };
+    let mut taken = Vec::new();
+    while taken.len() < 120 {
+        let rows: Vec<_> = takes(10_000, 16).await.into_iter().flat_map(Result::unwrap).collect();
+        assert!(!rows.is_empty(), "{} of 120 were found", taken.len());
+        taken.extend(rows.into_iter().map(|row| row.session));
+    }
+    taken.sort();
+    taken.dedup();
+    assert_eq!(taken.len(), 120, "each is taken once");
+    let again =
+        async |from| nodes[1].take_due(Time(9_000), reserved(from), 500).await.unwrap().len();
+    assert_eq!(again(15_999).await, 0, "whoever has them is left alone with them");
+    assert_eq!(again(16_000).await, 120, "whoever had them is frozen or gone");
+    ask(&*nodes[2], &key(7), 500, say("and?")).await;
+    assert_eq!(again(17_000).await, 1, "somebody acted on it, and it is due again");
+    assert_eq!(nodes[0].due(None, 500).await.unwrap().len(), 120, "all of them are still due");
 }
 
 async fn all_see(nodes: &[Arc<dyn Store>]) -> Vec<Arc<planwright_domain::session::Session>> {

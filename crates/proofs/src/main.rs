@@ -22,6 +22,7 @@ mod overnight;
 mod providers;
 mod races;
 mod record;
+mod recovery;
 mod replay;
 mod rpc;
 mod sections;
@@ -144,6 +145,12 @@ enum Proof {
         home: std::path::PathBuf,
         /// What it decides.
         seed: u64,
+    },
+    /// Many sessions, due and in flight, when everything is killed: all go on soon, and each on one node.
+    Recovery {
+        /// A few hundred sessions instead of 100,000.
+        #[arg(long)]
+        quick: bool,
     },
     /// Commands and steps that meet, in every order and with a crash at each point: one outcome.
     Races {
@@ -376,6 +383,7 @@ fn main() -> ExitCode {
         Proof::Erase { seed, quick } => {
             seeded("erase", seed, |seed, why| erase::prove(seed, quick || why == Why::OnceFailed))
         }
+        Proof::Recovery { quick } => unseeded("recovery", || recovery::prove(quick)),
         Proof::Erasing { place, home, seed } => one_life(erase::live(place, home, seed)),
         Proof::Sequence { place, home, seed } => one_life(record::live(place, home, seed)),
         Proof::Races { quick, only } => {

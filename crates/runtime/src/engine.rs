@@ -15,7 +15,7 @@ use crate::{
     memories::Memories,
     ports::{
         Clock, Ids, Ports,
-        journal::{Answer, BackedOff, DueRow, Journal, JournalError},
+        journal::{Answer, BackedOff, DueRow, Journal, JournalError, Reserved},
         model::{Model, Roles},
         signal::Broadcast,
     },
@@ -126,6 +126,20 @@ impl Engine {
     /// The sessions that are due by this time, or at all; the first ones first.
     pub async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
         self.journal.due(by, limit).await
+    }
+
+    /// Takes up sessions that were due by then; nobody else does for so long.
+    pub async fn take_due(
+        &self,
+        by: Time,
+        for_micros: i64,
+        limit: usize,
+    ) -> Result<Vec<DueRow>, JournalError> {
+        let now = self.clock.now();
+        let reserved = Reserved { from: now, until: now.plus_micros(for_micros) };
+        let rows = self.journal.take_due(by, reserved, limit).await?;
+        metrics::counter!("lane.due.taken.count").increment(rows.len() as u64);
+        Ok(rows)
     }
 
     /// Puts off a session whose step failed; after the last of a row of failures it is parked, and nothing is due.

@@ -204,18 +204,17 @@ pub(super) async fn due(
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let by = by.map_or(i64::MAX, |time| time.0);
-    rows(client, &sql, &[&by, &limit])
-        .await?
-        .into_iter()
-        .map(|row| {
-            let at: i64 = row.get(3);
-            Ok(DueRow {
-                session: key_of(row.get(0), row.get(1))?,
-                version: seq(&row, 2),
-                at: (at > 0).then_some(Time(at)),
-            })
-        })
-        .collect()
+    rows(client, &sql, &[&by, &limit]).await?.iter().map(due_row).collect()
+}
+
+/// The columns owner, identity, version and due_at.
+pub(super) fn due_row(row: &Row) -> Result<DueRow, JournalError> {
+    let at: i64 = row.get(3);
+    Ok(DueRow {
+        session: key_of(row.get(0), row.get(1))?,
+        version: seq(row, 2),
+        at: (at > 0).then_some(Time(at)),
+    })
 }
 
 /// What a list shows of a session. Without an owner, it shows everyone's.

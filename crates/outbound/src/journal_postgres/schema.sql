@@ -8,6 +8,8 @@ CREATE TABLE streams (
     updated_at BIGINT NOT NULL,
     -- When someone must act: NULL for never, 0 for now, else microseconds.
     due_at BIGINT,
+    -- Until when a node that took it up is left alone with it.
+    reserved_until BIGINT NOT NULL DEFAULT 0,
     waiting TEXT,
     planning BOOLEAN NOT NULL DEFAULT false,
     failures INTEGER NOT NULL DEFAULT 0,

@@ -11,12 +11,17 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_format::body::Packer;
-use planwright_runtime::ports::journal::{Append, BackedOff, JournalError, Stream};
+use planwright_runtime::ports::journal::{
+    Append, BackedOff, DueRow, JournalError, Reserved, Stream,
+};
 use tokio_postgres::{error::SqlState, types::ToSql};
 
-use super::{AppendRequest, read::Known};
+use super::{
+    AppendRequest,
+    read::{Known, due_row, rows},
+};
 use crate::journal::{
-    Listed, SNAPSHOT_EVERY, due_column, engine, last_anchor,
+    DUE_ORDER, Listed, SNAPSHOT_EVERY, due_column, engine, last_anchor,
     sealed::{AnswerRow, event_place, seal_snapshot},
     waiting_column,
 };
@@ -79,7 +84,7 @@ impl Rows {
 
 const MOVE: &str = "
     WITH moved AS (
-        UPDATE streams SET version = $3, updated_at = $4, due_at = $5, waiting = $6,
+        UPDATE streams SET version = $3, updated_at = $4, due_at = $5, reserved_until = 0, waiting = $6,
             title = $14, life = $15, planning = $16, logged = COALESCE($18, logged),
             running = $19, tokens = $20, cost_micros = $21, bytes = bytes + $22,
             failures = CASE WHEN parked IS NULL AND NOT $13 THEN failures ELSE 0 END, parked = NULL,
@@ -341,6 +346,33 @@ pub(super) async fn postpone(
     let sql = "UPDATE streams SET due_at = $4 WHERE owner = $1 AND identity = $2 AND version = $3";
     let (owner, text) = (identity.owner.0, identity.identity.to_string());
     execute(client, sql, &[&owner, &text, &version.0.cast_signed(), &until.0]).await
+}
+
+/// Takes up rows that are due: each goes to one node, and is due for the others again when its time is over. Rows that another
+/// node is taking are passed over, so more are looked at than are taken; owners take turns among those that are due longest.
+pub(super) async fn take_due(
+    client: &impl GenericClient,
+    by: Time,
+    reserved: Reserved,
+    limit: usize,
+) -> Result<Vec<DueRow>, JournalError> {
+    let due = "due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1 AND reserved_until <= $2";
+    let sql = format!(
+        "WITH soonest AS MATERIALIZED (
+             SELECT id FROM (
+                 SELECT id, owner, due_at FROM streams WHERE {due} ORDER BY due_at LIMIT $5
+             ) longest ORDER BY {DUE_ORDER} LIMIT $6
+         ), mine AS MATERIALIZED (
+             SELECT id FROM streams WHERE id IN (SELECT id FROM soonest) AND {due} LIMIT $4 FOR UPDATE SKIP LOCKED
+         )
+         UPDATE streams SET reserved_until = $3 FROM mine WHERE streams.id = mine.id
+         RETURNING owner, identity, version, due_at"
+    );
+    let many = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let (some, soonest) = (many(limit.saturating_mul(64)), many(limit.saturating_mul(8)));
+    let named: [&(dyn ToSql + Sync); 6] =
+        [&by.0, &reserved.from.0, &reserved.until.0, &many(limit), &some, &soonest];
+    rows(client, &sql, &named).await?.iter().map(due_row).collect()
 }
 
 pub(super) async fn unpark(

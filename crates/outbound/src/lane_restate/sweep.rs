@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use planwright_runtime::engine::Engine;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::shutdown::requested;
 
@@ -15,8 +15,10 @@ const SWEEP: Duration = Duration::from_secs(1);
 const GRACE_MICROS: i64 = 1_000_000;
 /// Wake-ups of one row within this time are one, whichever node sends them.
 const SLOT_MICROS: i64 = 2_000_000;
-/// How many rows one sweep takes.
-const ROWS: usize = 1_024;
+/// How many rows a node takes up at a time: few, so that all nodes get their share of many.
+const ROWS: usize = 32;
+/// How long a node that took up a row is left alone with it; then another may.
+const RESERVED_MICROS: i64 = 6_000_000;
 
 pub(super) async fn sweep(
     engine: Arc<Engine>,
@@ -24,32 +26,42 @@ pub(super) async fn sweep(
     ingress: Peer,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let mut last = Arc::new(());
     loop {
         tokio::select! {
             () = tokio::time::sleep(SWEEP) => {}
             () = requested(&mut stopping) => return,
         }
         let health = ingress.ask(ingress.get("/restate/health")).await;
-        note(&lane.is_failing, health.map_err(|error| error.to_string()).err());
-        // What the last sweep found is still on its way: to find it again would only make the way longer.
-        if Arc::strong_count(&last) > 1 {
-            continue;
-        }
-        last = Arc::new(());
-        let now = engine.now();
-        let overdue = now.plus_micros(-GRACE_MICROS);
-        match engine.due(Some(overdue), ROWS).await {
-            Err(error) => tracing::error!(%error, event = "sweep_failed"),
-            Ok(rows) => {
-                for row in rows {
-                    let (slot, version) = (now.0 / SLOT_MICROS, row.version);
-                    let key = format!("{}@{version}~{slot}", row.session);
-                    let (identity, _sweep) = (row.session, Some(last.clone()));
-                    let wake = Wake { identity, delay: Duration::ZERO, key, _sweep };
-                    let _ = lane.wakes.send(wake);
-                }
-            }
-        }
+        let gone = health.map_err(|error| error.to_string()).err();
+        let is_gone = gone.is_some();
+        note(&lane.is_failing, gone);
+        // What this node cannot send on is for the others to take up.
+        while !is_gone && take_up(&engine, &lane).await == ROWS {}
     }
+}
+
+/// Takes up some rows and sends them on; how many they were.
+async fn take_up(engine: &Engine, lane: &RestateLane) -> usize {
+    let now = engine.now();
+    let overdue = now.plus_micros(-GRACE_MICROS);
+    let rows = match engine.take_due(overdue, RESERVED_MICROS, ROWS).await {
+        Ok(rows) => rows,
+        Err(error) => {
+            tracing::error!(%error, event = "sweep_failed");
+            return 0;
+        }
+    };
+    let count = rows.len();
+    let (on_its_way, mut arrived) = mpsc::channel::<()>(1);
+    for row in rows {
+        let (slot, version) = (now.0 / SLOT_MICROS, row.version);
+        let key = format!("{}@{version}~{slot}", row.session);
+        let (identity, _sweep) = (row.session, Some(on_its_way.clone()));
+        let wake = Wake { identity, delay: Duration::ZERO, key, _sweep };
+        let _ = lane.wakes.send(wake);
+    }
+    // No more are taken up before these are sent.
+    drop(on_its_way);
+    arrived.recv().await;
+    count
 }

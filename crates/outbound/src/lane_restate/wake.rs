@@ -24,7 +24,7 @@ pub(super) struct Wake {
     /// Wake-ups with one key are one.
     pub(super) key: String,
     /// The sweep that found it, for as long as it is on its way.
-    pub(super) _sweep: Option<Arc<()>>,
+    pub(super) _sweep: Option<mpsc::Sender<()>>,
 }
 
 /// Sends wake-ups until nobody can wake any more. What does not get through the sweep finds.

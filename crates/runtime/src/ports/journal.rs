@@ -102,6 +102,15 @@ pub struct DueRow {
     pub at: Option<Time>,
 }
 
+/// For how long whoever takes up a row is left alone with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reserved {
+    /// From now.
+    pub from: Time,
+    /// Until then.
+    pub until: Time,
+}
+
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
@@ -246,6 +255,17 @@ pub trait Journal: Send + Sync {
 
     /// The sessions that need someone to act by then, or at any time; the longest due first.
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError>;
+
+    /// Takes up sessions that were due by then, each for one caller alone until its time is over, or somebody acted on it.
+    /// Where nobody shares the journal, that is whoever asks.
+    async fn take_due(
+        &self,
+        by: Time,
+        _reserved: Reserved,
+        limit: usize,
+    ) -> Result<Vec<DueRow>, JournalError> {
+        self.due(Some(by), limit).await
+    }
 
     /// Acting on this session failed: try later, or park it.
     async fn back_off(
