@@ -33,8 +33,8 @@ use planwright_runtime::{
     ports::{
         journal::{
             Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow,
-            InstallationRecorded, Journal, JournalError, OwnerRecorded, Recorded, SessionPage,
-            SessionQuery, SessionRow, Since, Stream, TakenHeads,
+            InstallationRecorded, Journal, JournalError, OwnerRecorded, Recorded, Reserved,
+            SessionPage, SessionQuery, SessionRow, Since, Stream, TakenHeads,
         },
         memory::Memory,
     },
@@ -269,6 +269,15 @@ impl Journal for SqliteJournal {
 
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
         self.read(move |connection| read::due(connection, by, limit)).await
+    }
+
+    async fn take_due(
+        &self,
+        by: Time,
+        _: Reserved,
+        limit: usize,
+    ) -> Result<Vec<DueRow>, JournalError> {
+        self.due(Some(by), limit).await
     }
 
     async fn back_off(

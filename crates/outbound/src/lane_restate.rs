@@ -35,6 +35,7 @@ mod wake;
 pub use admin::{Deployment, RestateAdmin};
 use peer::Peer;
 pub use peer::RestateError;
+pub use sweep::RESERVED_MICROS;
 use wake::Wake;
 
 /// Timers further away than this are left to the sweep: most of them are deadlines that never pass.

@@ -25,6 +25,7 @@ use planwright_domain::{
 };
 use planwright_outbound::{
     clock_system::SystemClock, journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal,
+    lane_restate::RESERVED_MICROS,
 };
 use planwright_runtime::{
     commands::dispatch::dispatch,
@@ -391,7 +392,7 @@ async fn frozen(
     let due_at = soon(sizes);
     fill(journal, 40, sizes, due_at).await?;
     // As a node does it, a moment before the others look; it has them for as long as a node would.
-    let reserved = Reserved { from: due_at, until: due_at.plus_micros(6_000_000) };
+    let reserved = Reserved { from: due_at, until: due_at.plus_micros(RESERVED_MICROS) };
     let share = usize::try_from(sizes.due / 3)?;
     let rows = journal.take_due(due_at, reserved, share).await?;
     anyhow::ensure!(rows.len() == share, "{} of {share} rows were taken up", rows.len());

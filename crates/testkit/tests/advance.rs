@@ -18,6 +18,7 @@ use planwright_domain::{
     id::{Incarnation, Seq},
     identity::SessionKey,
     next::{Due, Next, next},
+    quota::Quota,
     time::Time,
 };
 use planwright_outbound::ids_random::RandomIds;
@@ -40,7 +41,7 @@ use planwright_runtime::{
         toolbox::{Ran, Tool, ToolRun, Toolbox},
     },
     runtime::Runtime,
-    settings::Settings,
+    settings::{Limits, Settings},
 };
 use planwright_testkit::people::{ada_key, person};
 use planwright_testkit::{
@@ -431,6 +432,44 @@ async fn an_attempt_that_is_cut_off_is_noticed_and_then_called_an_orphan() {
     let advanced = bench.runtime.engine.advance(&talk()).await.unwrap();
     assert_eq!((advanced.due, advanced.lost.is_some()), (Due::Now, true), "the lane backs off");
     assert_eq!(bench.advance().await, Due::Never, "it was made again");
+}
+
+/// A lane that nobody drives, and that remembers whom it was to wake.
+#[derive(Default)]
+struct Remembers(std::sync::Mutex<Vec<SessionKey>>);
+
+impl Lane for Remembers {
+    fn wake(&self, identity: &SessionKey, _: Seq, _: Due) {
+        self.0.lock().unwrap().push(identity.clone());
+    }
+}
+
+/// A turn that is begun and ended by one advance leaves its room to the next, and tells it at once.
+#[tokio::test]
+async fn a_turn_that_waits_for_room_is_woken_when_one_of_a_single_call_ends() {
+    let thinks = Duration::from_millis(400);
+    let mut bench = Bench::new(vec![ScriptedReply { thinks, ..ScriptedReply::text("hi") }]).await;
+    let lane = Arc::new(Remembers::default());
+    bench.rewire(|ports| ports.lane = lane.clone());
+    let quota = Quota { turns: Some(1), ..Quota::default() };
+    let limits = Limits { everyone: quota, ..Limits::default() };
+    let settings = Settings { limits: Arc::new(limits), ..Settings::default() };
+    bench.runtime = Runtime::new(&bench.ports, &settings);
+    let other = ada_key("cli:talk-0002").unwrap();
+    bench.says("hello").await;
+    let person = person("ada", "cli", Standing::Speaks);
+    let command = SessionCommand::Person(person, PersonCommand::Say { text: "and I?".into() });
+    bench.runtime.engine.dispatch(&other, fresh_id(), command).await.unwrap();
+    let (engine, first) = (bench.runtime.engine.clone(), talk());
+    let advancing = tokio::spawn(async move { engine.advance(&first).await });
+    while bench.model.thinking() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let held = bench.runtime.engine.advance(&other).await.unwrap().due;
+    assert!(matches!(held, Due::At(_)), "{held:?}");
+    lane.0.lock().unwrap().clear();
+    assert_eq!(advancing.await.unwrap().unwrap().due, Due::Never);
+    assert!(lane.0.lock().unwrap().contains(&other), "who waits is woken");
 }
 
 /// A toolbox in which another delivery starts the same calls, just before they are started here.

@@ -65,7 +65,7 @@ fn item(number: u128, scope: Scope, text: &str) -> Item {
 fn found(items: Vec<Item>) -> Candidates {
     let count = items.len() as u64;
     let words = items.iter().map(|item| item.words().len() as u64).sum();
-    Candidates { items, count, words }
+    Candidates { items, count, words, ..Candidates::default() }
 }
 
 #[test]
@@ -207,6 +207,11 @@ fn a_word_is_found_by_its_other_forms_and_by_nothing_that_only_begins_alike() {
     for forms in [
         ["battery", "batteries"],
         ["repair", "repairing"],
+        ["make", "making"],
+        ["order", "ordered"],
+        ["request", "requested"],
+        ["listener", "listeners"],
+        ["Kiste", "Kisten"],
         ["Haus", "Häuser"],
         ["Schlauch", "Schläuchen"],
         ["книга", "книги"],
@@ -230,6 +235,8 @@ fn what_is_written_without_spaces_is_found_by_its_parts() {
     assert_eq!(words("水"), ["ue6b0b4"]);
     assert_eq!(words("ต้นไม้").len(), 5, "each pair of Thai letters and signs");
     assert_eq!(words("v2水x"), ["v2", "ue6b0b4", "x"]);
+    let shared = words("책을").into_iter().filter(|word| words("책은").contains(word)).count();
+    assert_eq!(shared, 1, "what stands before a particle");
 }
 
 /// What is stored is found by these: whoever changes one changes the stored form.
@@ -247,9 +254,9 @@ fn the_words_of_a_text_are_those_that_are_stored() {
         "ud186d0b5d0bdd0bdd0bed181d182",
         "ue1bc80ceb8e1bf86cebdceb1",
         "and",
+        "ue6b0b4e6b3b5",
         "ue6b0b4",
         "ue6b3b5",
-        "ue6b0b4e6b3b5",
     ];
     assert_eq!(words(text), stored);
 }
@@ -264,11 +271,22 @@ fn a_question_is_looked_up_by_its_first_words_each_once() {
 #[test]
 fn of_a_scope_with_many_items_the_rarest_words_are_looked_up() {
     let word = |word: &str, items| (word.to_owned(), items);
-    let counted = vec![word("the", 513), word("pump", 3), word("north", 500), word("none", 0)];
-    assert_eq!(rarest(counted.clone(), 512), ["pump", "north"]);
-    assert_eq!(rarest(counted, 502), ["pump"]);
-    assert_eq!(rarest(vec![word("the", 513), word("of", 600)], 512), ["the"], "at least one");
-    assert_eq!(rarest(vec![word("none", 0)], 512), Vec::<String>::new());
+    let counted = [word("the", 513), word("pump", 3), word("north", 500), word("none", 0)].into();
+    assert_eq!(rarest(&counted, 512), ["pump", "north"]);
+    assert_eq!(rarest(&counted, 502), ["pump"]);
+    let common = [word("the", 513), word("of", 600)].into();
+    assert_eq!(rarest(&common, 512), ["the"], "at least one");
+    assert_eq!(rarest(&[word("none", 0)].into(), 512), Vec::<String>::new());
+}
+
+#[test]
+fn a_word_that_most_of_a_scope_has_weighs_little_though_few_candidates_have_it() {
+    let here = Scope::Session(session("web:talk-0001"));
+    let items = vec![item(1, here.clone(), "the the the gate"), item(2, here, "a rare pump gate")];
+    let counted = [("the".to_owned(), 900), ("pump".to_owned(), 1)].into();
+    let given = Candidates { count: 1_000, frequency: counted, ..found(items) };
+    let ranked = rank(Question::new("the pump").words(), given, Time(0));
+    assert_eq!(ranked[0].item.text, "a rare pump gate");
 }
 
 #[test]

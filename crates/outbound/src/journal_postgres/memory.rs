@@ -1,5 +1,7 @@
 //! What is remembered: found by scope first, then by word.
 
+use std::collections::BTreeMap;
+
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
     id::{MemoryId, OwnerId},
@@ -53,38 +55,45 @@ pub(super) async fn candidates(
             found.push(Candidates::default());
             continue;
         };
-        let any = looked_up(client, &scope, question.words(), limit).await?.join(" | ");
-        if any.is_empty() {
-            let (count, words) = (scope.items, scope.words);
-            found.push(Candidates { items: Vec::new(), count, words });
+        let (words, frequency) = looked_up(client, &scope, question.words(), limit).await?;
+        let (items, count) = (Vec::new(), scope.items);
+        let of_scope = Candidates { items, count, words: scope.words, frequency };
+        if words.is_empty() {
+            found.push(of_scope);
             continue;
         }
+        // Words hold letters and digits alone, so they need no quoting inside the quotes.
+        let any: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+        let any = any.join(" | ");
         let named: [&(dyn ToSql + Sync); 6] = [&scope.id, &any, &limit, &owner, &session, &part];
         let bodies = rows(client, sql, &named).await?;
         let items: Result<_, _> = bodies.iter().map(item_of).collect();
-        found.push(Candidates { items: items?, count: scope.items, words: scope.words });
+        found.push(Candidates { items: items?, ..of_scope });
     }
     Ok(found)
 }
 
-/// The words by which a scope is looked through.
+/// The words by which a scope is looked through, and how many of its items have each, where that was counted.
 async fn looked_up(
     client: &impl GenericClient,
     scope: &ScopeRow,
     words: &[String],
     limit: i64,
-) -> Result<Vec<String>, JournalError> {
-    // Words hold letters and digits alone, so they need no quoting inside the quotes.
-    let words: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+) -> Result<(Vec<String>, BTreeMap<String, u64>), JournalError> {
     if scope.items <= limit.cast_unsigned() {
-        return Ok(words);
+        return Ok((words.to_vec(), BTreeMap::new()));
     }
     let sql = "SELECT word, (SELECT count(*) FROM (
-                   SELECT 1 FROM memory WHERE scope = $1 AND found_by @@ word::tsquery LIMIT $3
+                   SELECT 1 FROM memory WHERE scope = $1 AND found_by @@ ('''' || word || '''')::tsquery LIMIT $3
                ) few) FROM unnest($2::text[]) word";
     let counted = rows(client, sql, &[&scope.id, &words, &limit.saturating_add(1)]).await?;
-    let counted = counted.iter().map(|row| (row.get(0), row.get::<_, i64>(1).cast_unsigned()));
-    Ok(rarest(counted.collect(), limit.cast_unsigned()))
+    let counted = counted.iter().map(|row| {
+        // More than are looked at may be all of them.
+        let items: i64 = row.get(1);
+        (row.get(0), if items > limit { scope.items } else { items.cast_unsigned() })
+    });
+    let frequency: BTreeMap<_, _> = counted.collect();
+    Ok((rarest(&frequency, limit.cast_unsigned()), frequency))
 }
 
 pub(super) async fn everything(

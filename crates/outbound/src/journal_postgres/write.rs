@@ -21,7 +21,7 @@ use super::{
     read::{Known, due_row, rows},
 };
 use crate::journal::{
-    DUE_ORDER, Listed, SNAPSHOT_EVERY, due_column, engine, last_anchor,
+    Listed, SNAPSHOT_EVERY, due_column, engine, last_anchor,
     sealed::{AnswerRow, event_place, seal_snapshot},
     waiting_column,
 };
@@ -332,7 +332,8 @@ pub(super) async fn back_off(
         execute(client, sql, &[&owner, &text, &why]).await?;
         return Ok(BackedOff::Parked);
     };
-    let sql = "UPDATE streams SET due_at = $3 WHERE owner = $1 AND identity = $2";
+    let sql =
+        "UPDATE streams SET due_at = $3, reserved_until = 0 WHERE owner = $1 AND identity = $2";
     execute(client, sql, &[&owner, &text, &until.0]).await?;
     Ok(BackedOff::Until(until))
 }
@@ -343,35 +344,45 @@ pub(super) async fn postpone(
     version: Seq,
     until: Time,
 ) -> Result<(), JournalError> {
-    let sql = "UPDATE streams SET due_at = $4 WHERE owner = $1 AND identity = $2 AND version = $3";
+    let sql = "UPDATE streams SET due_at = $4, reserved_until = 0 WHERE owner = $1 AND identity = $2 AND version = $3";
     let (owner, text) = (identity.owner.0, identity.identity.to_string());
     execute(client, sql, &[&owner, &text, &version.0.cast_signed(), &until.0]).await
 }
 
+/// Among how many times the rows that are taken owners take turns: those that are due longest.
+const OWNERS_TAKE_TURNS_IN: usize = 64;
+/// How many times the rows that are taken are looked at, as other nodes are taking some of them.
+const LOOKED_AT: usize = 8;
+
 /// Takes up rows that are due: each goes to one node, and is due for the others again when its time is over. Rows that another
 /// node is taking are passed over, so more are looked at than are taken; owners take turns among those that are due longest.
+/// What is reserved for longer than it can be was reserved by a clock that was ahead.
 pub(super) async fn take_due(
     client: &impl GenericClient,
     by: Time,
     reserved: Reserved,
     limit: usize,
 ) -> Result<Vec<DueRow>, JournalError> {
-    let due = "due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1 AND reserved_until <= $2";
+    let due = "due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1 AND (reserved_until <= $2 OR reserved_until > $3)";
     let sql = format!(
         "WITH soonest AS MATERIALIZED (
-             SELECT id FROM (
-                 SELECT id, owner, due_at FROM streams WHERE {due} ORDER BY due_at LIMIT $5
-             ) longest ORDER BY {DUE_ORDER} LIMIT $6
+             SELECT id, row_number() OVER (ORDER BY turn, due_at) AS place FROM (
+                 SELECT id, due_at, row_number() OVER (PARTITION BY owner ORDER BY due_at) AS turn FROM (
+                     SELECT id, owner, due_at FROM streams WHERE {due} ORDER BY due_at LIMIT $5
+                 ) longest
+             ) in_turn ORDER BY place LIMIT $6
          ), mine AS MATERIALIZED (
-             SELECT id FROM streams WHERE id IN (SELECT id FROM soonest) AND {due} LIMIT $4 FOR UPDATE SKIP LOCKED
+             SELECT streams.id FROM streams JOIN soonest ON soonest.id = streams.id WHERE {due}
+             ORDER BY soonest.place LIMIT $4 FOR UPDATE OF streams SKIP LOCKED
          )
          UPDATE streams SET reserved_until = $3 FROM mine WHERE streams.id = mine.id
          RETURNING owner, identity, version, due_at"
     );
     let many = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let (some, soonest) = (many(limit.saturating_mul(64)), many(limit.saturating_mul(8)));
+    let longest = many(limit.saturating_mul(OWNERS_TAKE_TURNS_IN));
+    let soonest = many(limit.saturating_mul(LOOKED_AT));
     let named: [&(dyn ToSql + Sync); 6] =
-        [&by.0, &reserved.from.0, &reserved.until.0, &many(limit), &some, &soonest];
+        [&by.0, &reserved.from.0, &reserved.until.0, &many(limit), &longest, &soonest];
     rows(client, &sql, &named).await?.iter().map(due_row).collect()
 }
 

@@ -1,5 +1,7 @@
 //! What is remembered: found by scope first, then by word.
 
+use std::collections::BTreeMap;
+
 use planwright_domain::{
     id::{MemoryId, OwnerId},
     memory::{
@@ -62,9 +64,11 @@ pub(super) fn candidates(
             found.push(Candidates::default());
             continue;
         };
-        let words = looked_up(connection, &row, question.words(), limit)?;
+        let (words, frequency) = looked_up(connection, &row, question.words(), limit)?;
+        let of_scope =
+            Candidates { items: Vec::new(), count: row.items, words: row.words, frequency };
         if words.is_empty() {
-            found.push(Candidates { items: Vec::new(), count: row.items, words: row.words });
+            found.push(of_scope);
             continue;
         }
         let any: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
@@ -80,35 +84,38 @@ pub(super) fn candidates(
                 place.read(&body)
             })
             .collect();
-        found.push(Candidates { items: items?, count: row.items, words: row.words });
+        found.push(Candidates { items: items?, ..of_scope });
     }
     Ok(found)
 }
 
-/// The words by which a scope is looked through.
+/// The words by which a scope is looked through, and how many of its items have each, where that was counted.
 fn looked_up(
     connection: &Connection,
     scope: &ScopeRow,
     words: &[String],
     limit: usize,
-) -> Result<Vec<String>, JournalError> {
+) -> Result<(Vec<String>, BTreeMap<String, u64>), JournalError> {
     if scope.items <= limit as u64 {
-        return Ok(words.to_vec());
+        return Ok((words.to_vec(), BTreeMap::new()));
     }
     let sql =
         "SELECT count(*) FROM (SELECT 1 FROM memory_words WHERE memory_words MATCH ?1 LIMIT ?2)";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
-    let counted: Result<_, JournalError> = words
+    let counted: Result<BTreeMap<_, _>, JournalError> = words
         .iter()
         .map(|word| {
             let question = format!("\"{}\" AND \"{word}\"", scope_word(scope.id));
             let items: i64 =
                 statement.query_row(params![question, more], |row| row.get(0)).map_err(sqlite)?;
-            Ok((word.clone(), items.cast_unsigned()))
+            // More than are looked at may be all of them.
+            let is_common = items == more;
+            Ok((word.clone(), if is_common { scope.items } else { items.cast_unsigned() }))
         })
         .collect();
-    Ok(rarest(counted?, limit as u64))
+    let frequency = counted?;
+    Ok((rarest(&frequency, limit as u64), frequency))
 }
 
 pub(super) fn everything(

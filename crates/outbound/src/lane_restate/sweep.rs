@@ -1,6 +1,9 @@
 //! The sweep: whatever was lost on the way, the row says that it is due.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use planwright_runtime::engine::Engine;
 use tokio::sync::{mpsc, watch};
@@ -13,12 +16,12 @@ use super::{RestateLane, peer::Peer, wake::Wake, wake::note};
 const SWEEP: Duration = Duration::from_secs(1);
 /// How long a row may be due before the sweep takes it up.
 const GRACE_MICROS: i64 = 1_000_000;
-/// Wake-ups of one row within this time are one, whichever node sends them.
+/// Wake-ups of one row within this time are one; a later one is another, in case nothing came of it.
 const SLOT_MICROS: i64 = 2_000_000;
 /// How many rows a node takes up at a time: few, so that all nodes get their share of many.
 const ROWS: usize = 32;
-/// How long a node that took up a row is left alone with it; then another may.
-const RESERVED_MICROS: i64 = 6_000_000;
+/// For how long a row is reserved for the node that took it up; then another may.
+pub const RESERVED_MICROS: i64 = 6_000_000;
 
 pub(super) async fn sweep(
     engine: Arc<Engine>,
@@ -32,11 +35,10 @@ pub(super) async fn sweep(
             () = requested(&mut stopping) => return,
         }
         let health = ingress.ask(ingress.get("/restate/health")).await;
-        let gone = health.map_err(|error| error.to_string()).err();
-        let is_gone = gone.is_some();
-        note(&lane.is_failing, gone);
+        note(&lane.is_failing, health.map_err(|error| error.to_string()).err());
         // What this node cannot send on is for the others to take up.
-        while !is_gone && take_up(&engine, &lane).await == ROWS {}
+        let goes_on = || !lane.is_failing.load(Ordering::SeqCst) && !*stopping.borrow();
+        while goes_on() && take_up(&engine, &lane).await == ROWS {}
     }
 }
 

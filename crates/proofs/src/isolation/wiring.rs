@@ -102,7 +102,7 @@ pub(crate) trait Wiring: Sync {
 fn found(items: Vec<Item>) -> Candidates {
     let count = items.len() as u64;
     let words = items.iter().map(|item| item.words().len() as u64).sum();
-    Candidates { items, count, words }
+    Candidates { items, count, words, ..Candidates::default() }
 }
 
 /// As it is.

@@ -20,7 +20,8 @@ use planwright_domain::{
 use planwright_runtime::ports::{
     journal::{
         Answer, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow, InstallationRecorded,
-        Journal, JournalError, Recorded, SessionPage, SessionQuery, SessionRow, Since, TakenHeads,
+        Journal, JournalError, Recorded, Reserved, SessionPage, SessionQuery, SessionRow, Since,
+        TakenHeads,
     },
     memory::{Memory, Store},
     toolbox::{Ran, Tool, ToolRun, Toolbox},
@@ -96,6 +97,15 @@ impl Journal for Gated<dyn Store> {
 
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
         self.inner.due(by, limit).await
+    }
+
+    async fn take_due(
+        &self,
+        by: Time,
+        reserved: Reserved,
+        limit: usize,
+    ) -> Result<Vec<DueRow>, JournalError> {
+        self.inner.take_due(by, reserved, limit).await
     }
 
     async fn back_off(

@@ -25,6 +25,7 @@ use crate::{
     engine::Engine,
     engine::attempt::{Attempt, OpenAttempt, Outcome},
     engine::calendar,
+    engine::model_call::TurnStart,
     failpoint,
     ids::report_id,
     ports::{
@@ -93,16 +94,20 @@ impl Engine {
     ) -> Result<Advanced, JournalError> {
         let session = self.journal.session(identity).await?;
         let (mut acted, mut lost, version) = (false, None, session.version);
-        match next(&session) {
+        let due = next(&session);
+        // Also one that begins now: it may have ended when this returns.
+        let had_turn = session.turn.is_some() || matches!(due, Next::StartTurn(_));
+        match due {
             Next::Nothing | Next::WaitForPerson(_) => {
                 return Ok(Advanced::at(Due::Never, version));
             }
             Next::StartTurn(queued) => {
                 failpoint::hit("advance.before_turn");
-                let Some(came) = self.start_turn(identity, life, &session, queued).await? else {
-                    return self.hold_turn(identity, version).await;
-                };
-                (acted, lost) = (true, came);
+                match self.start_turn(identity, life, &session, queued).await? {
+                    TurnStart::Held => return self.hold_turn(identity, version).await,
+                    TurnStart::NotStarted => {}
+                    TurnStart::Asked { not_begun } => (acted, lost) = (true, not_begun),
+                }
             }
             Next::UsePlanTool { turn, call } => {
                 failpoint::hit("advance.before_plan_tool");
@@ -202,7 +207,7 @@ impl Engine {
             },
         }
         let after = self.journal.session(identity).await?;
-        if session.turn.is_some() && !matches!(&after.turn, Some(turn) if turn.paused.is_none()) {
+        if had_turn && !matches!(&after.turn, Some(turn) if turn.paused.is_none()) {
             self.wake_held(identity.owner);
         }
         let due = next(&after).due();
@@ -245,6 +250,11 @@ impl Engine {
         let until = self.in_ms(LOOKS_AGAIN_MS + more);
         self.journal.postpone(identity, version, until).await?;
         Ok(Advanced::at(Due::At(until), version))
+    }
+
+    /// Whether a turn of this session waits for room.
+    pub(crate) fn is_held(&self, identity: &SessionKey) -> bool {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).has(identity)
     }
 
     /// The turn that waited has begun.

@@ -23,6 +23,11 @@ impl Held {
         waiting.len()
     }
 
+    pub(super) fn has(&self, identity: &SessionKey) -> bool {
+        let waiting = self.0.get(&identity.owner);
+        waiting.is_some_and(|waiting| waiting.iter().any(|(held, _)| held == identity))
+    }
+
     pub(super) fn next(&mut self, owner: OwnerId) -> Option<(SessionKey, Seq)> {
         let waiting = self.0.get_mut(&owner)?;
         let first = waiting.pop_front();

@@ -77,6 +77,16 @@ impl Prepared {
     }
 }
 
+/// What came of beginning a turn.
+pub(crate) enum TurnStart {
+    /// Others of its owner leave it no room.
+    Held,
+    /// Somebody else began it, its cause was withdrawn, or something holds its first model call back.
+    NotStarted,
+    /// The model was to be asked; why it was not, if that is so.
+    Asked { not_begun: Option<String> },
+}
+
 /// What is recorded of a call that was cut off: late, with what it is expected to have used.
 fn cancelled(
     attempt: ModelAttempt,
@@ -89,33 +99,48 @@ fn cancelled(
 }
 
 impl Engine {
-    /// Begins a turn and its first model call in one commit, asks, and records what came of it. Gives why the call did not
-    /// begin, if that is so; nothing, if the turn waits for others of its owner.
+    /// Begins a turn and its first model call in one commit, asks, and records what came of it.
     pub(crate) async fn start_turn(
         &self,
         identity: &SessionKey,
         life: Incarnation,
         session: &Session,
         queued: Seq,
-    ) -> Result<Option<Option<String>>, JournalError> {
+    ) -> Result<TurnStart, JournalError> {
+        // One that waits for room looks often: it asks nobody for their tools before there is any.
+        if self.is_held(identity) && self.dispatcher.quotas().full(identity.owner).await?.is_some()
+        {
+            return Ok(TurnStart::Held);
+        }
         let turn = self.ids.ordered().into();
         let named = profile_of(session, queued);
         let profile = named.and_then(|name| self.requests.profiles.get(name));
         let profile = profile.map(|profile| profile.facts.clone());
         let recalled = self.memories.recall_for(session, queued).await?;
+        // Before the bracket, as for every call of the model.
         self.tools.refresh().await;
         let (attempt, begun) = (ModelAttempt::first(turn), Instant::now());
         let open = self.attempts.open(Attempt::Model(attempt));
         let call = Some(self.bracket(life, self.settings.model_deadline_ms));
         let start = SystemCommand::StartTurn { turn, queued, profile, recalled, call };
         match self.dispatcher.report(identity, self.ids.command(), start).await {
-            Ok(Answer::Refused(Refusal::LimitReached(_))) => {
+            Ok(Answer::Refused(refusal)) => {
                 open.close(Outcome::NotStarted);
-                Ok(None)
+                let is_held = matches!(refusal, Refusal::LimitReached(_));
+                Ok(if is_held { TurnStart::Held } else { TurnStart::NotStarted })
             }
-            Ok(_) => {
+            Ok(Answer::Accepted { .. }) => {
                 self.no_longer_held(identity);
-                self.ask_and_record(identity, attempt, open, begun).await.map(Some)
+                let session = self.journal.session(identity).await;
+                let is_open = |session: &Arc<Session>| {
+                    session.turn.as_ref().and_then(Turn::open_attempt) == Some(attempt)
+                };
+                if session.as_ref().is_ok_and(|session| !is_open(session)) {
+                    open.close(Outcome::NotStarted);
+                    return Ok(TurnStart::NotStarted);
+                }
+                let not_begun = self.ask_and_record(identity, attempt, open, begun).await?;
+                Ok(TurnStart::Asked { not_begun })
             }
             Err(error) => {
                 open.close(Outcome::NotRecorded);
@@ -144,7 +169,7 @@ impl Engine {
         self.ask_and_record(identity, attempt, open, begun).await
     }
 
-    /// The same for a call whose start is committed. One that did not start after all is nobody's.
+    /// The same for a call whose start is committed.
     async fn ask_and_record(
         &self,
         identity: &SessionKey,

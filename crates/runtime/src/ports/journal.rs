@@ -102,7 +102,7 @@ pub struct DueRow {
     pub at: Option<Time>,
 }
 
-/// For how long whoever takes up a row is left alone with it.
+/// For how long a row is reserved for whoever takes it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reserved {
     /// From now.
@@ -256,16 +256,14 @@ pub trait Journal: Send + Sync {
     /// The sessions that need someone to act by then, or at any time; the longest due first.
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError>;
 
-    /// Takes up sessions that were due by then, each for one caller alone until its time is over, or somebody acted on it.
-    /// Where nobody shares the journal, that is whoever asks.
+    /// Takes up sessions that were due by then: each is reserved for the caller until then, or until somebody acted on it. A
+    /// journal that no other process acts on need not reserve anything.
     async fn take_due(
         &self,
         by: Time,
-        _reserved: Reserved,
+        reserved: Reserved,
         limit: usize,
-    ) -> Result<Vec<DueRow>, JournalError> {
-        self.due(Some(by), limit).await
-    }
+    ) -> Result<Vec<DueRow>, JournalError>;
 
     /// Acting on this session failed: try later, or park it.
     async fn back_off(

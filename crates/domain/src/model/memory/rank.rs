@@ -1,5 +1,7 @@
 //! Items that were found for a question, and why.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::model::memory::{Item, ScopeKind};
@@ -13,6 +15,8 @@ pub struct Candidates {
     pub count: u64,
     /// How many words they have together.
     pub words: u64,
+    /// How many items have a word, at least: of words that were counted in the whole scope.
+    pub frequency: BTreeMap<String, u64>,
 }
 
 /// Why something was found.

@@ -100,20 +100,25 @@ fn is_han(letter: char) -> bool {
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3fffd}')
 }
 
+/// Whether a character may be a word by itself: a Chinese one, or a syllable of Korean before a particle.
+fn is_word(letter: char) -> bool {
+    is_han(letter) || matches!(letter, '\u{ac00}'..='\u{d7a3}')
+}
+
 /// Each pair of neighbours, each character that is a word in itself, and a character that has no neighbour.
 fn pairs(run: &str) -> Vec<(String, String)> {
     let letters: Vec<char> = run.chars().collect();
-    let alone = letters.iter().filter(|letter| letters.len() == 1 || is_han(**letter));
+    let alone = letters.iter().filter(|letter| letters.len() == 1 || is_word(**letter));
     let alone = alone.map(|letter| letter.to_string());
     let pairs = letters.windows(2).map(|pair| pair.iter().collect());
-    alone.chain(pairs).map(|said: String| (said.clone(), plain(&said))).collect()
+    pairs.chain(alone).map(|said: String| (said.clone(), plain(&said))).collect()
 }
 
-/// What the forms of a word have in common. A word of Latin letters loses the endings of German, then those of English: both
-/// forms of a word of either language lose the same, whichever it is of.
+/// What the forms of a word have in common. A word of Latin letters loses the endings of English, then those of German:
+/// what English takes for one word stays one.
 fn stem(word: &str) -> String {
     let algorithms: &[Algorithm] = match word.chars().next_back() {
-        Some('a'..='z' | 'ß'..='ɏ') => &[Algorithm::German, Algorithm::English],
+        Some('a'..='z' | 'ß'..='ɏ') => &[Algorithm::English, Algorithm::German],
         Some('\u{370}'..='\u{3ff}') => &[Algorithm::Greek],
         Some('\u{400}'..='\u{52f}') => &[Algorithm::Russian],
         Some('\u{600}'..='\u{6ff}') => &[Algorithm::Arabic],

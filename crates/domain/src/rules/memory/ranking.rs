@@ -25,16 +25,16 @@ const NEW: f64 = 0.2;
 /// Which words of a question are looked up in a scope that has many items: the rarest, whose items are at most so many
 /// together, and at least one. A word that most items have would crowd out those that the others are found by.
 #[must_use]
-pub fn rarest(mut words: Vec<(String, u64)>, limit: u64) -> Vec<String> {
-    words.retain(|(_, items)| *items > 0);
-    words.sort_by_key(|(_, items)| *items);
+pub fn rarest(frequency: &BTreeMap<String, u64>, limit: u64) -> Vec<String> {
+    let mut words: Vec<_> = frequency.iter().filter(|(_, items)| **items > 0).collect();
+    words.sort_by_key(|(_, items)| **items);
     let (mut together, mut taken) = (0, Vec::new());
     for (word, items) in words {
         together += items;
         if together > limit && !taken.is_empty() {
             break;
         }
-        taken.push(word);
+        taken.push(word.clone());
     }
     taken
 }
@@ -70,14 +70,20 @@ pub fn rank(question: &[String], found: Candidates, now: Time) -> Vec<Ranked> {
                 let mut spellings = spellings.map(|(said, _)| said).peekable();
                 let Some(said) = spellings.peek().copied() else { continue };
                 let times = spellings.count() as f64;
-                let rarity = holds.get(*word).copied().unwrap_or(0) as f64;
-                let rare = (1.0 + (count - rarity + 0.5) / (rarity + 0.5)).ln();
+                let among = holds.get(*word).copied().unwrap_or(0);
+                let counted = found.frequency.get(*word).copied().unwrap_or(0);
+                let frequency = among.max(counted) as f64;
+                let weight = (1.0 + (count - frequency + 0.5) / (frequency + 0.5)).ln();
                 let length = 1.0 - LENGTH + LENGTH * words.len() as f64 / average;
-                fits += rare * times * (SATURATION + 1.0) / (times + SATURATION * length);
+                fits += weight * times * (SATURATION + 1.0) / (times + SATURATION * length);
                 matched.push(said.clone());
             }
             let parts = matched.clone();
-            matched.retain(|said| !parts.iter().any(|part| part != said && part.contains(said)));
+            // A character that is part of a pair is told with it.
+            let is_part = |said: &String| {
+                parts.iter().any(|part| part != said && part.contains(said.as_str()))
+            };
+            matched.retain(|said| said.is_ascii() || said.chars().count() > 1 || !is_part(said));
             let age = (now.0 - item.at.0).max(0) as f64;
             let fresh = 0.5_f64.powf(age / HALF_LIFE_MICROS);
             let sure = f64::from(item.confidence.min(100)) / 100.0;
