@@ -25,7 +25,6 @@ use crate::{
     engine::Engine,
     engine::attempt::{Attempt, OpenAttempt, Outcome},
     engine::calendar,
-    engine::model_call::TurnStart,
     failpoint,
     ids::report_id,
     ports::{
@@ -70,6 +69,16 @@ impl Advanced {
     fn at(due: Due, version: Seq) -> Self {
         Self { due, acted: false, version, lost: None }
     }
+}
+
+/// What came of beginning a turn.
+pub(crate) enum TurnStart {
+    /// Others of its owner leave it no room.
+    Held,
+    /// Somebody else began it, its cause was withdrawn, or something holds its first model call back.
+    NotStarted,
+    /// The model was to be asked; why it was not, if that is so.
+    Asked { not_begun: Option<String> },
 }
 
 /// Whether a session works in a directory that is not configured here.

@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     engine::Engine,
-    engine::advance::{NOT_IN_TIME, WHY_CHARS_MAX},
+    engine::advance::{NOT_IN_TIME, TurnStart, WHY_CHARS_MAX},
     engine::attempt::{Attempt, OpenAttempt, Outcome},
     engine::context_window::{self, Bytes, Cut, Room, Shortened},
     engine::conversation::{self, View},
@@ -75,16 +75,6 @@ impl Prepared {
         };
         (tokens, self.model.price())
     }
-}
-
-/// What came of beginning a turn.
-pub(crate) enum TurnStart {
-    /// Others of its owner leave it no room.
-    Held,
-    /// Somebody else began it, its cause was withdrawn, or something holds its first model call back.
-    NotStarted,
-    /// The model was to be asked; why it was not, if that is so.
-    Asked { not_begun: Option<String> },
 }
 
 /// What is recorded of a call that was cut off: late, with what it is expected to have used.
