@@ -118,8 +118,10 @@ async fn a_row_that_is_due_goes_to_one_node_and_to_another_when_its_time_is_over
         async |from| nodes[1].take_due(Time(9_000), reserved(from), 500).await.unwrap().len();
     assert_eq!(again(15_999).await, 0, "whoever has them is left alone with them");
     assert_eq!(again(16_000).await, 120, "whoever had them is frozen or gone");
+    assert_eq!(again(12_000).await, 0, "a clock that is a little behind takes nothing away");
     ask(&*nodes[2], &key(7), 500, say("and?")).await;
     assert_eq!(again(17_000).await, 1, "somebody acted on it, and it is due again");
+    assert_eq!(again(9_000).await, 120, "a clock that was far ahead holds nothing");
     assert_eq!(nodes[0].due(None, 500).await.unwrap().len(), 120, "all of them are still due");
 }
 

@@ -356,14 +356,14 @@ const LOOKED_AT: usize = 8;
 
 /// Takes up rows that are due: each goes to one node, and is due for the others again when its time is over. Rows that another
 /// node is taking are passed over, so more are looked at than are taken; owners take turns among those that are due longest.
-/// What is reserved for longer than it can be was reserved by a clock that was ahead.
+/// What is reserved for twice as long as it can be was reserved by a clock that was ahead.
 pub(super) async fn take_due(
     client: &impl GenericClient,
     by: Time,
     reserved: Reserved,
     limit: usize,
 ) -> Result<Vec<DueRow>, JournalError> {
-    let due = "due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1 AND (reserved_until <= $2 OR reserved_until > $3)";
+    let due = "due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1 AND (reserved_until <= $2 OR reserved_until > 2 * $3::bigint - $2::bigint)";
     let sql = format!(
         "WITH soonest AS MATERIALIZED (
              SELECT id, row_number() OVER (ORDER BY turn, due_at) AS place FROM (
