@@ -9,7 +9,7 @@ use planwright_domain::{
     actor::{Person, Standing},
     command::{Issued, PersonCommand, SessionCommand},
     digest::Digest,
-    id::Seq,
+    id::{Incarnation, Seq},
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
     owner::{self, Moved, Owner, OwnerCommand},
     plan::{Reads, Strategy},
@@ -95,19 +95,20 @@ async fn a_row_that_is_due_goes_to_one_node_and_to_another_when_its_time_is_over
     for number in 0..120 {
         ask(&*nodes[0], &key(number), number as u128, say("go on")).await;
     }
-    let reserved = |from| Reserved { from: Time(from), until: Time(from + 6_000) };
+    let by = |node: usize| Incarnation(uuid::Uuid::from_u128(node as u128));
+    let reserved =
+        |node, from| Reserved { by: by(node), from: Time(from), until: Time(from + 6_000) };
     let takes = |from: i64, limit: usize| {
-        let all = nodes.iter().map(|node| {
-            let node = node.clone();
-            let take =
-                async move { node.take_due(Time(9_000), reserved(from), limit).await.unwrap() };
+        let all = nodes.iter().enumerate().map(|(number, node)| {
+            let (node, reserved) = (node.clone(), reserved(number, from));
+            let take = async move { node.take_due(Time(9_000), reserved, limit).await.unwrap() };
             tokio::spawn(take)
         });
         futures_util::future::join_all(all.collect::<Vec<_>>())
     };
     let mut taken = Vec::new();
     while taken.len() < 120 {
-        let rows: Vec<_> = takes(10_000, 16).await.into_iter().flat_map(Result::unwrap).collect();
+        let rows: Vec<_> = takes(10_000, 32).await.into_iter().flat_map(Result::unwrap).collect();
         assert!(!rows.is_empty(), "{} of 120 were found", taken.len());
         taken.extend(rows.into_iter().map(|row| row.session));
     }
@@ -115,13 +116,16 @@ async fn a_row_that_is_due_goes_to_one_node_and_to_another_when_its_time_is_over
     taken.dedup();
     assert_eq!(taken.len(), 120, "each is taken once");
     let again =
-        async |from| nodes[1].take_due(Time(9_000), reserved(from), 500).await.unwrap().len();
+        async |from| nodes[1].take_due(Time(9_000), reserved(9, from), 500).await.unwrap().len();
     assert_eq!(again(15_999).await, 0, "whoever has them is left alone with them");
     assert_eq!(again(16_000).await, 120, "whoever had them is frozen or gone");
     assert_eq!(again(12_000).await, 0, "a clock that is a little behind takes nothing away");
     ask(&*nodes[2], &key(7), 500, say("and?")).await;
     assert_eq!(again(17_000).await, 1, "somebody acted on it, and it is due again");
     assert_eq!(again(9_000).await, 120, "a clock that was far ahead holds nothing");
+    let few = async || nodes[0].take_due(Time(9_000), reserved(8, 90_000), 10).await.unwrap().len();
+    let counts = [few().await, few().await, few().await];
+    assert_eq!(counts, [10, 10, 0], "no more than it can have acted on in time");
     assert_eq!(nodes[0].due(None, 500).await.unwrap().len(), 120, "all of them are still due");
 }
 

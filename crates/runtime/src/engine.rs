@@ -136,7 +136,8 @@ impl Engine {
         limit: usize,
     ) -> Result<Vec<DueRow>, JournalError> {
         let now = self.clock.now();
-        let reserved = Reserved { from: now, until: now.plus_micros(for_micros) };
+        let reserved =
+            Reserved { by: self.incarnation, from: now, until: now.plus_micros(for_micros) };
         let rows = self.journal.take_due(by, reserved, limit).await?;
         metrics::counter!("lane.due.taken.count").increment(rows.len() as u64);
         Ok(rows)

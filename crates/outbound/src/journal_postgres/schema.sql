@@ -8,8 +8,9 @@ CREATE TABLE streams (
     updated_at BIGINT NOT NULL,
     -- When someone must act: NULL for never, 0 for now, else microseconds.
     due_at BIGINT,
-    -- Until when a node that took it up is left alone with it.
+    -- Until when it is reserved for the node that took it up, and which that was.
     reserved_until BIGINT NOT NULL DEFAULT 0,
+    reserved_by UUID,
     waiting TEXT,
     planning BOOLEAN NOT NULL DEFAULT false,
     failures INTEGER NOT NULL DEFAULT 0,

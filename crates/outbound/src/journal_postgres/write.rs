@@ -354,6 +354,10 @@ const OWNERS_TAKE_TURNS_IN: usize = 64;
 /// How many times the rows that are taken are looked at, as other nodes are taking some of them.
 const LOOKED_AT: usize = 8;
 
+/// How many times the rows that are taken at once may be reserved for one node: more would wait longer for their turn than
+/// they are reserved for, and be taken again.
+const RESERVED_AT_ONCE: usize = 2;
+
 /// Takes up rows that are due: each goes to one node, and is due for the others again when its time is over. Rows that another
 /// node is taking are passed over, so more are looked at than are taken; owners take turns among those that are due longest.
 /// What is reserved for twice as long as it can be was reserved by a clock that was ahead.
@@ -363,7 +367,9 @@ pub(super) async fn take_due(
     reserved: Reserved,
     limit: usize,
 ) -> Result<Vec<DueRow>, JournalError> {
-    let due = "due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1 AND (reserved_until <= $2 OR reserved_until > 2 * $3::bigint - $2::bigint)";
+    let of_due = "due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1";
+    let is_reserved = "reserved_until > $2 AND reserved_until <= 2 * $3::bigint - $2::bigint";
+    let due = format!("{of_due} AND NOT ({is_reserved})");
     let sql = format!(
         "WITH soonest AS MATERIALIZED (
              SELECT id, row_number() OVER (ORDER BY turn, due_at) AS place FROM (
@@ -373,16 +379,27 @@ pub(super) async fn take_due(
              ) in_turn ORDER BY place LIMIT $6
          ), mine AS MATERIALIZED (
              SELECT streams.id FROM streams JOIN soonest ON soonest.id = streams.id WHERE {due}
-             ORDER BY soonest.place LIMIT $4 FOR UPDATE OF streams SKIP LOCKED
+             ORDER BY soonest.place
+             LIMIT greatest(0, least($4, $7 - (SELECT count(*) FROM streams WHERE {of_due} AND {is_reserved} AND reserved_by = $8)))
+             FOR UPDATE OF streams SKIP LOCKED
          )
-         UPDATE streams SET reserved_until = $3 FROM mine WHERE streams.id = mine.id
+         UPDATE streams SET reserved_until = $3, reserved_by = $8 FROM mine WHERE streams.id = mine.id
          RETURNING owner, identity, version, due_at"
     );
     let many = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let longest = many(limit.saturating_mul(OWNERS_TAKE_TURNS_IN));
     let soonest = many(limit.saturating_mul(LOOKED_AT));
-    let named: [&(dyn ToSql + Sync); 6] =
-        [&by.0, &reserved.from.0, &reserved.until.0, &many(limit), &longest, &soonest];
+    let at_once = many(limit.saturating_mul(RESERVED_AT_ONCE));
+    let named: [&(dyn ToSql + Sync); 8] = [
+        &by.0,
+        &reserved.from.0,
+        &reserved.until.0,
+        &many(limit),
+        &longest,
+        &soonest,
+        &at_once,
+        &reserved.by.0,
+    ];
     rows(client, &sql, &named).await?.iter().map(due_row).collect()
 }
 

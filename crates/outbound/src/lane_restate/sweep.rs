@@ -14,6 +14,8 @@ use super::{RestateLane, peer::Peer, wake::Wake, wake::note};
 
 /// How often the journal is asked for rows that nobody acted on.
 const SWEEP: Duration = Duration::from_secs(1);
+/// How soon it is asked again after it gave some: more may be due than are reserved at once.
+const SWEEP_AGAIN: Duration = Duration::from_millis(50);
 /// How long a row may be due before the sweep takes it up.
 const GRACE_MICROS: i64 = 1_000_000;
 /// Wake-ups of one row within this time are one; a later one is another, in case nothing came of it.
@@ -29,16 +31,18 @@ pub(super) async fn sweep(
     ingress: Peer,
     mut stopping: watch::Receiver<bool>,
 ) {
+    let mut pause = SWEEP;
     loop {
         tokio::select! {
-            () = tokio::time::sleep(SWEEP) => {}
+            () = tokio::time::sleep(pause) => {}
             () = requested(&mut stopping) => return,
         }
         let health = ingress.ask(ingress.get("/restate/health")).await;
         note(&lane.is_failing, health.map_err(|error| error.to_string()).err());
         // What this node cannot send on is for the others to take up.
         let goes_on = || !lane.is_failing.load(Ordering::SeqCst) && !*stopping.borrow();
-        while goes_on() && take_up(&engine, &lane).await == ROWS {}
+        let took = if goes_on() { take_up(&engine, &lane).await } else { 0 };
+        pause = if took > 0 { SWEEP_AGAIN } else { SWEEP };
     }
 }
 

@@ -107,6 +107,8 @@ impl Turnstile {
                 return played;
             }
             let choice = script.get(played.len()).copied().unwrap_or(open[0]);
+            // Nobody would ever pass, and everything would wait.
+            assert!(open.contains(&choice), "{choice:?} is not to be had of {open:?}: {played:?}");
             played.push((choice, open));
             let mut state = self.state();
             match choice {

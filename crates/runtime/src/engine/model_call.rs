@@ -185,6 +185,8 @@ impl Engine {
         let (expected, streamed) = (prepared.expected(), AtomicUsize::new(0));
         let id = report_id(attempt.turn.0, "model", attempt.round, attempt.number);
         let command = tokio::select! {
+            // In this order, always: what happens must not depend on a throw of the dice.
+            biased;
             command = self.perform(&session, attempt, prepared, &streamed) => command,
             () = self.overtaken(identity, attempt) => {
                 open.close(Outcome::Overtaken);

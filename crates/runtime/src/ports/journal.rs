@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use planwright_domain::{
     actor::PersonId,
     digest::Digest,
-    id::{CommandId, OwnerId, Seq},
+    id::{CommandId, Incarnation, OwnerId, Seq},
     identity::{ChannelType, SessionKey},
     installation::{AccountRefusal, Installation, InstallationEvent},
     next::{Due, Waiting},
@@ -105,6 +105,8 @@ pub struct DueRow {
 /// For how long a row is reserved for whoever takes it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reserved {
+    /// The life that takes it up.
+    pub by: Incarnation,
     /// From now.
     pub from: Time,
     /// Until then.
