@@ -55,7 +55,7 @@ pub(crate) fn fill(path: &Path, count: usize) -> anyhow::Result<()> {
             let stored = packer.seal_event(place, event, 1)?;
             transaction
                 .prepare_cached(
-                    "INSERT INTO events (stream, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    "INSERT INTO events (id, at, kind, body) VALUES (?1 << 32 | ?2, ?3, ?4, ?5)",
                 )?
                 .execute(params![
                     number as i64 + 1,

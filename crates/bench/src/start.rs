@@ -205,7 +205,9 @@ impl Flights {
     }
 
     fn count(&self, kinds: &str) -> anyhow::Result<usize> {
-        let query = format!("SELECT count(*) FROM events WHERE stream > ?1 AND kind IN ({kinds})");
+        let query = format!(
+            "SELECT count(*) FROM events WHERE id > ?1 << 32 | 0xFFFFFFFF AND kind IN ({kinds})"
+        );
         let count: i64 = self.connection.query_row(&query, [self.after], |row| row.get(0))?;
         Ok(usize::try_from(count)?)
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::{
         attempt::{CallAttempt, ModelAttempt},
+        autonomy::schedule::Schedule,
         effect::{Bracket, Effect},
         id::{CallId, ScheduleId, Seq, TurnId},
         notebook::Removal,
@@ -163,7 +164,8 @@ fn slot(session: &Session) -> Option<(ScheduleId, Time)> {
     if session.life == Life::Deleted {
         return None;
     }
-    let next = session.auto.schedules.iter().filter_map(|(id, known)| Some((*id, known.next?)));
+    let begins = |(id, known): (&ScheduleId, &Schedule)| Some((*id, known.begins()?));
+    let next = session.auto.schedules.iter().filter_map(begins);
     next.min_by_key(|(id, at)| (*at, *id))
 }
 

@@ -590,11 +590,9 @@ fn sqlite(error: rusqlite::Error) -> JournalError {
 }
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    // A row that is longer than a quarter of a page takes a page of its own besides: an answer that holds a plan of
-    // 4 KB, compressed, is just longer than that on the default page. Only a new database takes this on.
+    // A row that does not fit on a page takes others besides: of answers that hold a plan of 4 KB, compressed, three fit on one.
+    // Only a new database takes this on.
     connection.pragma_update(None, "page_size", 8_192)?;
-    // So that the file gives up the pages of what was erased. Only a new database takes this on, too.
-    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // An acknowledgement means that the disk has it.
     let synchronous = if Mutant::SynchronousNormal.is_on() { "NORMAL" } else { "FULL" };
@@ -602,7 +600,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // A job that is undone by itself keeps the pages that it changes: in memory, and not in a file for each command.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // What is deleted or replaced is overwritten, so that nothing of it is left when its session is erased.
+    // What is deleted or replaced is overwritten. What an erased session leaves besides is scrubbed.
     connection.pragma_update(None, "secure_delete", !Mutant::LeavesDeleted.is_on())?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())

@@ -10,7 +10,8 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use planwright_domain::{
-    autonomy::budget::Budget, digest::Digest, identity::Root, plan::Reads, policy::Policy,
+    autonomy::budget::Budget, digest::Digest, identity::Root, limits::JITTER_MICROS_MAX,
+    plan::Reads, policy::Policy,
 };
 use planwright_runtime::settings::{MemorySettings, Settings};
 use schemars::JsonSchema;
@@ -256,6 +257,8 @@ pub struct AutoConfig {
     pub spend: f64,
     /// How long after its time a slot of a schedule is tried again, in minutes.
     pub slot_window_minutes: u32,
+    /// How long after its time a slot may begin, in seconds, so that those of many schedules do not all begin at once.
+    pub jitter_seconds: u32,
 }
 
 impl Default for AutoConfig {
@@ -267,6 +270,7 @@ impl Default for AutoConfig {
             tokens: 2_000_000,
             spend: 1.0,
             slot_window_minutes: 60,
+            jitter_seconds: 0,
         }
     }
 }
@@ -391,6 +395,7 @@ impl Config {
             permission_ms: i64::from(effects.permission_hours) * 3_600_000,
             budget: self.auto.budget(),
             slot_window_ms: i64::from(self.auto.slot_window_minutes) * 60_000,
+            jitter_ms_max: ms(self.auto.jitter_seconds),
             memory: self
                 .memory
                 .enabled
@@ -458,6 +463,12 @@ impl Config {
         if self.command.enabled && !(1..most).contains(&seconds) {
             bail!(
                 "command.seconds = {seconds} must be less than effects.tool_seconds = {most}, so that a command is ended before its call is given up"
+            );
+        }
+        let (seconds, most) = (self.auto.jitter_seconds, JITTER_MICROS_MAX / 1_000_000);
+        if i64::from(seconds) > most {
+            bail!(
+                "auto.jitter_seconds = {seconds} is more than {most}; a slot begins at most so long after its time"
             );
         }
         if let Some(name) = self.roles.names().find(|name| !self.models.contains_key(*name)) {

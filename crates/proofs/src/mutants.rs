@@ -27,7 +27,7 @@ const fn mutant(file: &'static str, from: &'static str, to: &'static str) -> Mut
 }
 
 /// The mutants.
-const MUTANTS: [Mutant; 66] = [
+const MUTANTS: [Mutant; 67] = [
     mutant(
         "rules/plan/decide.rs",
         "Standing::Speaks => Err(PlanRefusal::MayNotDecide),",
@@ -148,7 +148,8 @@ const MUTANTS: [Mutant; 66] = [
         "if verdict == Verdict::DidNotHappen && issued.at < doubt.deadline {",
         "if false {",
     ),
-    mutant("rules/autonomy/claim.rs", "known.next != Some(first) || at < *slot", "at < *slot"),
+    mutant("rules/autonomy/claim.rs", "known.next != Some(first)", "false"),
+    mutant("rules/autonomy/claim.rs", "at < slot.plus_micros(known.jitter_micros)", "at < *slot"),
     mutant(
         "rules/autonomy/standing.rs",
         "|(used, limit)| used >= limit)",

@@ -27,6 +27,8 @@ pub struct Settings {
     pub budget: Budget,
     /// How long after its time a slot of a schedule is tried again.
     pub slot_window_ms: i64,
+    /// How long after its time a slot of a schedule may begin, so that many do not begin at once.
+    pub jitter_ms_max: i64,
     /// What is remembered; nothing, if not set.
     pub memory: Option<MemorySettings>,
     /// The notebook.
@@ -109,6 +111,7 @@ impl Default for Settings {
             permission_ms: 24 * 3_600_000,
             budget: BUDGET,
             slot_window_ms: 3_600_000,
+            jitter_ms_max: 0,
             memory: Some(MemorySettings { budget_tokens: 800 }),
             notebook: NotebookSettings { enabled: false, note_every: 2 },
             secrets: Arc::default(),

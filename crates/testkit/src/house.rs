@@ -307,6 +307,15 @@ impl House {
         }
     }
 
+    /// The columns by which this journal's SQL finds an event, and what they are for the first event of a row of `streams`.
+    #[must_use]
+    pub fn event_columns(&self) -> (&'static str, &'static str) {
+        match &self.deployment {
+            Deployment::Local => ("id", "streams.id << 32 | 1"),
+            Deployment::Cluster(_) => ("stream, seq", "streams.id, 1"),
+        }
+    }
+
     /// These bytes as this journal's SQL writes them.
     #[must_use]
     pub fn bytes(&self, bytes: &[u8]) -> String {

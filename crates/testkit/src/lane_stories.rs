@@ -49,9 +49,10 @@ pub async fn a_timer_fires_beside_sessions_that_this_version_cannot_read(
          SELECT (SELECT owner FROM streams LIMIT 1), 'cli:unreadable-' || n, 1, 1, 0 FROM numbers"
     ));
     let dreams: Vec<_> = (1..=UNREADABLE).map(|number| dream(&house, number)).collect();
+    let (columns, first) = house.event_columns();
     house.sql(&format!(
-        "INSERT INTO events (stream, seq, at, kind, body)
-         SELECT streams.id, 1, 1, '{DREAM}', dreams.column2 FROM streams, (VALUES {}) AS dreams
+        "INSERT INTO events ({columns}, at, kind, body)
+         SELECT {first}, 1, '{DREAM}', dreams.column2 FROM streams, (VALUES {}) AS dreams
          WHERE streams.identity = dreams.column1",
         dreams.join(", ")
     ));

@@ -6,9 +6,16 @@
 use std::{
     fs,
     net::{SocketAddr, TcpListener},
-    os::unix::fs::PermissionsExt as _,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{
+            fs::PermissionsExt as _,
+            net::{SocketAddr as UnixAddr, UnixListener},
+        },
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -107,13 +114,19 @@ impl Drop for Daemon {
     }
 }
 
-/// A port on loopback that was free a moment ago, and that no outgoing connection is given meanwhile: below
-/// the range from which the system takes those.
+/// A port on loopback that is free, that no outgoing connection is given meanwhile (it is below the range from which the system
+/// takes those), and that no other test is given as long as this process lives.
 #[must_use]
 pub fn free_port() -> u16 {
-    std::iter::repeat_with(|| fastrand::u16(10_000..32_000))
-        .find(|port| TcpListener::bind(loopback(*port)).is_ok())
-        .expect("a port")
+    static RESERVED: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
+    let reserve = |port: u16| {
+        let name = UnixAddr::from_abstract_name(format!("planwright-test-port-{port}")).ok()?;
+        let reserved = UnixListener::bind_addr(&name).ok()?;
+        TcpListener::bind(loopback(port)).ok()?;
+        RESERVED.lock().unwrap_or_else(PoisonError::into_inner).push(reserved);
+        Some(port)
+    };
+    std::iter::repeat_with(|| fastrand::u16(10_000..32_000)).find_map(reserve).expect("a port")
 }
 
 /// The address of a port on loopback.

@@ -7,8 +7,8 @@ use planwright_domain::{
     actor::{OWNER, PersonId, Standing},
     autonomy::{TaskEnd, budget::Budget, schedule::Rhythm},
     command::{
-        AutoCommand, Claim, Decision, Issued, LifeCommand, Missed, PersonCommand, SessionCommand,
-        SystemCommand, Target,
+        AutoCommand, Claim, Decision, Issued, LifeCommand, Missed, NewSchedule, PersonCommand,
+        SessionCommand, SystemCommand, Target,
     },
     digest::Digest,
     effect::Bracket,
@@ -89,14 +89,15 @@ async fn scheduled_and_deleted(journal: &dyn Store) -> anyhow::Result<()> {
     const HOUR: i64 = 3_600_000_000;
     let person = person("ada", "cli", Standing::Decides);
     let (schedule, run) = (Uuid::from_u128(0x5ced).into(), Uuid::from_u128(0x4a7).into());
-    let add = PersonCommand::Auto(AutoCommand::AddSchedule {
+    let add = PersonCommand::Auto(AutoCommand::AddSchedule(NewSchedule {
         schedule,
         rhythm: Rhythm::Every { micros: HOUR, from: Time(1) },
         title: "Look for new photographs".into(),
         goal: None,
         budget: Budget::default(),
         next: Time(HOUR),
-    });
+        jitter_micros_max: 5_000_000,
+    }));
     let claim = SystemCommand::ClaimSlot(Claim {
         schedule,
         missed: Some(Missed { first: Time(HOUR), last: Time(2 * HOUR), count: 2 }),
@@ -155,14 +156,15 @@ fn commands() -> Vec<PersonCommand> {
     commands.push(PersonCommand::Auto(AutoCommand::EndTask { task, end }));
     commands.push(PersonCommand::Auto(AutoCommand::EndGoal { goal, reached: true }));
     let schedule: ScheduleId = Uuid::from_u128(0x5ced).into();
-    commands.push(PersonCommand::Auto(AutoCommand::AddSchedule {
+    commands.push(PersonCommand::Auto(AutoCommand::AddSchedule(NewSchedule {
         schedule,
         rhythm: Rhythm::Every { micros: 3_600_000_000, from: Time(1) },
         title: "Look for new photographs".into(),
         goal: None,
         budget: Budget::default(),
         next: Time(7_200_000_000),
-    }));
+        jitter_micros_max: 0,
+    })));
     commands.push(PersonCommand::Auto(AutoCommand::EndSchedule { schedule }));
     let alone: TaskId = Uuid::from_u128(0xa10e).into();
     let title = "Name the people in them".to_owned();

@@ -860,6 +860,7 @@ pub fn forgetful() -> Conduct {
             ("again", 1) => {
                 ScriptedReply::call("read_result", &json!({"key": format!("{key}:1000")}))
             }
+            ("again", 2) => ScriptedReply::call("read_result", &json!({"key": format!("{key}0")})),
             (_, 0) => ScriptedReply::call("read_file", &json!({"path": "notes.txt"})),
             (_, _) => ScriptedReply::text("Read."),
         };
@@ -867,7 +868,7 @@ pub fn forgetful() -> Conduct {
     })
 }
 
-/// What was shortened is read again by its key, whole or from a line on; and stays shortened in the requests that follow.
+/// What was shortened is read again by its key, whole or from a line on, and by no key that was guessed; and stays shortened in the requests that follow.
 pub async fn a_shortened_result_is_read_again_by_its_key(house: House) {
     let lines: String = (1..80).map(|line| format!("line {line}: in the garden\n")).collect();
     fs::write(house.file("notes.txt"), &lines).expect("a file");
@@ -877,9 +878,11 @@ pub async fn a_shortened_result_is_read_again_by_its_key(house: House) {
     }
     house.does(&talk(), "again").await;
     let whole = format!("[from outside]\n{lines}");
-    assert_eq!(given(1).as_deref(), Some(whole.as_str()));
-    let tail = given(0).expect("a result");
+    assert_eq!(given(2).as_deref(), Some(whole.as_str()));
+    let tail = given(1).expect("a result");
     assert_eq!(tail, format!("[from outside]\n{}", &lines[1_000..]));
+    let guessed = given(0).expect("a result");
+    assert!(guessed.contains("no result of this session has the key"), "{guessed}");
     let requests = house.model.requests();
     let short = |request: &Value| request.to_string().matches("bytes in all; read_result ").count();
     let counts: Vec<_> = requests.iter().map(short).collect();

@@ -2311,6 +2311,11 @@ export interface components {
         };
         /** @description A schedule in a list. */
         "core.ScheduleRow": {
+            /**
+             * Format: int64
+             * @description How long after its time each slot begins.
+             */
+            jitter_micros: number;
             /** @description Its next slot. */
             next?: components["schemas"]["core.Time"] | null;
             /**
@@ -2666,6 +2671,8 @@ export interface components {
                 budget: components["schemas"]["event.Budget"];
                 by: components["schemas"]["event.Person"];
                 goal?: components["schemas"]["event.GoalId"] | null;
+                /** Format: int64 */
+                jitterMicros?: number;
                 /** Format: date-time */
                 nextSlot: string;
                 rhythm: components["schemas"]["event.Rhythm"];

@@ -65,6 +65,7 @@ export function WorkScreen({ id }: { id: string }) {
                   <span className="font-medium">{visible(schedule.title)}</span>
                   <span className="text-soft">{visible(schedule.rhythm)}</span>
                   {schedule.next != null && <span className="text-soft">{t("next {time}", { time: new Date(schedule.next / 1000).toLocaleString() })}</span>}
+                  {schedule.next != null && schedule.jitter_micros > 0 && <span className="text-soft">{t("begins {seconds} s after it", { seconds: (schedule.jitter_micros / 1e6).toFixed(1) })}</span>}
                   <button type="button" className="button small quiet" onClick={() => command(`/schedule off ${schedule.number}`)}>{t("Off")}</button>
                 </li>
               ))}

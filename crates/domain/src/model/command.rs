@@ -232,25 +232,31 @@ pub enum AutoCommand {
         run: Option<RunId>,
     },
     /// `/schedule add`
-    AddSchedule {
-        /// The id it will have.
-        schedule: ScheduleId,
-        /// When.
-        rhythm: Rhythm,
-        /// What is to be done.
-        title: String,
-        /// For this goal.
-        goal: Option<GoalId>,
-        /// What each of its runs may use.
-        budget: Budget,
-        /// Its first slot.
-        next: Time,
-    },
+    AddSchedule(NewSchedule),
     /// `/schedule off`
     EndSchedule {
         /// The schedule.
         schedule: ScheduleId,
     },
+}
+
+/// A schedule as it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSchedule {
+    /// The id it will have.
+    pub schedule: ScheduleId,
+    /// When.
+    pub rhythm: Rhythm,
+    /// What is to be done.
+    pub title: String,
+    /// For this goal.
+    pub goal: Option<GoalId>,
+    /// What each of its runs may use.
+    pub budget: Budget,
+    /// Its first slot.
+    pub next: Time,
+    /// How long after their time its slots may begin.
+    pub jitter_micros_max: i64,
 }
 
 /// What a run works on.

@@ -62,6 +62,8 @@ pub const SCHEDULES_MAX: usize = 50;
 pub const WORK_TITLE_BYTES_MAX: usize = 2 * 1024;
 /// The shortest interval of a schedule.
 pub const INTERVAL_MICROS_MIN: i64 = 60 * 1_000_000;
+/// How long after its time a slot may begin, so that many do not begin at once.
+pub const JITTER_MICROS_MAX: i64 = 5 * 1_000_000;
 /// How many observations a run remembers, to notice that it goes in circles.
 pub const OBSERVATIONS_MAX: usize = 256;
 /// How often the same call may give the same observation before a run is parked.

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The version of the fold. A snapshot of another version is discarded.
-pub const FOLD_VERSION: u32 = 19;
+pub const FOLD_VERSION: u32 = 20;
 
 /// How many characters of a first message become the title.
 const TITLE_CHARS: usize = 60;

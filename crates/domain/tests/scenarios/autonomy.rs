@@ -4,10 +4,12 @@ use planwright_domain::{
     autonomy::{
         AutoRunKind, Run, RunPause, RunStatus, TaskEnd,
         budget::{Budget, Meter},
+        event::AutoEvent,
         schedule::Rhythm,
     },
     command::{
-        AutoCommand, Claim, LifeCommand, Missed, Permit, PersonCommand, SystemCommand, Target,
+        AutoCommand, Claim, LifeCommand, Missed, NewSchedule, Permit, PersonCommand, SystemCommand,
+        Target,
     },
     id::{GoalId, RunId, ScheduleId, TaskId},
     next::{Due, Next, Waiting, next, waiting},
@@ -429,14 +431,15 @@ fn a_reset_and_a_deletion_end_every_run() {
 
 fn every_hour(world: World) -> World {
     let rhythm = Rhythm::Every { micros: HOUR, from: Time(0) };
-    world.does(auto(AutoCommand::AddSchedule {
+    world.does(auto(AutoCommand::AddSchedule(NewSchedule {
         schedule: schedule_id(),
         rhythm,
         title: "look after the backups".into(),
         goal: None,
         budget: Budget::default(),
         next: Time(HOUR),
-    }))
+        jitter_micros_max: 0,
+    })))
 }
 
 fn claim(slot: i64, missed: Option<Missed>) -> SystemCommand {
@@ -485,6 +488,48 @@ fn slots_that_nobody_claimed_are_one_run_and_are_said_to_be_missed() {
     let news = world.system(claim(5, Some(missed))).unwrap();
     let kinds: Vec<_> = news.iter().map(SessionEvent::kind).collect();
     assert_eq!(kinds, ["slots_missed", "slot_claimed", "task_added", "run_started", "ticked"]);
+}
+
+/// Invariant: `slot-once`.
+#[test]
+fn a_slot_begins_a_little_after_its_time_where_that_is_set_always_as_much_and_keeps_its_time() {
+    const SECOND: i64 = 1_000_000;
+    let begins = |id: u128, jitter_micros_max: i64| {
+        let world = a_session().does(auto(AutoCommand::AddSchedule(NewSchedule {
+            schedule: Uuid::from_u128(id).into(),
+            rhythm: Rhythm::Every { micros: HOUR, from: Time(0) },
+            title: "look after the backups".into(),
+            goal: None,
+            budget: Budget::default(),
+            next: Time(HOUR),
+            jitter_micros_max,
+        })));
+        match next(&world.session).due() {
+            Due::At(Time(at)) => at - HOUR,
+            Due::Now | Due::Never => panic!("it is waited for"),
+        }
+    };
+    let ids: Vec<u128> = (1..200).map(|at| at * 0x9E37_79B9_7F4A_7C15).collect();
+    assert!(ids.iter().all(|id| begins(*id, 0) == 0 && begins(*id, -SECOND) == 0), "off");
+    assert!(ids.iter().all(|id| begins(*id, 9 * SECOND) == begins(*id, 5 * SECOND)), "at most 5 s");
+    let spread: Vec<_> = ids.iter().map(|id| begins(*id, 5 * SECOND)).collect();
+    assert!(spread.iter().all(|micros| (0..=5 * SECOND).contains(micros)), "{spread:?}");
+    for second in 0..5 {
+        let within = |micros: &&i64| **micros / SECOND == second;
+        assert!(spread.iter().filter(within).count() > 20, "{second}: {spread:?}");
+    }
+
+    let jitter = SECOND * 3;
+    let mut world = every_hour(a_session());
+    world.session.auto.schedules.values_mut().for_each(|known| known.jitter_micros = jitter);
+    assert_eq!(next(&world.session).due(), Due::At(Time(HOUR + jitter)));
+    let early = at(world.clone(), HOUR + jitter - SECOND).system(claim(1, None)).unwrap_err();
+    assert_eq!(early.kind(), "moved_on", "its time has come, and not its beginning");
+    let mut world = at(world, HOUR + jitter);
+    let news = world.system(claim(1, None)).unwrap();
+    let (schedule, slot, next) = (schedule_id(), Time(HOUR), Some(Time(2 * HOUR)));
+    let claimed = SessionEvent::Auto(AutoEvent::SlotClaimed { schedule, slot, next });
+    assert!(news.contains(&claimed), "{news:?}");
 }
 
 #[test]
@@ -552,14 +597,15 @@ fn a_run_of_a_schedule_waits_for_nobody_what_would_make_it_wait_fails_its_slot()
 #[test]
 fn a_schedule_whose_goal_is_gone_is_turned_off_and_says_why() {
     let rhythm = Rhythm::Every { micros: HOUR, from: Time(0) };
-    let world = a_goal(0).does(auto(AutoCommand::AddSchedule {
+    let world = a_goal(0).does(auto(AutoCommand::AddSchedule(NewSchedule {
         schedule: schedule_id(),
         rhythm,
         title: "report".into(),
         goal: Some(goal_id()),
         budget: Budget::default(),
         next: Time(HOUR),
-    }));
+        jitter_micros_max: 0,
+    })));
     let world = world.does(auto(AutoCommand::EndGoal { goal: goal_id(), reached: false }));
     let mut world = at(world, HOUR);
     let news = world.system(claim(1, None)).unwrap();
@@ -571,14 +617,15 @@ fn a_schedule_whose_goal_is_gone_is_turned_off_and_says_why() {
 #[test]
 fn a_schedule_runs_at_most_once_a_minute_and_lists_are_bounded() {
     let mut world = a_session();
-    let too_often = auto(AutoCommand::AddSchedule {
+    let too_often = auto(AutoCommand::AddSchedule(NewSchedule {
         schedule: schedule_id(),
         rhythm: Rhythm::Every { micros: 1, from: Time(0) },
         title: "spin".into(),
         goal: None,
         budget: Budget::default(),
         next: Time(1),
-    });
+        jitter_micros_max: 0,
+    }));
     assert_eq!(world.person(too_often).unwrap_err(), Refusal::TooOften);
     let full = (1..=200).fold(a_session(), |world, number| world.does(add_task(number, None)));
     let refused = full.clone().person(add_task(201, None)).unwrap_err();

@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     autonomy::{budget::Budget, schedule::Rhythm},
-    command::{AutoCommand, HoldReason, Permit, PersonCommand, SystemCommand},
+    command::{AutoCommand, HoldReason, NewSchedule, Permit, PersonCommand, SystemCommand},
     next::{Next, next},
     plan::{PauseReason, PlanStatus, Progress},
     time::Time,
@@ -56,14 +56,15 @@ fn a_plan_that_waits_for_a_decision_goes_on_waiting_for_it() {
 fn schedules_and_runs_are_off() {
     let mut world = a_session();
     world
-        .person(PersonCommand::Auto(AutoCommand::AddSchedule {
+        .person(PersonCommand::Auto(AutoCommand::AddSchedule(NewSchedule {
             schedule: uuid::Uuid::from_u128(1).into(),
             rhythm: Rhythm::Every { micros: 3_600_000_000, from: Time(1) },
             title: "sweep".into(),
             goal: None,
             budget: Budget::default(),
             next: Time(7_200_000_000),
-        }))
+            jitter_micros_max: 0,
+        })))
         .unwrap();
     hold(&mut world);
     assert!(world.session.auto.schedules.is_empty() && world.session.auto.runs.is_empty());

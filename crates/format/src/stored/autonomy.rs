@@ -79,7 +79,7 @@ stored! {
         RunEnded { context: AutoExecutionContext, end: RunEnd },
         ScheduleAdded {
             schedule: ScheduleId, rhythm: Rhythm, title: String, budget: Budget, next: Time,
-            by: Person; goal: Option<GoalId>
+            by: Person; goal: Option<GoalId>, jitter_micros: i64
         },
         SlotsMissed { schedule: ScheduleId, first: Time, last: Time, count: u64 },
         SlotClaimed { schedule: ScheduleId, slot: Time, next: Option<Time> },

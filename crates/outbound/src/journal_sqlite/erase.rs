@@ -6,7 +6,7 @@ use planwright_domain::{
     identity::SessionKey,
     log::{Erased, beginning},
 };
-use planwright_runtime::ports::journal::JournalError;
+use planwright_runtime::{failpoint::Mutant, ports::journal::JournalError};
 use rusqlite::{Connection, params};
 
 use super::sqlite;
@@ -21,13 +21,13 @@ pub(super) fn rows(
         "DELETE FROM snapshots WHERE stream = ?1",
         "DELETE FROM outputs WHERE stream = ?1",
         "DELETE FROM answers WHERE stream = ?1",
-        "DELETE FROM events WHERE stream = ?1",
+        "DELETE FROM events WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 0xFFFFFFFF",
         "DELETE FROM streams WHERE id = ?1",
     ] {
         let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
         statement.execute([stream]).map_err(sqlite)?;
     }
-    let sql = "INSERT OR REPLACE INTO erased (session, is_scrubbed) VALUES (?1, 0)";
+    let sql = "INSERT OR REPLACE INTO erased (session, scrub) VALUES (?1, 'pages')";
     connection.execute(sql, params![erased.of.session.0]).map_err(sqlite)?;
     Ok(())
 }
@@ -45,7 +45,7 @@ pub(super) fn owner_rows(connection: &Connection, owner: OwnerId) -> Result<(), 
         connection.execute(sql, [owner.0.as_bytes()]).map_err(sqlite)?;
     }
     // No session begins so: only that there is something to scrub.
-    let sql = "INSERT OR REPLACE INTO erased (session, is_scrubbed) VALUES (?1, 0)";
+    let sql = "INSERT OR REPLACE INTO erased (session, scrub) VALUES (?1, 'pages')";
     connection.execute(sql, [Digest::of(owner.0.as_bytes()).0]).map_err(sqlite)?;
     Ok(())
 }
@@ -57,25 +57,36 @@ pub(super) fn is_erased(connection: &Connection, key: &SessionKey) -> Result<boo
     statement.query_row([beginning(key).0], |row| row.get(0)).map_err(sqlite)
 }
 
-/// Takes what was erased out of the index of words, the free pages and the log beside the file, which must not be in a
+/// Takes what was erased out of the index of words, the pages of the file and the log beside it, which must not be in a
 /// transaction. Whether nothing is left: a reader may hold the log for a moment.
+///
+/// Rows that are deleted are overwritten, but a row that once moved from one page to another leaves a copy in the unused part of
+/// the first: the file is written anew.
 pub(super) fn scrub(connection: &Connection) -> Result<bool, JournalError> {
-    let is_left = "SELECT EXISTS (SELECT 1 FROM erased WHERE NOT is_scrubbed)";
-    if !connection.query_row(is_left, [], |row| row.get::<_, bool>(0)).map_err(sqlite)? {
-        return Ok(true);
+    let all = |sql: &str| connection.execute_batch(sql).map_err(sqlite);
+    let is_any = |which: &str| {
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM erased WHERE scrub = '{which}')");
+        connection.query_row(&sql, [], |row| row.get::<_, bool>(0)).map_err(sqlite)
+    };
+    if is_any("pages")? {
+        // Words that were taken out stay in the index until its parts are merged. What is written anew is kept in a file
+        // meanwhile, as it may be large.
+        all(
+            "INSERT INTO memory_words (memory_words) VALUES ('optimize'); PRAGMA temp_store = FILE",
+        )?;
+        let written = if Mutant::LeavesDeleted.is_on() { Ok(()) } else { all("VACUUM") };
+        all("PRAGMA temp_store = MEMORY")?;
+        written?;
+        all("UPDATE erased SET scrub = 'log' WHERE scrub = 'pages'")?;
     }
-    // Words that were taken out stay in the index until its parts are merged.
-    let merge = "INSERT INTO memory_words (memory_words) VALUES ('optimize')";
-    connection.execute(merge, []).map_err(sqlite)?;
-    // A page at each step.
-    let mut pages = connection.prepare("PRAGMA incremental_vacuum").map_err(sqlite)?;
-    let mut pages = pages.query([]).map_err(sqlite)?;
-    while pages.next().map_err(sqlite)?.is_some() {}
-    let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-    let is_busy: bool = connection.query_row(checkpoint, [], |row| row.get(0)).map_err(sqlite)?;
-    if is_busy {
-        return Ok(false);
+    if is_any("log")? {
+        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let is_busy: bool =
+            connection.query_row(checkpoint, [], |row| row.get(0)).map_err(sqlite)?;
+        if is_busy {
+            return Ok(false);
+        }
+        all("UPDATE erased SET scrub = 'done' WHERE scrub = 'log'")?;
     }
-    connection.execute("UPDATE erased SET is_scrubbed = 1", []).map_err(sqlite)?;
     Ok(true)
 }

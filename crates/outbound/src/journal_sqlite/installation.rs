@@ -113,8 +113,8 @@ pub(super) fn take_heads(
     after: i64,
     limit: usize,
 ) -> Result<(TakenHeads, Installation), JournalError> {
-    let sql = "SELECT id, logged, at, kind, body, owner, identity FROM streams JOIN events ON stream = id AND seq = logged
-               WHERE logged > taken AND id > ?1 ORDER BY id LIMIT ?2";
+    let sql = "SELECT streams.id, logged, at, kind, body, owner, identity FROM streams JOIN events ON events.id = streams.id << 32 | logged
+               WHERE logged > taken AND streams.id > ?1 ORDER BY streams.id LIMIT ?2";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = statement

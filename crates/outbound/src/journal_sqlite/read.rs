@@ -87,6 +87,23 @@ pub(super) fn session(
     Ok((session, Some(stream)))
 }
 
+/// No stream has more events.
+const EVENTS_MAX: u64 = 0xFFFF_FFFF;
+
+/// The number of an event in its table: those of one stream follow each other.
+pub(super) fn event_id(stream: i64, seq: u64) -> Result<i64, JournalError> {
+    let is_whole = seq <= EVENTS_MAX && stream >> 31 == 0;
+    let id = is_whole.then(|| stream << 32 | seq.cast_signed());
+    id.ok_or_else(|| {
+        JournalError::Engine("there are more streams or events than are numbered".into())
+    })
+}
+
+/// Between which numbers the events of a stream are: after the first, up to the last.
+fn event_ids(stream: i64, after: Seq) -> Result<(i64, i64), JournalError> {
+    Ok((event_id(stream, after.0.min(EVENTS_MAX))?, event_id(stream, EVENTS_MAX)?))
+}
+
 pub(super) fn events(
     connection: &Connection,
     identity: &SessionKey,
@@ -96,11 +113,12 @@ pub(super) fn events(
     let Some(StreamRow { id, version, .. }) = stream(connection, identity)? else {
         return Ok(Vec::new());
     };
-    let sql = "SELECT seq, at, kind, body FROM events WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+    let sql =
+        "SELECT seq, at, kind, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
-    let rows = statement
-        .query_map(params![id, after.0.cast_signed(), count(limit)], event_row)
-        .map_err(sqlite)?;
+    let (first, last) = event_ids(id, after)?;
+    let rows =
+        statement.query_map(params![first, last, count(limit)], event_row).map_err(sqlite)?;
     let mut reading = Reading::after(identity, after);
     let events = rows.map(|row| reading.read(row.map_err(sqlite)?)).collect::<Result<_, _>>()?;
     to_the_end(events, after, limit, version)
@@ -114,15 +132,16 @@ pub(super) fn events_since(
     limit: usize,
 ) -> Result<Vec<Recorded>, JournalError> {
     let sql = "SELECT seq, at, kind, body FROM events
-               WHERE stream = (SELECT id FROM streams WHERE owner = ?6 AND identity = ?1) AND seq > ?2 AND at >= ?3
-                   AND (?5 = '' OR instr(?5, ' ' || kind || ' ') > 0)
-               ORDER BY seq LIMIT ?4";
+               WHERE id > ?1 AND id <= ?2 AND at >= ?3 AND (?5 = '' OR instr(?5, ' ' || kind || ' ') > 0)
+               ORDER BY id LIMIT ?4";
+    let Some(StreamRow { id, .. }) = stream(connection, identity)? else {
+        return Ok(Vec::new());
+    };
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
-    let (owner, text) = columns(identity);
-    let after = after.0.cast_signed();
+    let (first, last) = event_ids(id, after)?;
     let kinds: String = stored_names(since.kinds).iter().map(|kind| format!(" {kind} ")).collect();
     let rows = statement
-        .query_map(params![text, after, since.time.0, count(limit), kinds, owner], event_row)
+        .query_map(params![first, last, since.time.0, count(limit), kinds], event_row)
         .map_err(sqlite)?;
     rows.map(|row| read_alone(identity, row.map_err(sqlite)?)).collect()
 }

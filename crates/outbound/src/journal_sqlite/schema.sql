@@ -41,14 +41,16 @@ CREATE TABLE snapshots (
     body BLOB NOT NULL
 );
 
+-- In the order of their streams, by one number: a table without row ids would give each row of more than a quarter of a page
+-- a page of its own.
 CREATE TABLE events (
-    stream INTEGER NOT NULL REFERENCES streams (id),
-    seq INTEGER NOT NULL,
+    id INTEGER PRIMARY KEY,
+    stream INTEGER NOT NULL AS (id >> 32),
+    seq INTEGER NOT NULL AS (id & 0xFFFFFFFF),
     at INTEGER NOT NULL,
     kind TEXT NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (stream, seq)
-) WITHOUT ROWID;
+    body BLOB NOT NULL
+);
 
 CREATE TABLE answers (
     stream INTEGER NOT NULL REFERENCES streams (id),
@@ -99,11 +101,11 @@ CREATE TABLE installation_state (
     body BLOB NOT NULL
 );
 
--- The digests with which the chains of erased sessions began: their keys are not used again. What is not scrubbed may still
--- lie in free pages and beside the file.
+-- The digests with which the chains of erased sessions began: their keys are not used again. What is not done may still lie in
+-- the unused parts of pages, and then in the log beside the file.
 CREATE TABLE erased (
     session BLOB PRIMARY KEY,
-    is_scrubbed INTEGER NOT NULL
+    scrub TEXT NOT NULL CHECK (scrub IN ('pages', 'log', 'done'))
 ) WITHOUT ROWID;
 
 -- What is remembered, as it is looked up; the events are the truth.

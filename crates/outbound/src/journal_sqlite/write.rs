@@ -638,7 +638,6 @@ impl Writer {
     }
 
     /// Stores what was decided, each event with its own time. Everything is packed before anything is written.
-    #[expect(clippy::too_many_lines, reason = "one line for each column")]
     fn store(
         &mut self,
         identity: &SessionKey,
@@ -699,10 +698,9 @@ impl Writer {
         };
         stream.version = after.version;
         for (seq, (number, row)) in (first..).zip(rows.into_iter().enumerate()) {
-            let sql =
-                "INSERT INTO events (stream, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-            let at = times(number).0;
-            self.execute(sql, params![stream.id, seq.cast_signed(), at, row.kind, row.body])?;
+            let sql = "INSERT INTO events (id, at, kind, body) VALUES (?1, ?2, ?3, ?4)";
+            let (id, at) = (read::event_id(stream.id, seq)?, times(number).0);
+            self.execute(sql, params![id, at, row.kind, row.body])?;
         }
         let changes = of_session(&events);
         memory::change(&self.connection, &mut self.packer, Whose::Session(identity), &changes)?;

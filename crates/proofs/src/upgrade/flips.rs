@@ -365,9 +365,7 @@ impl Engine for SqliteEngine {
 
     fn key(&self, what: What) -> &'static str {
         match what {
-            What::Event | What::EventTime | What::EventKind => {
-                "'stream = ' || stream || ' AND seq = ' || seq"
-            }
+            What::Event | What::EventTime | What::EventKind => "'id = ' || id",
             What::Answer | What::AnswerBefore | What::AnswerVersion | What::AnswerChecksum => {
                 "'stream = ' || stream || ' AND command = x''' || hex(command) || ''''"
             }

@@ -6,7 +6,7 @@ use planwright_domain::{
         budget::{Budget, Meter},
     },
     chat::work::{Named, WorkAct},
-    command::{AutoCommand, Target},
+    command::{AutoCommand, NewSchedule, Target},
     id::{GoalId, RunId, TaskId},
     refusal::Refusal,
     session::Session,
@@ -48,7 +48,16 @@ impl Commands {
                 let of = of.map(|number| goal(auto, number)).transpose()?;
                 let (rhythm, next) = calendar::rhythm(&when, self.queries.now())?;
                 let (schedule, budget) = (fresh().into(), self.settings.budget);
-                AutoCommand::AddSchedule { schedule, rhythm, title, goal: of, budget, next }
+                let jitter_micros_max = self.settings.jitter_ms_max * 1_000;
+                AutoCommand::AddSchedule(NewSchedule {
+                    schedule,
+                    rhythm,
+                    title,
+                    goal: of,
+                    budget,
+                    next,
+                    jitter_micros_max,
+                })
             }
             WorkAct::EndSchedule(number) => {
                 let found = auto.schedules.iter().find(|(_, known)| known.number == number);

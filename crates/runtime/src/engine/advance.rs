@@ -307,7 +307,9 @@ impl Engine {
     ) -> Result<(), JournalError> {
         let Some(known) = session.auto.schedules.get(&schedule) else { return Ok(()) };
         let Some(first) = known.next else { return Ok(()) };
-        let due = calendar::due(&known.rhythm, first, self.clock.now());
+        // One whose time has come, but not yet its beginning, is not due.
+        let come = self.clock.now().plus_micros(-known.jitter_micros);
+        let due = calendar::due(&known.rhythm, first, come);
         let (missed, slot, next) = due.map_err(|why| JournalError::Engine(why.into()))?;
         let until = slot.plus_micros(self.settings.slot_window_ms * 1_000);
         let made = |what: &str| Uuid::new_v5(&schedule.0, format!("{what}:{}", slot.0).as_bytes());

@@ -90,6 +90,8 @@ pub struct ScheduleRow {
     pub title: String,
     /// Its next slot.
     pub next: Option<Time>,
+    /// How long after its time each slot begins.
+    pub jitter_micros: i64,
 }
 
 impl WorkView {
@@ -153,6 +155,7 @@ impl WorkView {
                     rhythm: schedule.rhythm.in_words(),
                     title: schedule.title.clone(),
                     next: schedule.next,
+                    jitter_micros: schedule.jitter_micros,
                 })
                 .collect(),
         };

@@ -61,7 +61,13 @@ pub fn work(view: &WorkView) -> Text {
         text = text.then(run_line(run));
     }
     for schedule in &view.schedules {
-        let next = schedule.next.map_or_else(|| "never again".to_owned(), |at| at.to_string());
+        let mut next = schedule.next.map_or_else(|| "never again".to_owned(), |at| at.to_string());
+        if schedule.next.is_some() && schedule.jitter_micros > 0 {
+            // Exact to a thousandth, so that nobody takes a beginning that was spread for a late one.
+            let (seconds, rest) =
+                (schedule.jitter_micros / 1_000_000, schedule.jitter_micros % 1_000_000);
+            next = format!("{next}, begins {seconds}.{:03} s after it", rest / 1_000);
+        }
         text = text
             .and(Tone::Bold, format!("s{}", schedule.number))
             .and(Tone::Plain, format!(" {} ", schedule.title))

@@ -138,6 +138,9 @@ pub enum AutoEvent {
         budget: Budget,
         /// Its first slot.
         next: Time,
+        /// How long after its time each slot begins.
+        #[serde(default)]
+        jitter_micros: i64,
         /// Who.
         by: Person,
     },

@@ -9,6 +9,7 @@ use crate::model::{
     actor::Person,
     autonomy::budget::Budget,
     id::{GoalId, ScheduleId},
+    limits,
     time::Time,
 };
 
@@ -28,8 +29,26 @@ pub struct Schedule {
     pub budget: Budget,
     /// The next slot; none if there are no more.
     pub next: Option<Time>,
+    /// How long after its time each slot begins, so that those of many schedules do not all begin at once.
+    #[serde(default)]
+    pub jitter_micros: i64,
     /// Who set it.
     pub by: Person,
+}
+
+impl Schedule {
+    /// When its next slot begins. The slot keeps its own time.
+    #[must_use]
+    pub fn begins(&self) -> Option<Time> {
+        self.next.map(|next| next.plus_micros(self.jitter_micros))
+    }
+}
+
+/// How long after their time the slots of this schedule begin, if that may be as long as this: always the same.
+pub(crate) fn jitter(schedule: ScheduleId, micros_max: i64) -> i64 {
+    let micros_max = micros_max.clamp(0, limits::JITTER_MICROS_MAX);
+    let spread = schedule.0.as_u128() % (u128::from(micros_max.unsigned_abs()) + 1);
+    i64::try_from(spread).unwrap_or(micros_max)
 }
 
 /// When a schedule gives slots. The time zone is always said.

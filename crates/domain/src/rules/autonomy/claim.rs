@@ -28,7 +28,10 @@ pub(crate) fn claim(
     let auto = &session.auto;
     let known = auto.schedules.get(schedule).ok_or_else(|| moved_on("the schedule is off"))?;
     let first = missed.map_or(*slot, |missed| missed.first);
-    if known.next != Some(first) || at < *slot || next.is_some_and(|next| next <= *slot) {
+    if known.next != Some(first)
+        || at < slot.plus_micros(known.jitter_micros)
+        || next.is_some_and(|next| next <= *slot)
+    {
         return Err(moved_on("this slot is not due"));
     }
     let mut events = Vec::new();

@@ -7,9 +7,9 @@ use crate::{
             AutoExecutionContext, Autonomy, Pinned, Run, RunEnd, RunPause, RunStatus, TaskEnd,
             budget::Budget,
             event::AutoEvent,
-            schedule::{Rhythm, Slot, SlotEnd},
+            schedule::{Rhythm, Slot, SlotEnd, jitter},
         },
-        command::{AutoCommand, Target},
+        command::{AutoCommand, NewSchedule, Target},
         id::{GoalId, RunId},
         limits,
         plan::{PlanStatus, Progress, event::PlanEvent, refusal::PlanRefusal},
@@ -80,20 +80,7 @@ pub(crate) fn decide(
         AutoCommand::Off { run: None } if auto.runs.is_empty() => Err(Refusal::NoRuns),
         AutoCommand::Off { run: None } => Ok(all_off(session, person)),
         AutoCommand::Resume { run } => resume(session, person, *run),
-        AutoCommand::AddSchedule { schedule, rhythm, title, goal, budget, next } => {
-            room("schedules", auto.schedules.len(), limits::SCHEDULES_MAX)?;
-            known_goal(auto, *goal)?;
-            if let Rhythm::Every { micros, .. } = rhythm
-                && *micros < limits::INTERVAL_MICROS_MIN
-            {
-                return Err(Refusal::TooOften);
-            }
-            let (rhythm, title) = (rhythm.clone(), titled(title)?);
-            let (schedule, goal, budget, next) = (*schedule, *goal, *budget, *next);
-            let added =
-                AutoEvent::ScheduleAdded { schedule, rhythm, title, goal, budget, next, by };
-            Ok(vec![event(added)])
-        }
+        AutoCommand::AddSchedule(new) => add_schedule(auto, new, by),
         AutoCommand::EndSchedule { schedule } => {
             if !auto.schedules.contains_key(schedule) {
                 return Err(not_there("schedule"));
@@ -102,6 +89,30 @@ pub(crate) fn decide(
             Ok(vec![event(AutoEvent::ScheduleEnded { schedule: *schedule, why })])
         }
     }
+}
+
+fn add_schedule(
+    auto: &Autonomy,
+    new: &NewSchedule,
+    by: Person,
+) -> Result<Vec<SessionEvent>, Refusal> {
+    room("schedules", auto.schedules.len(), limits::SCHEDULES_MAX)?;
+    known_goal(auto, new.goal)?;
+    if let Rhythm::Every { micros, .. } = &new.rhythm
+        && *micros < limits::INTERVAL_MICROS_MIN
+    {
+        return Err(Refusal::TooOften);
+    }
+    Ok(vec![event(AutoEvent::ScheduleAdded {
+        schedule: new.schedule,
+        rhythm: new.rhythm.clone(),
+        title: titled(&new.title)?,
+        goal: new.goal,
+        budget: new.budget,
+        next: new.next,
+        jitter_micros: jitter(new.schedule, new.jitter_micros_max),
+        by,
+    })])
 }
 
 fn room(what: &'static str, there: usize, limit: usize) -> Result<(), Refusal> {

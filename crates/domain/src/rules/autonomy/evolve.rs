@@ -93,7 +93,16 @@ pub(crate) fn evolve(
                 auto.tasks.remove(&context.task_id);
             }
         }
-        AutoEvent::ScheduleAdded { schedule, rhythm, title, goal, budget, next, by } => {
+        AutoEvent::ScheduleAdded {
+            schedule,
+            rhythm,
+            title,
+            goal,
+            budget,
+            next,
+            jitter_micros,
+            by,
+        } => {
             let added = Schedule {
                 number: auto.number(),
                 rhythm: rhythm.clone(),
@@ -101,6 +110,7 @@ pub(crate) fn evolve(
                 goal: *goal,
                 budget: *budget,
                 next: Some(*next),
+                jitter_micros: *jitter_micros,
                 by: by.clone(),
             };
             auto.schedules.insert(*schedule, added);

@@ -104,7 +104,7 @@ published! {
         ScheduleAdded {
             schedule: ScheduleId, rhythm: Rhythm, title: String, budget: Budget,
             next "nextSlot": Timestamp, by: Person;
-            goal: Option<GoalId>
+            goal: Option<GoalId>, jitter_micros: i64
         },
         /// Slots passed while nobody was there to run them.
         SlotsMissed { schedule: ScheduleId, first: Timestamp, last: Timestamp, count: u64 },
