@@ -265,14 +265,15 @@ export function surfaces({ house, model, browser }) {
       const talk = "api:e2e-in-doubt";
       const { plan } = await other.ready(talk, "# Wait\n\n1. Wait a while.\n", { work: [["run_command", { command: "sleep 20" }]] });
       const digest = { "if-match": `"${plan.digest}"` };
+      // The command has three seconds: whoever looks is there before it begins.
+      const page = await openPage(browser, other.base);
+      await logIn(page, other);
+      await page.goto(sessionUrl(other, talk));
       await other.ask("POST", `/api/sessions/${talk}/plan/shown`, undefined, digest);
       const approved = await other.ask("POST", `/api/sessions/${talk}/plan/approve`, { grant: { tools: ["run_command"] } }, digest);
       assert.equal(approved.status, 200, JSON.stringify(approved.body));
       const kinds = async () => (await other.ask("GET", `/api/sessions/${talk}/events`)).body.map((event) => event.type);
       await until(kinds, (all) => all.includes("call_started"));
-      const page = await openPage(browser, other.base);
-      await logIn(page, other);
-      await page.goto(sessionUrl(other, talk));
       await page.locator("[data-testid=tool-card][data-state=running]").waitFor();
       await other.down("SIGKILL");
       await other.up();

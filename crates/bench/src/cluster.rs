@@ -149,7 +149,7 @@ fn one_statement(first: &str, text: &str) -> String {
     format!(
         "\\set stream random({first}, {first} + {})
 WITH moved AS (UPDATE streams SET version = version + 1, updated_at = 1, due_at = NULL WHERE id = :stream RETURNING id, version),
-told AS (INSERT INTO answers (stream, command, before, version, checksum) SELECT id, gen_random_uuid(), version - 1, version, 1 FROM moved)
+told AS (INSERT INTO answers (stream, command, before, version, checksum, at) SELECT id, gen_random_uuid(), version - 1, version, 1, 1 FROM moved)
 INSERT INTO events (stream, seq, at, kind, body) SELECT id, version, 1, 'message_queued', '{text}'::bytea FROM moved;
 ",
         STREAMS - 1
@@ -163,7 +163,7 @@ fn six_statements(first: &str, text: &str) -> String {
 BEGIN;
 SELECT version FROM streams WHERE id = :stream FOR UPDATE \\gset
 INSERT INTO events (stream, seq, at, kind, body) VALUES (:stream, :version + 1, 1, 'message_queued', '{text}'::bytea);
-INSERT INTO answers (stream, command, before, version, checksum) VALUES (:stream, gen_random_uuid(), :version, :version + 1, 1);
+INSERT INTO answers (stream, command, before, version, checksum, at) VALUES (:stream, gen_random_uuid(), :version, :version + 1, 1, 1);
 UPDATE streams SET version = :version + 1, updated_at = 1, due_at = NULL WHERE id = :stream;
 COMMIT;
 ",

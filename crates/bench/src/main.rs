@@ -22,6 +22,7 @@ mod http_client;
 mod many;
 mod measure;
 mod ours;
+mod page;
 mod payload;
 mod peer;
 mod plot;
@@ -54,6 +55,8 @@ enum Figure {
     Window(Size),
     /// 100,000 approvals that wait: memory, list, decide.
     Waiting(Size),
+    /// Lists over 100,000 sessions, and a turn that many tabs watch.
+    Page(Size),
     /// One session of 150 plan-and-approve turns: bytes stored, and whether later turns cost more.
     Growth(Size),
     /// Tokens that plan work adds to every request.
@@ -114,6 +117,7 @@ impl Figure {
             | Self::Turn(size)
             | Self::Window(size)
             | Self::Waiting(size)
+            | Self::Page(size)
             | Self::Growth(size)
             | Self::Tokens { size, .. }
             | Self::Fanout(size)
@@ -152,6 +156,7 @@ fn main() -> ExitCode {
         Some(Figure::Active(size)) => active::run(size.quick),
         Some(Figure::Alarms(size)) => alarms::run(size.quick),
         Some(Figure::Waiting(size)) => waiting::run(size.quick),
+        Some(Figure::Page(size)) => page::run(size.quick),
         Some(Figure::Growth(size)) => growth::run(size.quick),
         Some(Figure::Tokens { bless, size }) => tokens::run(size.quick, bless),
         Some(Figure::Fanout(size)) => fanout::run(size.quick),

@@ -44,7 +44,7 @@ pub(crate) fn fill(path: &Path, count: usize) -> anyhow::Result<()> {
     let mut packer = Packer::new()?;
     for number in 0..count {
         let identity = session(number)?;
-        let (after, events) = ready(&identity, number)?;
+        let (after, events) = ready(&identity, number, "ada")?;
         transaction
             .prepare_cached("INSERT INTO streams (id, owner, identity, version, updated_at, waiting) VALUES (?1, ?5, ?2, ?3, ?4, 'decision')")?
             .execute(params![number as i64 + 1, identity.identity.to_string(), after.version.0 as i64, number as i64, identity.owner.0.as_bytes()])?;
@@ -110,8 +110,12 @@ async fn begin_turn(journal: &SqliteJournal, round: usize, number: usize) -> any
 }
 
 /// A session in which a plan waits, and the events that made it so.
-fn ready(identity: &SessionKey, number: usize) -> anyhow::Result<(Session, Vec<SessionEvent>)> {
-    let ada = person("ada", "bench", Standing::Decides);
+pub(crate) fn ready(
+    identity: &SessionKey,
+    number: usize,
+    owner: &str,
+) -> anyhow::Result<(Session, Vec<SessionEvent>)> {
+    let ada = person(owner, "bench", Standing::Decides);
     let id = |at: u128| Uuid::from_u128((number as u128) << 8 | at);
     let turn = id(1).into();
     let bracket = Bracket { incarnation: Incarnation(id(2)), start_by: Time(1), deadline: Time(1) };

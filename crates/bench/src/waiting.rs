@@ -13,7 +13,7 @@ use planwright_domain::{
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
     commands::dispatch::dispatch,
-    ports::journal::{Answer, Journal as _},
+    ports::journal::{Answer, Journal as _, SessionQuery},
 };
 use planwright_testkit::people::person;
 use uuid::Uuid;
@@ -28,6 +28,10 @@ use crate::{
 /// How many conversations wait at the peer.
 const PEER_COUNT: usize = 2_000;
 
+fn all_waiting(limit: usize) -> SessionQuery {
+    SessionQuery { owner: None, waiting: true, text: String::new(), after: None, limit }
+}
+
 pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
     let count = if quick { 10_000 } else { 100_000 };
     let home = tempfile::Builder::new().prefix("planwright-waiting-").tempdir()?;
@@ -39,13 +43,13 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
     runtime.block_on(async move {
         // What a journal costs by itself, before there is anything in it.
         let small = SqliteJournal::open(&few)?;
-        let _ = small.waiting(None, 0, 100).await?;
+        let _ = small.session_page(&all_waiting(100)).await?;
         let before = resident()?;
         let journal = SqliteJournal::open(&many_path)?;
         let mut lists = Vec::new();
         for _ in 0..200 {
             let begun = Instant::now();
-            let rows = journal.waiting(None, 0, 1_000).await?;
+            let rows = journal.session_page(&all_waiting(1_000)).await?.rows;
             lists.push(begun.elapsed().as_secs_f64());
             anyhow::ensure!(rows.len() == 1_000.min(count), "{} rows", rows.len());
         }

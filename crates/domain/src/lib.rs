@@ -29,7 +29,7 @@ pub mod session;
 pub use language::{chat, diff, outcome, prompt};
 pub use model::{
     actor, attempt, command, digest, effect, hidden, id, identity, limits, policy, quota, refusal,
-    time,
+    search, time,
 };
 pub use rules::{backoff, log, openings};
 

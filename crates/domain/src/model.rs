@@ -19,6 +19,7 @@ pub mod plan;
 pub mod policy;
 pub mod quota;
 pub mod refusal;
+pub mod search;
 pub mod session;
 pub mod time;
 pub mod tools;

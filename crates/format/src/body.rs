@@ -27,6 +27,8 @@ const UNPACKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The version of the form of a kept output.
 pub const OUTPUT_VERSION: u16 = 1;
+/// The version of the form of a conversation that is kept.
+pub const VIEW_VERSION: u16 = 1;
 /// The version of the form of an item in the index of memories.
 pub const MEMORY_VERSION: u16 = 1;
 
@@ -96,6 +98,15 @@ pub enum Place<'a> {
         /// The digest of its text.
         digest: &'a [u8],
     },
+    /// A conversation that is kept as it stood.
+    View {
+        /// The session's identity.
+        session: &'a str,
+        /// Up to which event.
+        upto: u64,
+        /// The form of its text.
+        form: u32,
+    },
     /// An item in the index of memories.
     Memory {
         /// The owner, where it is known everywhere; else empty.
@@ -151,6 +162,12 @@ impl Place<'_> {
                 feed_bytes(crc, session.as_bytes());
                 feed_bytes(crc, digest);
             }
+            Self::View { session, upto, form } => {
+                crc.update(&[10]);
+                feed_bytes(crc, session.as_bytes());
+                crc.update(&upto.to_le_bytes());
+                crc.update(&form.to_le_bytes());
+            }
             Self::Memory { owner, session, part, item } => {
                 crc.update(&[6]);
                 feed_bytes(crc, owner.as_bytes());
@@ -200,6 +217,9 @@ impl std::fmt::Display for Place<'_> {
                 write!(f, "the state of the installation at event {version}")
             }
             Self::Output { session, .. } => write!(f, "an output of {session}"),
+            Self::View { session, upto, .. } => {
+                write!(f, "the conversation of {session} up to event {upto}")
+            }
             Self::Memory { .. } => write!(f, "a memory"),
             Self::Answer { session, .. } => write!(f, "an answer of {session}"),
         }

@@ -1,7 +1,7 @@
 //! Telling watchers in the same process.
 
-use planwright_domain::identity::SessionKey;
-use planwright_runtime::ports::signal::{Broadcast, Hints, Signal, Subscription};
+use planwright_domain::{id::OwnerId, identity::SessionKey};
+use planwright_runtime::ports::signal::{Broadcast, Hints, ListChange, Signal, Subscription};
 
 use crate::local_subscribers::LocalSubscribers;
 
@@ -20,7 +20,11 @@ impl Broadcast for InProcessBroadcast {
         self.subscribers.listen(identity).0
     }
 
-    fn hints(&self) -> Box<dyn Hints> {
-        self.subscribers.subscribe_to_hints()
+    fn hint(&self, change: ListChange) {
+        self.subscribers.hint(change);
+    }
+
+    fn hints(&self, owner: Option<OwnerId>) -> Box<dyn Hints> {
+        self.subscribers.subscribe_to_hints(owner).0
     }
 }

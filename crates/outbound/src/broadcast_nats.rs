@@ -15,9 +15,9 @@ use std::{
 
 use async_nats::{Client, ConnectOptions, Event, Subscriber};
 use futures_util::StreamExt as _;
-use planwright_domain::{digest::Digest, identity::SessionKey};
-use planwright_runtime::ports::signal::{Broadcast, Hint, Hints, Signal, Subscription};
-use tokio::sync::mpsc;
+use planwright_domain::{digest::Digest, id::OwnerId, identity::SessionKey};
+use planwright_runtime::ports::signal::{Broadcast, Hint, Hints, ListChange, Signal, Subscription};
+use tokio::{sync::mpsc, time::MissedTickBehavior};
 
 use crate::local_subscribers::LocalSubscribers;
 
@@ -33,9 +33,8 @@ pub struct NatsBroadcast {
     subscribers: LocalSubscribers,
     client: Client,
     subjects: String,
-    /// Where nodes tell each other which sessions move.
-    moved: String,
-    hears_hints: AtomicBool,
+    /// Where nodes tell each other what changes in lists, by owner.
+    lists: String,
     outgoing: mpsc::UnboundedSender<(String, Vec<u8>)>,
     waiting: Arc<AtomicUsize>,
     bus: Arc<Bus>,
@@ -141,15 +140,19 @@ impl NatsBroadcast {
         tokio::spawn(send(client.clone(), queue, waiting.clone()));
         let subjects = format!("{prefix}.session.");
         Ok(Self {
-            subscribers: LocalSubscribers::default(),
+            subscribers: LocalSubscribers::of_a_node(),
             client,
             subjects,
-            moved: format!("{prefix}.moved"),
-            hears_hints: AtomicBool::new(false),
+            lists: format!("{prefix}.lists."),
             outgoing,
             waiting,
             bus,
         })
+    }
+
+    fn listen(&self, subject: String, listeners: Listeners) {
+        let (client, subscribers) = (self.client.clone(), self.subscribers.clone());
+        tokio::spawn(listen(client, subject, listeners, subscribers, self.bus.clone()));
     }
 
     fn subject(&self, identity: &SessionKey) -> String {
@@ -194,30 +197,31 @@ impl Broadcast for NatsBroadcast {
             self.waiting.fetch_add(1, Ordering::SeqCst);
             let _ = self.outgoing.send((self.subject(identity), body));
         }
-        if matches!(signal, Signal::Moved(_)) {
-            self.waiting.fetch_add(1, Ordering::SeqCst);
-            let _ = self.outgoing.send((self.moved.clone(), identity.to_string().into()));
-        }
         self.subscribers.tell(identity, signal);
     }
 
     fn subscribe(&self, identity: &SessionKey) -> Box<dyn Subscription> {
         let (subscription, is_first) = self.subscribers.listen(identity);
         if is_first {
-            let subject = self.subject(identity);
-            let (client, subscribers, bus) =
-                (self.client.clone(), self.subscribers.clone(), self.bus.clone());
-            tokio::spawn(listen(client, subject, identity.clone(), subscribers, bus));
+            self.listen(self.subject(identity), Listeners::OfSession(identity.clone()));
         }
         subscription
     }
 
-    fn hints(&self) -> Box<dyn Hints> {
-        let subscription = self.subscribers.subscribe_to_hints();
-        if !self.hears_hints.swap(true, Ordering::SeqCst) {
-            let (client, subscribers, bus) =
-                (self.client.clone(), self.subscribers.clone(), self.bus.clone());
-            tokio::spawn(subscribe_to_hints(client, self.moved.clone(), subscribers, bus));
+    fn hint(&self, change: ListChange) {
+        if let Ok(body) = serde_json::to_vec(&change) {
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            let _ =
+                self.outgoing.send((format!("{}{}", self.lists, change.row.session.owner), body));
+        }
+        self.subscribers.hint(change);
+    }
+
+    fn hints(&self, owner: Option<OwnerId>) -> Box<dyn Hints> {
+        let (subscription, is_first) = self.subscribers.subscribe_to_hints(owner);
+        if is_first {
+            let whose = owner.map_or_else(|| "*".to_owned(), |owner| owner.to_string());
+            self.listen(format!("{}{whose}", self.lists), Listeners::OfLists(owner));
         }
         subscription
     }
@@ -230,91 +234,66 @@ impl Broadcast for NatsBroadcast {
     }
 }
 
-/// Hears which sessions move at other nodes, for everyone here who keeps lists. A subscription that cannot be had or that
-/// ended is asked for again; meanwhile those who keep lists read them.
-async fn subscribe_to_hints(
-    client: Client,
-    subject: String,
-    subscribers: LocalSubscribers,
-    bus: Arc<Bus>,
-) {
-    loop {
-        match client.subscribe(subject.clone()).await {
-            Ok(subscriber) => forward_moves(&client, subscriber, &subscribers, &bus).await,
-            Err(error) => tracing::warn!(%error, event = "not_subscribed"),
-        }
-        subscribers.hint(Hint::Missed);
-        tokio::time::sleep(LOOK).await;
-    }
+/// Those here who listen to one subject.
+enum Listeners {
+    /// To a session.
+    OfSession(SessionKey),
+    /// To the lists of an owner, or of everyone.
+    OfLists(Option<OwnerId>),
 }
 
-/// Hears which sessions move until the subscription ends.
-async fn forward_moves(
-    client: &Client,
-    mut subscriber: Subscriber,
-    subscribers: &LocalSubscribers,
-    bus: &Bus,
-) {
-    let (mut arrivals, mut checks) = (u64::MAX, 0);
-    let mut flushed = std::pin::pin!(client.flush());
-    let mut stands = false;
-    loop {
-        tokio::select! {
-            // What moved before the subscription stood was not heard.
-            _ = &mut flushed, if !stands => {
-                stands = true;
-                subscribers.hint(Hint::Missed);
+impl Listeners {
+    /// Tells them what another node sent. Who cannot read it, or is told nothing, reads the journal.
+    fn tell(&self, subscribers: &LocalSubscribers, sent: Option<&[u8]>) {
+        match self {
+            Self::OfSession(identity) => {
+                let signal = sent.and_then(|sent| serde_json::from_slice(sent).ok());
+                subscribers.tell(identity, signal.unwrap_or(Signal::Missed));
             }
-            message = subscriber.next() => {
-                let Some(message) = message else { return };
-                let named = std::str::from_utf8(&message.payload).ok();
-                let named = named.and_then(|named| SessionKey::parse(named).ok());
-                subscribers.hint(named.map_or(Hint::Missed, Hint::Moved));
+            Self::OfLists(owner) => {
+                let change = sent.and_then(|sent| serde_json::from_slice(sent).ok());
+                subscribers.hint_to(*owner, &change.map_or(Hint::Missed, Hint::Changed));
             }
-            () = tokio::time::sleep(LOOK) => {
-                checks += 1;
-                let now = bus.arrivals.load(Ordering::SeqCst);
-                let gone = !bus.is_there.load(Ordering::SeqCst);
-                if gone || now != arrivals || checks >= LOOKS_MAX {
-                    (arrivals, checks) = (now, 0);
-                    subscribers.hint(Hint::Missed);
-                }
-            }
+        }
+    }
+
+    fn are_gone(&self, subscribers: &LocalSubscribers) -> bool {
+        match self {
+            Self::OfSession(identity) => subscribers.is_deserted(identity),
+            Self::OfLists(owner) => subscribers.are_lists_deserted(*owner),
         }
     }
 }
 
-/// Hears one session for everyone here who listens to it, until nobody does. A subscription that cannot be had or that
+/// Hears one subject for everyone here who listens to it, until nobody does. A subscription that cannot be had or that
 /// ended is asked for again; meanwhile those who listen read the journal.
 async fn listen(
     client: Client,
     subject: String,
-    identity: SessionKey,
+    listeners: Listeners,
     subscribers: LocalSubscribers,
     bus: Arc<Bus>,
 ) {
     loop {
         match client.subscribe(subject.clone()).await {
             Ok(subscriber) => {
-                if forward(&client, subscriber, &identity, &subscribers, &bus).await
+                if forward(&client, subscriber, &listeners, &subscribers, &bus).await
                     == Heard::Deserted
                 {
                     return;
                 }
             }
-            Err(error) => {
-                tracing::warn!(session_identity = %identity, %error, event = "not_subscribed");
-            }
+            Err(error) => tracing::warn!(subject, %error, event = "not_subscribed"),
         }
-        if subscribers.is_deserted(&identity) {
+        if listeners.are_gone(&subscribers) {
             return;
         }
-        subscribers.tell(&identity, Signal::Missed);
+        listeners.tell(&subscribers, None);
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// Why one session is no longer heard.
+/// Why a subject is no longer heard.
 #[derive(PartialEq, Eq)]
 enum Heard {
     /// Nobody listens any more.
@@ -326,7 +305,7 @@ enum Heard {
 async fn forward(
     client: &Client,
     mut subscriber: Subscriber,
-    identity: &SessionKey,
+    listeners: &Listeners,
     subscribers: &LocalSubscribers,
     bus: &Bus,
 ) -> Heard {
@@ -334,19 +313,22 @@ async fn forward(
     let mut checks = 0;
     let mut flushed = std::pin::pin!(client.flush());
     let mut stands = false;
+    // However much there is to hear.
+    let mut looks = tokio::time::interval_at(tokio::time::Instant::now() + LOOK, LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            // What was sent before the subscription stood was not heard.
             _ = &mut flushed, if !stands => {
                 stands = true;
-                subscribers.tell(identity, Signal::Missed);
+                listeners.tell(subscribers, None);
             }
             message = subscriber.next() => {
                 let Some(message) = message else { return Heard::Ended };
-                let signal = serde_json::from_slice(&message.payload).unwrap_or(Signal::Missed);
-                subscribers.tell(identity, signal);
+                listeners.tell(subscribers, Some(&message.payload));
             }
-            () = tokio::time::sleep(LOOK) => {
-                if subscribers.is_deserted(identity) {
+            _ = looks.tick() => {
+                if listeners.are_gone(subscribers) {
                     return Heard::Deserted;
                 }
                 checks += 1;
@@ -354,7 +336,7 @@ async fn forward(
                 let gone = !bus.is_there.load(Ordering::SeqCst);
                 if gone || now != arrivals || checks >= LOOKS_MAX {
                     (arrivals, checks) = (now, 0);
-                    subscribers.tell(identity, Signal::Missed);
+                    listeners.tell(subscribers, None);
                 }
             }
         }

@@ -20,6 +20,20 @@ pub(crate) fn write_private(path: &Path, contents: &[u8]) -> io::Result<()> {
     sync_directory(path.parent().unwrap_or(Path::new(".")))
 }
 
+/// Writes a file that only its owner can read, whole or not at all, if there is none; whether there was none. However many do so
+/// at the same time, one of them does.
+pub(crate) fn write_private_once(path: &Path, contents: &[u8]) -> io::Result<bool> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut beside = tempfile::NamedTempFile::new_in(directory)?;
+    beside.write_all(contents)?;
+    beside.as_file().sync_all()?;
+    match beside.persist_noclobber(path) {
+        Ok(_) => sync_directory(directory).map(|()| true),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error.error),
+    }
+}
+
 /// Makes the names in a directory durable.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };

@@ -5,29 +5,43 @@ use std::collections::BTreeMap;
 use planwright_domain::{
     id::{OwnerId, Seq},
     identity::{SessionIdentity, SessionKey},
-    log::{SessionHead, beginning},
-    next::{Due, Waiting, takes_room},
+    log::{Entry, SessionHead, beginning},
+    next::{Due, Waiting, is_running, takes_room},
     owner::{self, DayUse, OwnerCommand},
+    plan::PlanStage,
     quota::Day,
     session::{CorruptJournal, Session, SessionEvent},
     time::Time,
     turn::Usage,
 };
 use planwright_format::event::read_event;
-use planwright_runtime::ports::journal::{DecideOwner, JournalError, Recorded};
+use planwright_runtime::ports::journal::{
+    DecideOwner, DecisionRow, JournalError, ListPlace, Recorded, SessionPage, SessionRow,
+};
 use uuid::Uuid;
 
 pub(crate) mod known_installation;
+pub(crate) mod outputs;
 pub(crate) mod remembering;
 pub(crate) mod sealed;
+pub(crate) mod search;
 pub(crate) mod warm;
 
 /// A snapshot is stored when so many events have come since the last one.
 pub(crate) const SNAPSHOT_EVERY: u64 = 64;
+/// From how many events on a session that was folded without a snapshot is kept, so that it is folded so once.
+pub(crate) const COLD_FOLD_MIN: u64 = 4 * SNAPSHOT_EVERY;
 
 /// In which order rows that are due are taken: the first of every owner, then the second of each, so that no backlog of
 /// one owner fills a page.
 pub(crate) const DUE_ORDER: &str = "row_number() OVER (PARTITION BY owner ORDER BY due_at), due_at";
+
+/// Which streams have something that was not taken up: what owners are charged, and what is found by its words.
+pub(crate) const UNTAKEN: &str = "(tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes OR searched < version)";
+
+/// Of these, those with something that owners are charged.
+pub(crate) const UNCOUNTED: &str =
+    "(tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes)";
 
 /// When someone must act: nothing for never, 0 for now, else microseconds.
 pub(crate) fn due_column(due: Due) -> Option<i64> {
@@ -53,6 +67,21 @@ pub(crate) fn waiting_of(column: Option<String>) -> Option<Waiting> {
     column.and_then(|name| serde_json::from_value(name.into()).ok())
 }
 
+fn plan_column(stage: PlanStage) -> &'static str {
+    match stage {
+        PlanStage::Drafting => "drafting",
+        PlanStage::Ready => "ready",
+        PlanStage::Approved => "approved",
+        PlanStage::Running => "running",
+        PlanStage::Paused => "paused",
+        PlanStage::Failed => "failed",
+    }
+}
+
+pub(crate) fn plan_of(column: Option<String>) -> Option<PlanStage> {
+    column.and_then(|name| serde_json::from_value(name.into()).ok())
+}
+
 /// The most tokens, or millionths of a dollar, that a session is counted with.
 const USED_MAX: u64 = 1 << 50;
 
@@ -60,9 +89,12 @@ const USED_MAX: u64 = 1 << 50;
 pub(crate) struct Listed<'a> {
     pub(crate) title: &'a str,
     pub(crate) life: &'static str,
-    pub(crate) planning: bool,
-    /// Whether a turn is under way that waits for nobody.
+    /// Where its plan stands; none without one.
+    pub(crate) plan: Option<&'static str>,
+    /// Whether something is under way.
     pub(crate) running: bool,
+    /// Whether a turn is under way that waits for nobody.
+    pub(crate) takes_room: bool,
     /// What its models were used, all in all.
     pub(crate) used: DayUse,
 }
@@ -73,8 +105,9 @@ impl<'a> Listed<'a> {
         Self {
             title: &session.title,
             life: session.life.name(),
-            planning: session.plan().is_some(),
-            running: takes_room(session),
+            plan: session.plan().map(|plan| plan_column(plan.status.stage())),
+            running: is_running(session),
+            takes_room: takes_room(session),
             // What no model can have used must not break the sums of others.
             used: DayUse {
                 tokens: input.saturating_add(output).min(USED_MAX),
@@ -84,22 +117,36 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// What was used in sessions and not taken up, by owners and days.
+/// What sessions used and their owners did not take up, in the order of the owners' ids: who locks them meets nobody who locks
+/// them the other way round.
 #[derive(Default)]
-pub(crate) struct Uncounted(BTreeMap<(OwnerId, Day), DayUse>);
+pub(crate) struct Uncounted(pub(crate) BTreeMap<OwnerId, UncountedOfOwner>);
+
+/// What the sessions of one owner used.
+#[derive(Default)]
+pub(crate) struct UncountedOfOwner {
+    pub(crate) bytes: i64,
+    days: BTreeMap<Day, DayUse>,
+}
 
 impl Uncounted {
-    pub(crate) fn add(&mut self, owner: OwnerId, updated: Time, used: DayUse) {
-        let sum = self.0.entry((owner, Day::of(updated))).or_default();
-        *sum = sum.plus(used);
+    pub(crate) fn add(&mut self, owner: OwnerId, updated: Time, used: DayUse, bytes: i64) {
+        let of_owner = self.0.entry(owner).or_default();
+        of_owner.bytes += bytes;
+        if used != DayUse::default() {
+            let sum = of_owner.days.entry(Day::of(updated)).or_default();
+            *sum = sum.plus(used);
+        }
     }
+}
 
-    /// What each owner takes up, in the order of their ids: who locks them meets nobody who locks them the other way round.
-    pub(crate) fn decisions(self) -> impl Iterator<Item = (OwnerId, DecideOwner)> {
-        self.0.into_iter().map(|((owner, day), used)| {
+impl UncountedOfOwner {
+    /// What the owner takes up, day by day.
+    pub(crate) fn decisions(self) -> impl Iterator<Item = DecideOwner> {
+        self.days.into_iter().map(|(day, used)| {
             let command = OwnerCommand::CountUse { day, used };
             let decide: DecideOwner = Box::new(move |before| owner::decide(before, &command));
-            (owner, decide)
+            decide
         })
     }
 }
@@ -175,6 +222,37 @@ pub(crate) fn last_anchor<'a>(
     let numbered = (first.cast_signed()..).zip(events);
     let anchors = numbered.filter(|(_, event)| matches!(event, SessionEvent::Logged { .. }));
     anchors.map(|(seq, _)| seq).last()
+}
+
+/// The numbers of the events with which a person decided something, of events of which the first has this number.
+pub(crate) fn verdicts<'a>(
+    first: u64,
+    events: impl IntoIterator<Item = &'a SessionEvent>,
+) -> impl Iterator<Item = u64> {
+    let is_verdict = |event: &_| Entry::of(event).is_some_and(|entry| entry.is_verdict());
+    (first..).zip(events).filter(move |(_, event)| is_verdict(*event)).map(|(seq, _)| seq)
+}
+
+/// What a person decided with the event of this row. One that cannot be read is told of and left out: it does not hide the others.
+pub(crate) fn decision_at(key: SessionKey, title: String, row: EventRow) -> Option<DecisionRow> {
+    match read_alone(&key, row) {
+        Ok(recorded) => Some(DecisionRow { session: key, title, recorded }),
+        Err(error) => {
+            tracing::warn!(session = %key, %error, event = "session_unreadable");
+            None
+        }
+    }
+}
+
+/// A page of this many rows, of which one more was read if there is one, with the numbers of their streams.
+pub(crate) fn page_of(mut rows: Vec<(SessionRow, i64)>, limit: usize, total: i64) -> SessionPage {
+    let is_more = rows.len() > limit;
+    rows.truncate(limit);
+    let place =
+        |(row, stream): &(SessionRow, i64)| ListPlace { updated: row.updated, stream: *stream };
+    let next = rows.last().map(place).filter(|_| is_more);
+    let rows = rows.into_iter().map(|(row, _)| row).collect();
+    SessionPage { rows, next, total: total.cast_unsigned() }
 }
 
 /// How far the chain of decisions had come at this row. One that cannot be read is told of and left: whoever checks the audit

@@ -17,6 +17,7 @@ use std::{
 
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Object, Pool};
+use object_store::ObjectStore;
 use planwright_domain::{
     actor::PersonId,
     digest::Digest,
@@ -27,7 +28,7 @@ use planwright_domain::{
     owner::Owner,
     quota::{Day, Used},
     refusal::Refusal,
-    session::{Session, life::Life},
+    session::{Session, erasure, life::Life},
     time::Time,
 };
 use planwright_format::body::Packer;
@@ -35,9 +36,10 @@ use planwright_runtime::{
     failpoint,
     ports::{
         journal::{
-            Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow,
-            InstallationRecorded, Journal, JournalError, OwnerRecorded, Recorded, Reserved,
-            SessionPage, SessionQuery, SessionRow, Since, Stream, TakenHeads, Undecided,
+            Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner,
+            DecisionRow, DueRow, InstallationRecorded, Journal, JournalError, KeptAnswer, KeptView,
+            OwnerRecorded, Recorded, Reserved, SessionPage, SessionQuery, SessionRow, Since,
+            Stream, TakenHeads, Undecided,
         },
         memory::Memory,
     },
@@ -49,16 +51,18 @@ mod memory;
 mod owner;
 mod read;
 mod schema;
+mod search;
 mod staged;
 mod usage;
 mod write;
 
 use crate::{
     journal::{
-        engine, fold,
+        COLD_FOLD_MIN, engine, fold,
         known_installation::KnownInstallation,
+        outputs::{Beside, OutputRow, OutputStore, SealedOutput},
         remembering::{ItemPlace, Whose, of_session},
-        sealed::{AnswerRow, seal_output},
+        sealed::{AnswerRow, seal_snapshot, seal_view},
         warm::Warm,
     },
     postgres::{ANSWER_MAX, connection, pool},
@@ -66,6 +70,8 @@ use crate::{
 use read::Known;
 use write::Stored;
 
+/// No command has this id, and nothing was answered to it.
+const NOT_ASKED_AGAIN: CommandId = CommandId(uuid::Uuid::nil());
 /// How often an append decides without the row's lock.
 const UNLOCKED_MAX: u32 = 3;
 /// How long a node trusts what it knows of the installation.
@@ -88,6 +94,8 @@ pub struct PostgresJournal {
     stripes: Vec<tokio::sync::Mutex<()>>,
     hasher: RandomState,
     installation: KnownInstallation,
+    /// Where long outputs are kept; in their rows, if there is none.
+    outputs: Option<OutputStore>,
 }
 
 impl PostgresJournal {
@@ -108,7 +116,14 @@ impl PostgresJournal {
             stripes: std::iter::repeat_with(tokio::sync::Mutex::default).take(STRIPES).collect(),
             hasher: RandomState::new(),
             installation: KnownInstallation::default(),
+            outputs: None,
         })
+    }
+
+    /// The same, where long outputs are kept in a bucket that every node reaches.
+    #[must_use]
+    pub fn with_outputs_in(self, bucket: Arc<dyn ObjectStore>) -> Self {
+        Self { outputs: Some(OutputStore::in_bucket(bucket)), ..self }
     }
 
     /// The connections, for what else the nodes share there.
@@ -145,6 +160,22 @@ impl PostgresJournal {
                     format!("the database did not answer within {} s", ANSWER_MAX.as_secs());
                 Err(JournalError::Engine(words.into()))
             }
+        }
+    }
+
+    /// An output as its row holds it: one that is long is in the bucket, if there is one.
+    async fn take_output(
+        &self,
+        session: &SessionKey,
+        text: String,
+    ) -> Result<SealedOutput, JournalError> {
+        // An output may have megabytes: a thread that serves others is no place to hash and compress it.
+        let key = session.clone();
+        let sealing = tokio::task::spawn_blocking(move || SealedOutput::of(&key, &text));
+        let output = sealing.await.map_err(engine)??;
+        match &self.outputs {
+            Some(outputs) => outputs.take(session, output).await,
+            None => Ok(output),
         }
     }
 
@@ -212,12 +243,32 @@ impl PostgresJournal {
                 }
             }
         }
-        let (session, known) = read::session(client, identity).await?;
+        let (session, mut known) = read::session(client, identity).await?;
         let session = Arc::new(session);
-        if let Some(known) = known {
-            self.keep(session.clone(), known, Vec::new());
+        if let Some(known) = &mut known {
+            if session.version.0 - known.snapshot.0 >= COLD_FOLD_MIN {
+                // Whoever reads need not be able to write.
+                if let Err(error) = self.keep_snapshot(client, known, &session).await {
+                    tracing::warn!(session = %identity, %error, "a session that was folded whole could not be kept so");
+                }
+            }
+            self.keep(session.clone(), *known, Vec::new());
         }
         Ok((session, known))
+    }
+
+    /// Keeps a session as it stands, so that nobody folds all of it again.
+    async fn keep_snapshot(
+        &self,
+        client: &Object,
+        known: &mut Known,
+        session: &Session,
+    ) -> Result<(), JournalError> {
+        let level = self.level();
+        let body = self.with_packer(|packer| seal_snapshot(packer, session, level))?;
+        write::snapshot(client, *known, session.version, &body).await?;
+        known.snapshot = session.version;
+        Ok(())
     }
 
     /// Decides and stores; nothing if the stream moved meanwhile.
@@ -254,11 +305,12 @@ impl PostgresJournal {
         let identity = &session.key();
         let version = append.after.version;
         let answer = Answer::Accepted { before, version };
-        let row = AnswerRow::new(identity, request.command, &answer)?;
+        let command = request.command.unwrap_or(NOT_ASKED_AGAIN);
+        let row = AnswerRow::new(identity, command, &answer)?;
         match write::store(client, known, request, &row, &append, &rows).await? {
             Stored::Moved => Ok(None),
             Stored::Answered => {
-                let found = read::answer(client, identity, request.command).await?;
+                let found = read::answer(client, identity, command).await?;
                 Ok(found.and_then(|(_, answer)| answer).map(Done::answered))
             }
             Stored::Yes(known) => {
@@ -310,7 +362,8 @@ async fn refuse(
     request: &AppendRequest<'_>,
     refusal: Refusal,
 ) -> Result<Option<Done>, JournalError> {
-    let found = read::answer(client, &session.key(), request.command).await?;
+    let command = request.command.unwrap_or(NOT_ASKED_AGAIN);
+    let found = read::answer(client, &session.key(), command).await?;
     let Some((version, answer)) = found else {
         let is_new = session.version == Seq(0);
         return Ok(is_new.then_some(Done::answered(Answer::Refused(refusal))));
@@ -321,12 +374,12 @@ async fn refuse(
     if version != session.version {
         return Ok(None);
     }
-    if let Some(known) = known
+    if let (Some(known), Some(command)) = (known, request.command)
         && refusal.is_final()
     {
         let answer = Answer::Refused(refusal);
-        let row = AnswerRow::new(&session.key(), request.command, &answer)?;
-        write::answer(client, known, request.command, &row).await?;
+        let row = AnswerRow::new(&session.key(), command, &answer)?;
+        write::answer(client, known, (command, request.at), &row).await?;
         return Ok(Some(Done::answered(answer)));
     }
     Ok(Some(Done::answered(Answer::Refused(refusal))))
@@ -334,7 +387,7 @@ async fn refuse(
 
 /// What an append was asked.
 struct AppendRequest<'a> {
-    command: CommandId,
+    command: Option<CommandId>,
     at: Time,
     decide: &'a Decide,
 }
@@ -344,7 +397,7 @@ impl Journal for PostgresJournal {
     async fn append(
         &self,
         identity: &SessionKey,
-        command: CommandId,
+        command: Option<CommandId>,
         at: Time,
         decide: Decide,
     ) -> Result<Answer, JournalError> {
@@ -410,16 +463,12 @@ impl Journal for PostgresJournal {
     }
 
     async fn keep_output(&self, identity: &SessionKey, text: &str) -> Result<Digest, JournalError> {
-        // An output may have megabytes: a thread that serves others is no place to hash and compress it.
-        let (session, text) = (identity.clone(), text.to_owned());
-        let packing = tokio::task::spawn_blocking(move || {
-            let (mut packer, digest) =
-                (Packer::new().map_err(engine)?, Digest::of(text.as_bytes()));
-            let body = seal_output(&mut packer, &session, digest, &text)?;
-            Ok::<_, JournalError>((digest, body))
-        });
-        let (digest, body) = packing.await.map_err(engine)??;
-        self.ask(async |client| write::output(client, identity, digest, &body).await).await?;
+        let output = self.take_output(identity, text.to_owned()).await?;
+        let (digest, is_beside) = (output.digest, output.body.is_none());
+        let named = self.ask(async |client| write::output(client, identity, &output).await).await?;
+        if let Some(outputs) = self.outputs.as_ref().filter(|_| !named && is_beside) {
+            outputs.remove(identity, digest).await?;
+        }
         Ok(digest)
     }
 
@@ -428,7 +477,42 @@ impl Journal for PostgresJournal {
         identity: &SessionKey,
         digest: Digest,
     ) -> Result<Option<String>, JournalError> {
-        self.ask(async |client| read::output(client, identity, digest).await).await
+        let found = self.ask(async |client| read::output(client, identity, digest).await).await?;
+        match (found, &self.outputs) {
+            (None, _) => Ok(None),
+            (Some(OutputRow::Here(text)), _) => Ok(Some(text)),
+            (Some(OutputRow::Beside), Some(outputs)) => {
+                outputs.read(identity, digest).await.map(Some)
+            }
+            (Some(OutputRow::Beside), None) => Err(JournalError::Engine(
+                "it is kept in a bucket that was not named here; set notebook.bucket as the nodes do".into(),
+            )),
+        }
+    }
+
+    async fn sweep_outputs(&self, before: Time) -> Result<usize, JournalError> {
+        let Some(outputs) = &self.outputs else { return Ok(0) };
+        let mut swept = 0;
+        for Beside { session, digest } in outputs.written_before(before).await? {
+            let found =
+                self.ask(async |client| read::output(client, &session, digest).await).await?;
+            if found.is_none() {
+                outputs.remove(&session, digest).await?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn keep_view(&self, identity: &SessionKey, view: KeptView) -> Result<(), JournalError> {
+        let (session, place) = (identity.clone(), (view.upto, view.form));
+        let sealing = tokio::task::spawn_blocking(move || seal_view(&session, &view));
+        let body = sealing.await.map_err(engine)??;
+        self.ask(async |client| write::view(client, identity, place, &body).await).await
+    }
+
+    async fn kept_view(&self, identity: &SessionKey) -> Result<Option<KeptView>, JournalError> {
+        self.ask(async |client| read::kept_view(client, identity).await).await
     }
 
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
@@ -469,6 +553,19 @@ impl Journal for PostgresJournal {
         self.ask(async |client| read::session_page(client, query).await).await
     }
 
+    async fn decisions(
+        &self,
+        owner: Option<OwnerId>,
+        since: Time,
+        limit: usize,
+    ) -> Result<Vec<DecisionRow>, JournalError> {
+        self.ask(async |client| read::decisions(client, owner, since, limit).await).await
+    }
+
+    async fn forget_answers(&self, before: Time, limit: usize) -> Result<usize, JournalError> {
+        self.ask(async |client| write::forget_answers(client, before, limit).await).await
+    }
+
     async fn planning(&self) -> Result<u64, JournalError> {
         self.ask(async |client| read::planning(client).await).await
     }
@@ -506,16 +603,23 @@ impl Journal for PostgresJournal {
         self.ask(async |client| usage::used(client, owner, day).await).await
     }
 
-    async fn stored_bytes(&self, owner: OwnerId) -> Result<u64, JournalError> {
-        self.ask(async |client| usage::stored_bytes(client, owner).await).await
-    }
-
     async fn owner_name(&self, owner: OwnerId) -> Result<Option<PersonId>, JournalError> {
         self.ask(async |client| usage::name(client, owner).await).await
     }
 
     async fn count_use(&self, at: Time, limit: usize) -> Result<usize, JournalError> {
         self.ask(async |client| self.count(client, at, limit).await).await
+    }
+
+    async fn index_words(&self) -> Result<usize, JournalError> {
+        self.ask(async |client| {
+            let all = search::unindexed(&*client).await?;
+            if !all.is_empty() {
+                search::add(&*client, &all).await?;
+            }
+            Ok(all.len())
+        })
+        .await
     }
 
     async fn postpone(
@@ -564,7 +668,17 @@ impl Journal for PostgresJournal {
     }
 
     async fn erase(&self, session: &SessionKey, at: Time) -> Result<bool, JournalError> {
-        self.ask(async |client| self.erase_rows(client, session, at).await).await
+        if let Some(outputs) = &self.outputs
+            && erasure(&*self.session(session).await?, at).is_some()
+        {
+            outputs.remove_all(session).await?;
+        }
+        let erased = self.ask(async |client| self.erase_rows(client, session, at).await).await?;
+        if let Some(outputs) = self.outputs.as_ref().filter(|_| erased) {
+            // What was written meanwhile.
+            outputs.remove_all(session).await?;
+        }
+        Ok(erased)
     }
 
     async fn erase_owner(
@@ -587,19 +701,6 @@ impl Journal for PostgresJournal {
         limit: usize,
     ) -> Result<TakenHeads, JournalError> {
         self.ask(async |client| self.take_up(client, at, after, limit).await).await
-    }
-
-    async fn waiting(
-        &self,
-        owner: Option<OwnerId>,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Vec<SessionRow>, JournalError> {
-        self.ask(async |client| read::waiting(client, owner, offset, limit).await).await
-    }
-
-    async fn waiting_count(&self, owner: Option<OwnerId>) -> Result<u64, JournalError> {
-        self.ask(async |client| read::waiting_count(client, owner).await).await
     }
 
     async fn active(
@@ -650,7 +751,7 @@ impl Archive for PostgresJournal {
     async fn answers(
         &self,
         identity: &SessionKey,
-    ) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
+    ) -> Result<BTreeMap<CommandId, KeptAnswer>, JournalError> {
         self.ask(async |client| read::answers(client, identity).await).await
     }
 
@@ -675,18 +776,16 @@ impl Archive for PostgresJournal {
         let times = |event: usize| stream.events.get(event).map_or(updated, |recorded| recorded.at);
         let rows = self
             .with_packer(|packer| write::Rows::pack(packer, &append, None, times, self.level()))?;
-        let outputs = self.with_packer(|packer| {
-            let sealed = |(digest, text): (&Digest, &String)| {
-                Ok((*digest, seal_output(packer, &stream.key, *digest, text)?))
-            };
-            stream.outputs.iter().map(sealed).collect::<Result<Vec<_>, JournalError>>()
-        })?;
+        let mut outputs = Vec::new();
+        for text in stream.outputs.values() {
+            outputs.push(self.take_output(&stream.key, text.clone()).await?);
+        }
         self.ask(async |client| {
             let transaction = client.transaction().await.map_err(engine)?;
             let is_new = write::restore(&transaction, &stream, &append, &rows).await?;
             if is_new {
-                for (digest, body) in &outputs {
-                    write::output(&transaction, &stream.key, *digest, body).await?;
+                for output in &outputs {
+                    write::output(&transaction, &stream.key, output).await?;
                 }
                 let seal = |place: &_, item: &_| self.sealed_item(place, item);
                 let whose = Whose::Session(&stream.key);
@@ -717,8 +816,8 @@ impl PostgresJournal {
             }
             // The stream was born between the two reads, or the command was answered elsewhere.
             transaction.rollback().await.map_err(engine)?;
-            if let Some((_, Some(answer))) = read::answer(client, identity, request.command).await?
-            {
+            let command = request.command.unwrap_or(NOT_ASKED_AGAIN);
+            if let Some((_, Some(answer))) = read::answer(client, identity, command).await? {
                 return Ok(answer);
             }
             outcome?;

@@ -24,17 +24,18 @@ use planwright_domain::{
     owner::Owner,
     quota::{Day, Used},
     refusal::Refusal,
-    session::{Session, life::Life},
+    session::{Session, erasure, life::Life},
     time::Time,
 };
-use planwright_format::{DEVELOPMENT_FORM, FormatError};
+use planwright_format::{DEVELOPMENT_FORM, FormatError, body::Packer};
 use planwright_runtime::{
     failpoint::{self, Mutant},
     ports::{
         journal::{
-            Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow,
-            InstallationRecorded, Journal, JournalError, OwnerRecorded, Recorded, Reserved,
-            SessionPage, SessionQuery, SessionRow, Since, Stream, TakenHeads,
+            Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner,
+            DecisionRow, DueRow, InstallationRecorded, Journal, JournalError, KeptAnswer, KeptView,
+            OwnerRecorded, Recorded, Reserved, SessionPage, SessionQuery, SessionRow, Since,
+            Stream, TakenHeads,
         },
         memory::Memory,
     },
@@ -47,18 +48,28 @@ mod installation;
 mod memory;
 mod owner;
 mod read;
+mod search;
 mod usage;
 mod write;
 
 use read::StreamRow;
-use write::{Job, LogJob, Writer};
+use write::{DerivedJob, Job, LogJob, OwnerJob, Prepared, Writer};
 
-use crate::journal::{SNAPSHOT_EVERY, engine, known_installation::KnownInstallation, warm::Warm};
+use crate::{
+    journal::{
+        COLD_FOLD_MIN, engine,
+        known_installation::KnownInstallation,
+        outputs::{Beside, OutputRow, OutputStore, SealedOutput},
+        sealed::seal_view,
+        warm::Warm,
+    },
+    statement_count,
+};
 
 /// How many appends may wait for the writer.
 const WRITES_MAX: usize = 1_024;
-/// From how many events on a session that was folded without a snapshot is kept, so that it is folded so once.
-const COLD_FOLD_MIN: u64 = 4 * SNAPSHOT_EVERY;
+/// How many idle packers are kept.
+const PACKERS_MAX: usize = 4;
 /// How many readers are kept open.
 const READERS_MAX: usize = 4;
 
@@ -69,7 +80,10 @@ pub struct SqliteJournal {
     readers: Arc<Readers>,
     writing: Writing,
     warm: Arc<Mutex<Warm>>,
+    /// Packers that nobody uses at the moment.
+    packers: Mutex<Vec<Packer>>,
     installation: Arc<KnownInstallation>,
+    outputs: OutputStore,
 }
 
 /// Who writes.
@@ -96,7 +110,9 @@ impl SqliteJournal {
             writing: Writing::Thread(jobs),
             readers: Readers::of(path),
             warm,
+            packers: Mutex::default(),
             installation: Arc::default(),
+            outputs: outputs_beside(path)?,
         })
     }
 
@@ -105,7 +121,9 @@ impl SqliteJournal {
     pub fn open_inline(path: &Path) -> Result<Self, JournalError> {
         let (writer, warm) = open_writer(path)?;
         let writing = Writing::Inline(Mutex::new(writer));
-        Ok(Self { writing, readers: Readers::of(path), warm, installation: Arc::default() })
+        let (packers, installation) = (Mutex::default(), Arc::default());
+        let outputs = outputs_beside(path)?;
+        Ok(Self { writing, readers: Readers::of(path), warm, packers, installation, outputs })
     }
 
     /// Opens a journal that another process may be writing, to read it: every write is refused as closed.
@@ -114,8 +132,9 @@ impl SqliteJournal {
         if readers.with(schema)? == Schema::None {
             return Err(JournalError::Engine("there is nothing in it".into()));
         }
-        let (warm, installation) = (Arc::default(), Arc::default());
-        Ok(Self { writing: Writing::Nobody, readers, warm, installation })
+        let (warm, packers, installation) = (Arc::default(), Mutex::default(), Arc::default());
+        let outputs = outputs_beside(path)?;
+        Ok(Self { writing: Writing::Nobody, readers, warm, packers, installation, outputs })
     }
 
     /// Copies the audit log of the journal in another file into this one, which has none and has no thread of its own.
@@ -125,11 +144,38 @@ impl SqliteJournal {
         writer.copy_audit_log(from)
     }
 
+    /// Decides and packs here, where others can meanwhile, if the session is warm: the writer, whom all wait for, only writes.
+    fn prepared(&self, identity: &SessionKey, at: Time, decide: &Decide) -> Option<Box<Prepared>> {
+        let Writing::Thread(_) = &self.writing else { return None };
+        let session = self.warm.lock().unwrap_or_else(PoisonError::into_inner).get(identity)?;
+        let idle = self.packers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut packer = idle.map_or_else(Packer::new, Ok).ok()?;
+        let prepared = Prepared::new(&mut packer, &session, at, decide);
+        let mut idle = self.packers.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < PACKERS_MAX {
+            idle.push(packer);
+        }
+        prepared
+    }
+
     /// Has a session kept as it stands, if somebody writes and is not too busy.
     fn keep_snapshot(&self, session: Arc<Session>) {
         let Writing::Thread(jobs) = &self.writing else { return };
         let (reply, _) = oneshot::channel();
-        let _ = jobs.try_send(Job::KeepSnapshot { session, reply });
+        let _ = jobs.try_send(Job::Derived(DerivedJob::Snapshot { session, reply }));
+    }
+
+    /// Does what takes long beside the threads that serve others, where there are any.
+    async fn beside_others<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        match &self.writing {
+            Writing::Inline(_) => work(),
+            Writing::Thread(_) | Writing::Nobody => {
+                tokio::task::spawn_blocking(work).await.map_err(engine)?
+            }
+        }
     }
 
     async fn submit<T>(
@@ -162,6 +208,12 @@ impl SqliteJournal {
     }
 }
 
+/// The outputs beside the journal in this file.
+fn outputs_beside(path: &Path) -> Result<OutputStore, JournalError> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    OutputStore::in_directory(directory.unwrap_or(Path::new(".")))
+}
+
 /// The writer of the journal in this file, which is made if it is not there, and the sessions that it keeps warm.
 fn open_writer(path: &Path) -> Result<(Writer, Arc<Mutex<Warm>>), JournalError> {
     // Looked at first, and only to be read: even to open and to close it otherwise may change the file.
@@ -171,7 +223,8 @@ fn open_writer(path: &Path) -> Result<(Writer, Arc<Mutex<Warm>>), JournalError> 
     } else {
         Schema::None
     };
-    let connection = Connection::open(path).map_err(engine)?;
+    let mut connection = Connection::open(path).map_err(engine)?;
+    statement_count::watch(&mut connection).map_err(engine)?;
     // By its name: to open and close it here would take SQLite's locks away. What SQLite puts beside it gets the same rights.
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(engine)?;
     configure(&connection).map_err(engine)?;
@@ -190,12 +243,13 @@ impl Journal for SqliteJournal {
     async fn append(
         &self,
         identity: &SessionKey,
-        command: CommandId,
+        command: Option<CommandId>,
         at: Time,
         decide: Decide,
     ) -> Result<Answer, JournalError> {
+        let prepared = self.prepared(identity, at, &decide);
         let identity = identity.clone();
-        self.submit(|reply| Job::Append { identity, command, at, decide, reply }).await
+        self.submit(|reply| Job::Append { identity, command, at, decide, prepared, reply }).await
     }
 
     async fn session(&self, identity: &SessionKey) -> Result<Arc<Session>, JournalError> {
@@ -252,9 +306,14 @@ impl Journal for SqliteJournal {
     }
 
     async fn keep_output(&self, identity: &SessionKey, text: &str) -> Result<Digest, JournalError> {
-        let (identity, digest, text) =
-            (identity.clone(), Digest::of(text.as_bytes()), text.to_owned());
-        self.submit(|reply| Job::KeepOutput { identity, digest, text, reply }).await?;
+        let (session, text) = (identity.clone(), text.to_owned());
+        let sealed = self.beside_others(move || SealedOutput::of(&session, &text)).await?;
+        let output = self.outputs.take(identity, sealed).await?;
+        let (key, digest, is_beside) = (identity.clone(), output.digest, output.body.is_none());
+        let named = self.submit(|reply| Job::KeepOutput { identity: key, output, reply }).await?;
+        if !named && is_beside {
+            self.outputs.remove(identity, digest).await?;
+        }
         Ok(digest)
     }
 
@@ -263,8 +322,38 @@ impl Journal for SqliteJournal {
         identity: &SessionKey,
         digest: Digest,
     ) -> Result<Option<String>, JournalError> {
+        let key = identity.clone();
+        match self.read(move |connection| read::output(connection, &key, digest)).await? {
+            None => Ok(None),
+            Some(OutputRow::Here(text)) => Ok(Some(text)),
+            Some(OutputRow::Beside) => self.outputs.read(identity, digest).await.map(Some),
+        }
+    }
+
+    async fn sweep_outputs(&self, before: Time) -> Result<usize, JournalError> {
+        let mut swept = 0;
+        for Beside { session, digest } in self.outputs.written_before(before).await? {
+            let key = session.clone();
+            let found = self.read(move |connection| read::output(connection, &key, digest)).await?;
+            if found.is_none() {
+                self.outputs.remove(&session, digest).await?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn keep_view(&self, identity: &SessionKey, view: KeptView) -> Result<(), JournalError> {
+        let (identity, upto, form) = (identity.clone(), view.upto, view.form);
+        let key = identity.clone();
+        let body = self.beside_others(move || seal_view(&key, &view)).await?;
+        self.submit(|reply| Job::Derived(DerivedJob::View { identity, upto, form, body, reply }))
+            .await
+    }
+
+    async fn kept_view(&self, identity: &SessionKey) -> Result<Option<KeptView>, JournalError> {
         let identity = identity.clone();
-        self.read(move |connection| read::output(connection, &identity, digest)).await
+        self.read(move |connection| read::kept_view(connection, &identity)).await
     }
 
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError> {
@@ -308,6 +397,19 @@ impl Journal for SqliteJournal {
         self.read(move |connection| read::session_page(connection, &query)).await
     }
 
+    async fn decisions(
+        &self,
+        owner: Option<OwnerId>,
+        since: Time,
+        limit: usize,
+    ) -> Result<Vec<DecisionRow>, JournalError> {
+        self.read(move |connection| read::decisions(connection, owner, since, limit)).await
+    }
+
+    async fn forget_answers(&self, before: Time, limit: usize) -> Result<usize, JournalError> {
+        self.submit(|reply| Job::ForgetAnswers { before, limit, reply }).await
+    }
+
     async fn planning(&self) -> Result<u64, JournalError> {
         self.read(read::planning).await
     }
@@ -330,7 +432,7 @@ impl Journal for SqliteJournal {
             return Ok(owner);
         }
         let name = person.clone();
-        self.submit(|reply| Job::NewOwner { name, fresh, reply }).await
+        self.submit(|reply| Job::Owner(OwnerJob::Make { name, fresh, reply })).await
     }
 
     async fn append_owner(
@@ -339,15 +441,11 @@ impl Journal for SqliteJournal {
         at: Time,
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError> {
-        self.submit(|reply| Job::AppendOwner { owner, at, decide, reply }).await
+        self.submit(|reply| Job::Owner(OwnerJob::Append { owner, at, decide, reply })).await
     }
 
     async fn used(&self, owner: OwnerId, day: Day) -> Result<(Owner, Used), JournalError> {
         self.read(move |connection| usage::used(connection, owner, day)).await
-    }
-
-    async fn stored_bytes(&self, owner: OwnerId) -> Result<u64, JournalError> {
-        self.read(move |connection| usage::stored_bytes(connection, owner)).await
     }
 
     async fn owner_name(&self, owner: OwnerId) -> Result<Option<PersonId>, JournalError> {
@@ -355,10 +453,19 @@ impl Journal for SqliteJournal {
     }
 
     async fn count_use(&self, at: Time, limit: usize) -> Result<usize, JournalError> {
-        if !self.read(usage::has_uncounted).await? {
+        if !self.read(usage::has_untaken).await? {
             return Ok(0);
         }
         self.submit(|reply| Job::CountUse { at, limit, reply }).await
+    }
+
+    async fn index_words(&self) -> Result<usize, JournalError> {
+        let all = self.read(search::unindexed).await?;
+        let many = all.len();
+        if many > 0 {
+            self.submit(|reply| Job::Derived(DerivedJob::Words { all, reply })).await?;
+        }
+        Ok(many)
     }
 
     async fn postpone(
@@ -406,8 +513,15 @@ impl Journal for SqliteJournal {
     }
 
     async fn erase(&self, session: &SessionKey, at: Time) -> Result<bool, JournalError> {
+        if erasure(&*self.session(session).await?, at).is_some() {
+            self.outputs.remove_all(session).await?;
+        }
         let key = session.clone();
         let erased = self.submit(|reply| Job::Log(LogJob::Erase { key, at, reply })).await?;
+        if erased.is_some() {
+            // What was written meanwhile.
+            self.outputs.remove_all(session).await?;
+        }
         Ok(erased.map(|installation| self.installation.keep(installation)).is_some())
     }
 
@@ -442,19 +556,6 @@ impl Journal for SqliteJournal {
         failpoint::hit("audit.after_commit");
         self.installation.keep(installation);
         Ok(taken)
-    }
-
-    async fn waiting(
-        &self,
-        owner: Option<OwnerId>,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Vec<SessionRow>, JournalError> {
-        self.read(move |connection| read::waiting(connection, owner, offset, limit)).await
-    }
-
-    async fn waiting_count(&self, owner: Option<OwnerId>) -> Result<u64, JournalError> {
-        self.read(move |connection| read::waiting_count(connection, owner)).await
     }
 
     async fn active(
@@ -512,7 +613,7 @@ impl Archive for SqliteJournal {
     async fn answers(
         &self,
         identity: &SessionKey,
-    ) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
+    ) -> Result<BTreeMap<CommandId, KeptAnswer>, JournalError> {
         let identity = identity.clone();
         self.read(move |connection| read::answers(connection, &identity)).await
     }
@@ -528,15 +629,22 @@ impl Archive for SqliteJournal {
 
     async fn adopt_owner(&self, person: &PersonId, owner: OwnerId) -> Result<bool, JournalError> {
         let name = person.clone();
-        self.submit(|reply| Job::AdoptOwner { name, owner, reply }).await
+        self.submit(|reply| Job::Owner(OwnerJob::Adopt { name, owner, reply })).await
     }
 
     async fn owner_events(&self, owner: OwnerId) -> Result<Vec<OwnerRecorded>, JournalError> {
         self.read(move |connection| owner::events(connection, owner)).await
     }
 
-    async fn restore(&self, stream: Stream, append: Append) -> Result<bool, JournalError> {
-        self.submit(|reply| Job::Restore { whole: Box::new((stream, append)), reply }).await
+    async fn restore(&self, mut stream: Stream, append: Append) -> Result<bool, JournalError> {
+        let mut outputs = Vec::new();
+        for text in std::mem::take(&mut stream.outputs).into_values() {
+            let key = stream.key.clone();
+            let sealed = self.beside_others(move || SealedOutput::of(&key, &text)).await?;
+            outputs.push(self.outputs.take(&stream.key, sealed).await?);
+        }
+        self.submit(|reply| Job::Restore { whole: Box::new((stream, append, outputs)), reply })
+            .await
     }
 }
 
@@ -560,7 +668,10 @@ impl Readers {
             Some(connection) => connection,
             None => {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-                Connection::open_with_flags(&self.path, flags).map_err(engine)?
+                let mut connection =
+                    Connection::open_with_flags(&self.path, flags).map_err(engine)?;
+                statement_count::watch(&mut connection).map_err(engine)?;
+                connection
             }
         };
         let result = query(&connection);

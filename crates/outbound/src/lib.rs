@@ -33,6 +33,7 @@ pub mod passphrase;
 mod postgres;
 mod shutdown;
 pub mod signing_key;
+pub mod statement_count;
 #[cfg(target_os = "linux")]
 pub mod toolbox_command;
 pub mod toolbox_files;

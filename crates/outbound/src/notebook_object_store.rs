@@ -32,6 +32,23 @@ pub struct Bucket {
     pub secret_key: Option<String>,
 }
 
+impl Bucket {
+    /// The bucket, for whatever is kept in it.
+    pub fn open(self) -> Result<Arc<dyn ObjectStore>, NotebookError> {
+        let Self { name, endpoint, region, access_key, secret_key } = self;
+        let mut store = AmazonS3Builder::from_env()
+            .with_bucket_name(name)
+            .with_conditional_put(S3ConditionalPut::ETagMatch);
+        if let Some(endpoint) = endpoint {
+            store = store.with_allow_http(endpoint.starts_with("http://")).with_endpoint(endpoint);
+        }
+        store = region.into_iter().fold(store, AmazonS3Builder::with_region);
+        store = access_key.into_iter().fold(store, AmazonS3Builder::with_access_key_id);
+        store = secret_key.into_iter().fold(store, AmazonS3Builder::with_secret_access_key);
+        Ok(Arc::new(store.build().map_err(failed)?))
+    }
+}
+
 /// The pages of notebooks in an object store.
 pub struct ObjectStoreNotebooks {
     store: Arc<dyn ObjectStore>,
@@ -53,22 +70,9 @@ impl ObjectStoreNotebooks {
     }
 
     /// The pages in this bucket.
-    pub fn in_bucket(bucket: Bucket) -> Result<Self, NotebookError> {
-        let Bucket { name, endpoint, region, access_key, secret_key } = bucket;
-        let mut store = AmazonS3Builder::from_env()
-            .with_bucket_name(name)
-            .with_conditional_put(S3ConditionalPut::ETagMatch);
-        if let Some(endpoint) = endpoint {
-            store = store.with_allow_http(endpoint.starts_with("http://")).with_endpoint(endpoint);
-        }
-        store = region.into_iter().fold(store, AmazonS3Builder::with_region);
-        store = access_key.into_iter().fold(store, AmazonS3Builder::with_access_key_id);
-        store = secret_key.into_iter().fold(store, AmazonS3Builder::with_secret_access_key);
-        Ok(Self {
-            store: Arc::new(store.build().map_err(failed)?),
-            writing: None,
-            compares: OnceCell::new(),
-        })
+    #[must_use]
+    pub fn in_bucket(store: Arc<dyn ObjectStore>) -> Self {
+        Self { store, writing: None, compares: OnceCell::new() }
     }
 
     /// Looks once whether the store compares before it replaces: one that does not would let people lose each

@@ -6,7 +6,7 @@ use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublic
 use planwright_domain::digest::Digest;
 use planwright_runtime::ports::audit::{Signature, Signer};
 
-use crate::durable_file::write_private;
+use crate::durable_file::write_private_once;
 
 /// The file in the data directory.
 pub const SIGNING_KEY: &str = "signing-key";
@@ -26,8 +26,11 @@ impl SigningKey {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let made = Ed25519KeyPair::generate().map_err(|_| named("cannot be made"))?;
                 let kept = made.to_pkcs8().map_err(|_| named("cannot be made"))?;
-                write_private(&path, kept.as_ref())?;
-                Ok(Self(made))
+                if write_private_once(&path, kept.as_ref())? {
+                    return Ok(Self(made));
+                }
+                // Another process made one meanwhile.
+                Self::open(data)
             }
             Err(error) => Err(error),
         }
@@ -102,6 +105,18 @@ impl FromStr for PublicKey {
 #[cfg(test)]
 mod tests {
     use super::{PublicKey, SigningKey};
+
+    #[test]
+    fn of_many_who_make_a_key_at_the_same_time_all_get_the_same_one() {
+        let data = tempfile::tempdir().unwrap();
+        let keys: std::collections::BTreeSet<_> = std::thread::scope(|scope| {
+            let open = || SigningKey::open(data.path()).unwrap().public().to_string();
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert_eq!(keys.len(), 1);
+        assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
 
     #[test]
     fn a_key_is_made_once_and_only_what_it_signed_is_signed_by_it() {

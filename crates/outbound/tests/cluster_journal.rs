@@ -197,6 +197,26 @@ async fn a_snapshot_of_another_fold_is_renewed_by_the_next_append() {
 }
 
 #[tokio::test]
+async fn a_long_session_without_a_snapshot_that_fits_is_folded_whole_once() {
+    let place = Server(Postgres::start());
+    let journal = place.open().await;
+    for id in 1..=300 {
+        ask(&*journal, "talk-0001", id, say("x")).await;
+    }
+    drop(journal);
+    let sql = "SELECT snapshot_version || ' ' || fold_version || ' ' || (length(snapshot) > 1) FROM streams";
+    for (fold, kept) in [(0, format!("300 {FOLD_VERSION} true")), (999, "256 999 false".into())] {
+        let change = format!(
+            "UPDATE streams SET snapshot = '\\x00', snapshot_version = 256, fold_version = {fold}"
+        );
+        let _ = place.0.psql(&change);
+        let journal = place.open().await;
+        assert_eq!(journal.session(&identity("talk-0001")).await.unwrap().version, Seq(300));
+        assert_eq!(place.0.psql(sql), kept, "what a newer program keeps stays");
+    }
+}
+
+#[tokio::test]
 async fn a_database_with_a_newer_schema_is_refused_in_a_sentence() {
     let place = Server(Postgres::start());
     drop(place.open().await);

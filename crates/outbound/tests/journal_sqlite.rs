@@ -273,7 +273,7 @@ async fn in_one_group<T>(
         Err(Undecided::Corrupt(CorruptJournal::new(Seq(1), "for a test")))
     });
     let key = ada_key("cli:talk-0099").unwrap();
-    let held = journal.append(&key, uuid::Uuid::from_u128(90).into(), Time(1), hold);
+    let held = journal.append(&key, None, Time(1), hold);
     let (_, first, bad, last, ()) = tokio::join!(
         held,
         say(journal, "talk-0002", 91),
@@ -366,4 +366,60 @@ async fn the_files_of_a_journal_are_their_owners_alone() {
         let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{}", file.display());
     }
+}
+
+/// The files with long outputs in this directory.
+fn outputs_in(place: &Directory) -> Vec<PathBuf> {
+    let folders = std::fs::read_dir(place.0.path().join("outputs")).into_iter().flatten();
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap());
+    files.map(|file| file.unwrap().path()).collect()
+}
+
+#[tokio::test]
+async fn a_long_output_lies_beside_the_journal_and_a_broken_or_lost_one_is_corrupt() {
+    let place = Directory::new();
+    let journal = place.open().await;
+    say(&*journal, "talk-0001", 1).await.unwrap();
+    let (short, long) = ("x".repeat(64 * 1024), "y".repeat(64 * 1024 + 1));
+    let kept = [
+        journal.keep_output(&identity(), &short).await.unwrap(),
+        journal.keep_output(&identity(), &long).await.unwrap(),
+    ];
+    let [file] = &outputs_in(&place)[..] else { panic!("one file") };
+    assert!(file.ends_with(kept[1].to_string()), "{}", file.display());
+    let whole = std::fs::read(file).unwrap();
+    for at in [0, whole.len() / 2, whole.len() - 1] {
+        let mut broken = whole.clone();
+        broken[at] ^= 1;
+        std::fs::write(file, broken).unwrap();
+        assert!(
+            journal.output(&identity(), kept[1]).await.unwrap_err().is_corrupt(),
+            "bit of {at}"
+        );
+    }
+    std::fs::write(file, whole).unwrap();
+    assert_eq!(journal.output(&identity(), kept[1]).await.unwrap(), Some(long));
+    std::fs::remove_file(file).unwrap();
+    assert!(journal.output(&identity(), kept[1]).await.unwrap_err().is_corrupt(), "it is gone");
+    assert_eq!(journal.output(&identity(), kept[0]).await.unwrap(), Some(short));
+}
+
+/// What was written before a kill, or for a session that is not there, has no row.
+#[tokio::test]
+async fn an_output_that_nothing_names_is_swept_once_it_is_old() {
+    let place = Directory::new();
+    let journal = place.open().await;
+    say(&*journal, "talk-0001", 1).await.unwrap();
+    let text = "y".repeat(100_000);
+    let named = journal.keep_output(&identity(), &text).await.unwrap();
+    let elsewhere = ada_key("cli:talk-0009").unwrap();
+    journal.keep_output(&elsewhere, &text).await.unwrap();
+    let [file] = &outputs_in(&place)[..] else { panic!("nothing is kept of what is not there") };
+    let beside = file.with_file_name("0".repeat(64));
+    std::fs::copy(file, &beside).unwrap();
+    std::fs::write(place.0.path().join("outputs").join("readme"), "not ours").unwrap();
+    assert_eq!(journal.sweep_outputs(Time(0)).await.unwrap(), 0, "they are younger");
+    assert_eq!(journal.sweep_outputs(Time(i64::MAX)).await.unwrap(), 1);
+    assert!(!beside.exists() && file.exists());
+    assert_eq!(journal.output(&identity(), named).await.unwrap(), Some(text));
 }

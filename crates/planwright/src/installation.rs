@@ -12,7 +12,6 @@ use planwright_domain::{
     identity::{ChannelType, ConversationKey, Root, SessionIdentity, SessionKey},
     installation::{self, TERMINAL_MICROS},
     memory::{Item, ItemKind, Provenance, Scope as MemoryScope},
-    next::is_running,
     owner::OwnerCommand,
     time::Time,
 };
@@ -359,28 +358,17 @@ impl Backend for Installation {
     }
 
     async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<ListedSession>> {
-        let mut listed = Vec::new();
-        for row in self.runtime.queries.sessions(self.person.owner, limit).await? {
-            let SessionRow { session, version, waiting, mut parked, title, archived, .. } = row;
-            let running = match self.runtime.queries.readable_session(&session).await? {
-                Ok(session) => is_running(&session),
-                Err(why) => {
-                    parked.get_or_insert(why);
-                    false
-                }
-            };
-            let identity = session.identity;
-            listed.push(ListedSession {
-                identity,
-                title,
-                version,
-                waiting,
-                parked,
-                archived,
-                running,
-            });
-        }
-        Ok(listed)
+        let rows = self.runtime.queries.sessions(self.person.owner, limit).await?;
+        let row = |row: SessionRow| ListedSession {
+            identity: row.session.identity,
+            title: row.title,
+            version: row.version,
+            waiting: row.waiting,
+            parked: row.parked,
+            archived: row.archived,
+            running: row.running,
+        };
+        Ok(rows.into_iter().map(row).collect())
     }
 
     async fn activate(&mut self, key: ConversationKey) -> anyhow::Result<()> {

@@ -48,7 +48,7 @@ pub async fn run(
     server.check()?;
     let data = data_path(args)?;
     let directory = DataDirectory::own_for_node(&data, "planwright node")?;
-    let journal = Arc::new(PostgresJournal::open(database(&cluster)?).await?);
+    let journal = Arc::new(config.notebook.cluster_journal(database(&cluster)?).await?);
     let bus = cluster.nats.as_deref().context("name the message bus in cluster.nats")?;
     let broadcast = NatsBroadcast::connect(bus, &cluster.subjects, &cluster.bus()).await?;
     let (lane, worker) = lane(&cluster)?;

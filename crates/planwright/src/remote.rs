@@ -32,11 +32,11 @@ use planwright_runtime::{
 };
 use planwright_surfaces::http::{
     auth::{SURFACE, tokens::TokenGiven},
-    dto::OwnSessionDto,
+    dto::SessionRowDto,
     sessions::{KeptOutput, pointers::Pointer},
     streams::envelope::Envelope,
 };
-use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, StatusCode, header::HeaderMap};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sse_stream::SseByteStream;
@@ -115,6 +115,14 @@ impl Remote {
     }
 
     async fn send(&self, request: RequestBuilder) -> anyhow::Result<Value> {
+        Ok(self.send_with_headers(request).await?.1)
+    }
+
+    /// The same, with what the headers of the answer say.
+    async fn send_with_headers(
+        &self,
+        request: RequestBuilder,
+    ) -> anyhow::Result<(HeaderMap, Value)> {
         let response = request.timeout(REQUEST_MAX).send().await.map_err(|error| {
             anyhow::anyhow!(
                 "the server at {} does not answer ({}); {}",
@@ -123,10 +131,10 @@ impl Remote {
                 self.server.advice()
             )
         })?;
-        let status = response.status();
+        let (status, headers) = (response.status(), response.headers().clone());
         let text = response.text().await?;
         if status.is_success() {
-            return Ok(serde_json::from_str(&text).unwrap_or_default());
+            return Ok((headers, serde_json::from_str(&text).unwrap_or_default()));
         }
         let problem: Value = serde_json::from_str(&text).unwrap_or_default();
         let words = problem["detail"].as_str().unwrap_or("no reason given").to_owned();
@@ -326,17 +334,18 @@ impl Backend for Remote {
     async fn rest(&mut self) {}
 
     async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<ListedSession>> {
-        let (size, mut rows) = (limit.clamp(1, SESSIONS_PAGE), Vec::<OwnSessionDto>::new());
+        let (size, mut rows) = (limit.clamp(1, SESSIONS_PAGE), Vec::<SessionRowDto>::new());
+        let mut after = String::new();
         while rows.len() < limit {
-            let path = format!("/api/sessions?limit={size}&offset={}", rows.len());
-            let page: Vec<OwnSessionDto> = self.get(&path).await?;
-            let is_last = page.len() < size;
-            rows.extend(page);
-            if is_last {
-                break;
-            }
+            let path = format!("/api/sessions?limit={size}{after}");
+            let (headers, page) = self.send_with_headers(self.request(Method::GET, &path)).await?;
+            rows.extend(serde_json::from_value::<Vec<SessionRowDto>>(page)?);
+            let next = headers.get("x-next-page").and_then(|next| next.to_str().ok());
+            let next = next.map(|next| format!("&after={next}"));
+            let Some(next) = next else { break };
+            after = next;
         }
-        let row = |OwnSessionDto { row, running, .. }| {
+        let row = |row: SessionRowDto| {
             let waiting = row.waiting.and_then(|name| serde_json::from_value(name.into()).ok());
             anyhow::Ok(ListedSession {
                 identity: SessionIdentity::parse(&row.session_id)?,
@@ -345,7 +354,7 @@ impl Backend for Remote {
                 waiting,
                 parked: row.parked,
                 archived: row.archived,
-                running,
+                running: row.running,
             })
         };
         rows.into_iter().take(limit).map(row).collect()

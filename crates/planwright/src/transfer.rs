@@ -16,6 +16,8 @@ use planwright_domain::{
     identity::SessionKey,
     installation::{self, Installation, InstallationCommand},
 };
+#[cfg(feature = "cluster")]
+use planwright_outbound::cluster_postgres::PostgresNodes;
 use planwright_outbound::{
     clock_system::SystemClock,
     data_directory::{DataDirectory, JOURNAL, belongs_to_node},
@@ -23,8 +25,6 @@ use planwright_outbound::{
     journal_sqlite::SqliteJournal,
     signing_key::{PublicKey, SigningKey, has_signed},
 };
-#[cfg(feature = "cluster")]
-use planwright_outbound::{cluster_postgres::PostgresNodes, journal_postgres::PostgresJournal};
 use planwright_runtime::{
     audit::{
         check::{Checker, Finding},
@@ -67,8 +67,10 @@ async fn open(args: &Args, database: Option<&str>) -> anyhow::Result<Opened> {
         let journal = Arc::new(journal);
         return Ok(Opened { journal, notebooks, _directory: Some(directory) });
     };
-    let notebooks = cluster_config(args, database)?.notebook.shared()?;
-    Ok(Opened { journal: open_cluster(database).await?, notebooks, _directory: None })
+    let config = cluster_config(args, database)?;
+    let notebooks = config.notebook.shared()?;
+    let journal = open_cluster(&config, database).await?;
+    Ok(Opened { journal, notebooks, _directory: None })
 }
 
 /// The configuration, if this database may be used with it.
@@ -85,12 +87,12 @@ pub(crate) const NO_CLUSTER: &str = "this program was built without clusters; bu
 
 /// The journal of a cluster, to be read.
 #[cfg(feature = "cluster")]
-async fn open_cluster(database: &str) -> anyhow::Result<Arc<dyn Archive>> {
-    Ok(Arc::new(PostgresJournal::open(database).await?))
+async fn open_cluster(config: &Config, database: &str) -> anyhow::Result<Arc<dyn Archive>> {
+    Ok(Arc::new(config.notebook.cluster_journal(database).await?))
 }
 
 #[cfg(not(feature = "cluster"))]
-async fn open_cluster(_: &str) -> anyhow::Result<Arc<dyn Archive>> {
+async fn open_cluster(_: &Config, _: &str) -> anyhow::Result<Arc<dyn Archive>> {
     anyhow::bail!(NO_CLUSTER)
 }
 
@@ -113,8 +115,7 @@ async fn open_to_read(args: &Args, database: Option<&str>) -> anyhow::Result<Arc
         anyhow::ensure!(file.exists(), "there is no journal in {} yet", data.display());
         return Ok(Arc::new(SqliteJournal::open_read_only(&file)?));
     };
-    cluster_config(args, &database)?;
-    open_cluster(&database).await
+    open_cluster(&cluster_config(args, &database)?, &database).await
 }
 
 /// Writes everything out.
@@ -268,7 +269,7 @@ async fn import_into_cluster(
     trust: Trust,
 ) -> anyhow::Result<()> {
     let config = cluster_config(args, database)?;
-    let journal = PostgresJournal::open(database).await?;
+    let journal = config.notebook.cluster_journal(database).await?;
     let nodes = PostgresNodes::new(journal.pool());
     let alive = nodes.alive(SystemClock.now()).await?;
     let names: Vec<_> = alive.iter().map(|node| node.name.as_str()).collect();
@@ -302,6 +303,8 @@ async fn import_into_cluster(
 const STAGED: &str = "importing";
 /// Where the pages of notebooks lie in a data directory.
 const PAGES: &str = "users";
+/// Where long outputs do.
+const OUTPUTS: &str = "outputs";
 
 /// Brings an archive into a data directory: beside the journal first, and in its place once it is whole.
 async fn import_into_directory(
@@ -361,11 +364,13 @@ fn put_in_place(staged: &Path, data: &Path) -> anyhow::Result<()> {
         anyhow::ensure!(!beside(staged, end).exists(), "the journal that was brought in is open");
         let _ = fs::remove_file(beside(data, end));
     }
-    let (pages, there) = (staged.join(PAGES), data.join(PAGES));
-    if pages.exists() {
-        // Pages of sessions that are not there belong to nobody.
-        let _ = fs::remove_dir_all(&there);
-        move_into_place(&pages, &there)?;
+    for folder in [PAGES, OUTPUTS] {
+        let (found, there) = (staged.join(folder), data.join(folder));
+        if found.exists() {
+            // What belongs to sessions that are not there belongs to nobody.
+            let _ = fs::remove_dir_all(&there);
+            move_into_place(&found, &there)?;
+        }
     }
     Ok(move_into_place(&staged.join(JOURNAL), &data.join(JOURNAL))?)
 }

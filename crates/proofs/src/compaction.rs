@@ -31,6 +31,7 @@ use planwright_outbound::{
 use planwright_runtime::{
     commands::reply::{Reply, Spoken},
     ports::Ports,
+    ports::journal::Journal as _,
     ports::model::{Model, Roles, default_profiles},
     runtime::Runtime,
     settings::Settings,
@@ -96,6 +97,9 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
         many(&runtime, |event| matches!(event, TurnEvent::ViewCompacted { .. })).await?;
     let answered = many(&runtime, |event| matches!(event, TurnEvent::TurnFinished { .. })).await?;
     let rebuilt = rebuilt(&runtime).await?;
+    // What the lives after it began with, and what the rebuilt requests are held against.
+    let journal = SqliteJournal::open_read_only(&home.path().join("data").join("journal.sqlite"))?;
+    let kept = journal.kept_view(&talk()?).await?.map(|kept| kept.upto);
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     println!(
         "  {turns} turns in {lives} lives ({kills} kills), {answered} ended; {} requests, the largest of {} bytes for a window of {WINDOW} tokens",
@@ -109,8 +113,8 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
         seen.wrong.len()
     );
     println!(
-        "  {} of {} requests that were sent are rebuilt from the facts, byte for byte",
-        rebuilt.0, rebuilt.1
+        "  {} of {} requests that were sent are rebuilt from the facts, byte for byte; the conversation is kept up to event {:?} of {}",
+        rebuilt.0, rebuilt.1, kept, session.version
     );
     seen.wrong.iter().take(3).for_each(|words| println!("    {words}"));
     let well = same
@@ -119,6 +123,7 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
         && seen.failed_summaries > 0
         && seen.plans > 0
         && kills > 0
+        && kept.is_some()
         && rebuilt.1 > 0
         && rebuilt.0 == rebuilt.1;
     println!(

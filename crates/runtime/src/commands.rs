@@ -8,7 +8,7 @@ use std::{
 use planwright_domain::{
     actor::{Person, PersonId},
     command::{PersonCommand, SessionCommand},
-    id::{CommandId, OwnerId},
+    id::{CommandId, OwnerId, Seq},
     identity::SessionKey,
 };
 use uuid::Uuid;
@@ -19,7 +19,7 @@ use crate::{
     ports::{
         Clock, Ids, Ports,
         journal::{Answer, Journal, JournalError},
-        signal::Broadcast,
+        signal::{Broadcast, ListChange},
     },
     queries::Queries,
     settings::Settings,
@@ -98,7 +98,15 @@ impl Commands {
 
     /// Lets a session that was parked after failures go on.
     pub async fn unpark(&self, identity: &SessionKey) -> Result<(), JournalError> {
-        self.journal.unpark(identity, self.clock.now()).await
+        let now = self.clock.now();
+        self.journal.unpark(identity, now).await?;
+        // It may be parked because it cannot be read.
+        if let Ok(session) = self.journal.session(identity).await
+            && session.version > Seq(0)
+        {
+            self.broadcast.hint(ListChange::of(&session, now));
+        }
+        Ok(())
     }
 
     /// An id that nobody had before.

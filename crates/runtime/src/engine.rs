@@ -17,7 +17,7 @@ use crate::{
         Clock, Ids, Ports,
         journal::{Answer, BackedOff, DueRow, Journal, JournalError, Reserved},
         model::{Model, Roles},
-        signal::Broadcast,
+        signal::{Broadcast, ListChange},
     },
     settings::Settings,
 };
@@ -28,6 +28,7 @@ pub mod calendar;
 pub(crate) mod context_window;
 pub mod conversation;
 mod held;
+pub(crate) mod histories;
 pub(crate) mod message_digest;
 pub(crate) mod model_call;
 pub(crate) mod notebook;
@@ -38,8 +39,8 @@ pub(crate) mod run_calls;
 pub(crate) mod tool_call;
 
 use attempt::{Attempt, Attempts};
-use conversation::Histories;
 use held::Held;
+use histories::Histories;
 use request::RequestBuilder;
 use tool_call::ToolRunner;
 
@@ -149,7 +150,16 @@ impl Engine {
         identity: &SessionKey,
         why: &str,
     ) -> Result<BackedOff, JournalError> {
-        self.journal.back_off(identity, self.clock.now(), why).await
+        let now = self.clock.now();
+        let backed_off = self.journal.back_off(identity, now, why).await?;
+        if backed_off == BackedOff::Parked
+            && let Ok(session) = self.journal.session(identity).await
+        {
+            let mut change = ListChange::of(&session, now);
+            change.row.parked = Some(why.to_owned());
+            self.broadcast.hint(change);
+        }
+        Ok(backed_off)
     }
 
     /// The longest that one effect may take, in microseconds.

@@ -1,5 +1,5 @@
-//! What is done at intervals, on every node: what models were used is counted for the owners, and what is older than sessions are
-//! kept is deleted.
+//! What is done at intervals, on every node: what was used is counted for the owners, and what is older than sessions and answers
+//! are kept is deleted.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::{sync::watch, time::Instant};
 use crate::{
     commands::dispatch::Dispatcher,
     ports::{
-        Clock, Ids, Ports,
+        Clock, Ports,
         journal::{Journal, JournalError},
     },
     settings::{Retention, Settings},
@@ -19,16 +19,23 @@ use crate::{
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
 /// How often it looks for sessions that are too old.
 const LOOKS_EVERY: Duration = Duration::from_secs(600);
+/// How often it looks for outputs that nothing names. All of them are listed.
+const SWEEPS_EVERY: Duration = Duration::from_secs(6 * 3_600);
+/// By then an output that was written is named, or never is.
+const OUTPUT_NAMED_WITHIN_MICROS: i64 = 3_600_000_000;
+/// How often it goes on to index words before it looks after something else.
+const INDEXES_AT_ONCE: usize = 32;
 /// How many sessions are taken at once.
 const PAGE: usize = 256;
 const DAY_MICROS: i64 = 86_400_000_000;
+/// For how long a command that is asked again gets the answer that it got.
+const ANSWERS_KEPT_MICROS: i64 = 7 * DAY_MICROS;
 
 /// What is done at intervals.
 pub struct Housekeeping {
     dispatcher: Dispatcher,
     journal: Arc<dyn Journal>,
     clock: Arc<dyn Clock>,
-    ids: Arc<dyn Ids>,
     retention: Retention,
 }
 
@@ -38,18 +45,20 @@ impl Housekeeping {
             dispatcher: Dispatcher::new(ports, settings),
             journal: ports.journal.clone(),
             clock: ports.clock.clone(),
-            ids: ports.ids.clone(),
             retention: settings.retention,
         }
     }
 
     /// Works until it is told to stop, and counts once more then.
     pub async fn run(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
-        let mut looked: Option<Instant> = None;
+        let (mut looked, mut swept): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
             let is_last = *stopping.borrow();
             if let Err(error) = self.count().await {
                 tracing::error!(%error, event = "usage_not_counted");
+            }
+            if let Err(error) = self.index().await {
+                tracing::error!(%error, event = "words_not_indexed");
             }
             if is_last {
                 return;
@@ -58,6 +67,16 @@ impl Housekeeping {
                 looked = Some(Instant::now());
                 if let Err(error) = self.delete_old().await {
                     tracing::error!(%error, event = "old_sessions_not_deleted");
+                }
+                if let Err(error) = self.forget_answers().await {
+                    tracing::error!(%error, event = "old_answers_not_forgotten");
+                }
+            }
+            if swept.is_none_or(|swept| swept.elapsed() >= SWEEPS_EVERY) {
+                swept = Some(Instant::now());
+                let before = self.clock.now().plus_micros(-OUTPUT_NAMED_WITHIN_MICROS);
+                if let Err(error) = self.journal.sweep_outputs(before).await {
+                    tracing::error!(%error, event = "outputs_not_swept");
                 }
             }
             tokio::select! {
@@ -74,6 +93,31 @@ impl Housekeeping {
             let counted = self.journal.count_use(self.clock.now(), PAGE).await?;
             all += counted;
             if counted < PAGE {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Lets what was said since be found; of how many sessions. Of an import it takes more than one look.
+    pub async fn index(&self) -> Result<usize, JournalError> {
+        let mut all = 0;
+        for _ in 0..INDEXES_AT_ONCE {
+            let indexed = self.journal.index_words().await?;
+            all += indexed;
+            if indexed == 0 {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Forgets the answers that are older than answers are kept; how many.
+    pub async fn forget_answers(&self) -> Result<usize, JournalError> {
+        let (before, mut all) = (self.clock.now().plus_micros(-ANSWERS_KEPT_MICROS), 0);
+        loop {
+            let forgotten = self.journal.forget_answers(before, PAGE).await?;
+            all += forgotten;
+            if forgotten < PAGE {
                 return Ok(all);
             }
         }
@@ -99,8 +143,7 @@ impl Housekeeping {
             let many = rows.len();
             for row in rows.into_iter().skip(kept) {
                 let command = SystemCommand::DeleteByAge { version: row.version };
-                let answer =
-                    self.dispatcher.report(&row.session, self.ids.command(), command).await?;
+                let answer = self.dispatcher.report(&row.session, None, command).await?;
                 if answer.is_refused() {
                     kept += 1;
                 } else {

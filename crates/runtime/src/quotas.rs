@@ -26,8 +26,6 @@ use crate::{
 
 /// How long what was read of an owner who is far from every limit is used again.
 const USED_KEPT: Duration = Duration::from_secs(1);
-/// How long the bytes that were counted of an owner are used again: they are summed over all their sessions.
-const BYTES_KEPT: Duration = Duration::from_secs(10);
 /// How many owners are remembered.
 const OWNERS_MAX: usize = 4_096;
 
@@ -44,7 +42,6 @@ pub struct Quotas {
 #[derive(Clone)]
 struct KnownOwner {
     name: PersonId,
-    bytes: Option<(Instant, u64)>,
     far: Option<(Instant, Day, Arc<QuotaUse>)>,
 }
 
@@ -80,21 +77,19 @@ impl Quotas {
         {
             return Ok(Some(far.clone()));
         }
-        let reads = limits.iter().any(|limit| matches!(limit, Limit::Money | Limit::Tokens));
-        let (quota, mut used) = if reads {
+        let reads = limits.iter().any(|limit| *limit != Limit::Turns);
+        let (quota, used) = if reads {
             let (owner, used) = self.journal.used(owner, day).await?;
             (owner.quota_on(quota, day), used)
         } else {
             (quota, Used::default())
         };
-        if quota.bytes.is_some() && limits.contains(&Limit::Bytes) {
-            used.bytes = self.bytes(owner, &known).await?;
-        }
         let found = Arc::new(QuotaUse { owner: known.name, quota, used });
         if reads && found.is_far() {
-            self.remember(owner, |known| {
+            let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = all.get_mut(&owner) {
                 known.far = Some((Instant::now(), day, found.clone()));
-            });
+            }
         }
         Ok(Some(found))
     }
@@ -105,23 +100,25 @@ impl Quotas {
         if (input, output, cost_micros) == (0, 0, 0) {
             return;
         }
-        self.remember(owner, |known| {
-            known.far = known.far.take().and_then(|(read, day, mut far)| {
-                let used = &mut Arc::make_mut(&mut far).used;
-                used.tokens = used.tokens.saturating_add(input).saturating_add(output);
-                used.cost_micros = used.cost_micros.saturating_add(cost_micros);
-                far.is_far().then_some((read, day, far))
-            });
+        self.add_used(owner, |used| {
+            used.tokens = used.tokens.saturating_add(input).saturating_add(output);
+            used.cost_micros = used.cost_micros.saturating_add(cost_micros);
         });
     }
 
     /// Counts so many bytes more to what it remembers.
     pub(crate) fn add_bytes(&self, owner: OwnerId, bytes: usize) {
         if bytes > 0 {
-            self.remember(owner, |known| {
-                if let Some((_, stored)) = &mut known.bytes {
-                    *stored = stored.saturating_add(bytes as u64);
-                }
+            self.add_used(owner, |used| used.bytes = used.bytes.saturating_add(bytes as u64));
+        }
+    }
+
+    fn add_used(&self, owner: OwnerId, add: impl FnOnce(&mut Used)) {
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.get_mut(&owner) {
+            known.far = known.far.take().and_then(|(read, day, mut far)| {
+                add(&mut Arc::make_mut(&mut far).used);
+                far.is_far().then_some((read, day, far))
             });
         }
     }
@@ -130,8 +127,7 @@ impl Quotas {
     pub async fn now(&self, owner: OwnerId) -> Result<(Owner, QuotaUse), JournalError> {
         let name = self.known(owner).await?.name;
         let day = Day::of(self.clock.now());
-        let (found, mut used) = self.journal.used(owner, day).await?;
-        used.bytes = self.journal.stored_bytes(owner).await?;
+        let (found, used) = self.journal.used(owner, day).await?;
         let quota = found.quota_on(self.limits.of(&name), day);
         Ok((found, QuotaUse { owner: name, quota, used }))
     }
@@ -159,17 +155,6 @@ impl Quotas {
         Ok(stands.reached(&[Limit::Turns], self.clock.now()))
     }
 
-    async fn bytes(&self, owner: OwnerId, known: &KnownOwner) -> Result<u64, JournalError> {
-        if let Some((read, bytes)) = known.bytes
-            && read.elapsed() < BYTES_KEPT
-        {
-            return Ok(bytes);
-        }
-        let bytes = self.journal.stored_bytes(owner).await?;
-        self.remember(owner, |known| known.bytes = Some((Instant::now(), bytes)));
-        Ok(bytes)
-    }
-
     async fn known(&self, owner: OwnerId) -> Result<KnownOwner, JournalError> {
         if let Some(known) =
             self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&owner).cloned()
@@ -178,19 +163,12 @@ impl Quotas {
         }
         let name = self.journal.owner_name(owner).await?;
         let name = name.unwrap_or_else(|| PersonId(owner.to_string()));
-        let known = KnownOwner { name, bytes: None, far: None };
+        let known = KnownOwner { name, far: None };
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= OWNERS_MAX {
             all.clear();
         }
         all.insert(owner, known.clone());
         Ok(known)
-    }
-
-    fn remember(&self, owner: OwnerId, change: impl FnOnce(&mut KnownOwner)) {
-        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.get_mut(&owner) {
-            change(known);
-        }
     }
 }

@@ -768,10 +768,14 @@ async fn what_was_read_before_is_not_sent_again_and_every_answer_carries_the_pol
     let again = served.request(Method::GET, "/api/sessions?limit=1");
     let again = again.header("if-none-match", &headers["etag"]).send().await.unwrap();
     assert_eq!((again.status().as_u16(), again.text().await.unwrap()), (304, String::new()));
+    assert!(headers.get("x-next-page").is_none(), "there is one");
     let (_, none) =
-        response_to(served.request(Method::GET, "/api/sessions?limit=1&offset=1")).await;
+        response_to(served.request(Method::GET, "/api/sessions?limit=1&after=0-0")).await;
     assert_eq!(none, json!([]));
-    assert_eq!(response_to(served.request(Method::GET, "/api/sessions?limit=0")).await.0, 400);
+    for bad in ["limit=0", "after=", "after=1", "after=one-two", "offset=1"] {
+        let path = format!("/api/sessions?{bad}");
+        assert_eq!(response_to(served.request(Method::GET, &path)).await.0, 400, "{bad}");
+    }
 }
 
 #[tokio::test]
@@ -811,12 +815,12 @@ async fn looking_back_shows_what_happened_who_decided_and_only_to_who_may_see_it
     assert_eq!(response_to(as_stranger(&format!("{theirs}/timeline"))).await.0, 404);
 }
 
-/// Rows of sessions as lists find them: so many, of this owner, waiting, newer than everything else.
+/// Rows of sessions as lists find them: so many, of this owner, waiting, newer than everything else, and newer the more they are.
 fn waiting_rows(served: &Served, owner: &str, many: usize) {
     served.house.sql(&format!(
         "INSERT INTO streams (owner, identity, version, updated_at, waiting)
          WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {many})
-         SELECT {}, 'web:' || '{owner}-waits-' || n, 0, 4102444800000000 + n, 'decision' FROM numbers",
+         SELECT {}, 'web:' || '{owner}-waits-' || n, 0, 4102444800000000 + {many} * 1000 + n, 'decision' FROM numbers",
         served.house.bytes(owner_id(owner).0.as_bytes())
     ));
 }
@@ -832,14 +836,19 @@ async fn what_waits_for_a_person_is_listed_though_hundreds_of_others_wait() {
     let page = async |query: &str| {
         let path = format!("/api/approvals{query}");
         let answer = served.decide(Method::GET, &path).send().await.unwrap();
-        let total = answer.headers()["x-total-count"].to_str().unwrap().to_owned();
+        let header =
+            |name| answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        let (total, next) = (header("x-total-count"), header("x-next-page"));
         let rows: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-        (total, rows.as_array().unwrap().len())
+        (total.unwrap(), rows.as_array().unwrap().len(), next)
     };
-    assert_eq!(page("").await, ("601".into(), 500), "who decides sees all, and how many");
-    assert_eq!(page("?offset=500").await, ("601".into(), 101));
-    assert_eq!(page("?limit=10&offset=600").await, ("601".into(), 1));
-    assert_eq!(page("?offset=601").await, ("601".into(), 0));
+    let (total, rows, next) = page("").await;
+    assert_eq!((total.as_str(), rows), ("601", 500), "who decides sees all, and how many");
+    let next = next.expect("another page");
+    assert_eq!(page(&format!("?after={next}")).await, ("601".into(), 101, None));
+    waiting_rows(&served, "mallory-again", 700);
+    let (total, rows, _) = page(&format!("?after={next}")).await;
+    assert_eq!((total.as_str(), rows), ("1000", 101), "a place stays, and no more are counted");
     assert_eq!(response_to(served.decide(Method::GET, "/api/approvals?limit=501")).await.0, 400);
 }
 
@@ -871,22 +880,25 @@ async fn a_day_is_counted_in_every_session_though_hundreds_moved_since() {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_read_says_why_in_the_list_and_hides_no_other() {
+async fn a_session_that_cannot_be_read_hides_no_other_and_says_why_where_it_is_opened() {
     let served = served().await;
     ready(&served).await;
-    waiting_rows(&served, planwright_domain::actor::OWNER, 1);
+    let owner = planwright_domain::actor::OWNER;
+    waiting_rows(&served, owner, 1);
     // Its events are gone.
     served.house.sql("UPDATE streams SET version = 5 WHERE identity LIKE 'web:%'");
     let (status, rows) = response_to(served.request(Method::GET, "/api/sessions")).await;
     let rows = rows.as_array().cloned().unwrap_or_default();
     assert_eq!((status, rows.len()), (200, 2));
-    let why = rows[0]["parked"].as_str().unwrap_or_default();
-    assert!(why.contains("missing"), "{rows:?}");
     assert_eq!((&rows[1]["plan"], &rows[1]["parked"]), (&json!("Ready"), &Value::Null));
+    let path = format!("/api/sessions/web:{owner}-waits-1");
+    let (status, problem) = response_to(served.request(Method::GET, &path)).await;
+    let why = problem["detail"].as_str().unwrap_or_default();
+    assert!(status >= 500 && why.contains("missing"), "{status} {problem}");
 }
 
 #[tokio::test]
-async fn hints_name_the_sessions_that_move_to_those_who_may_see_them() {
+async fn hints_bring_the_rows_that_change_to_those_who_may_see_them() {
     let served = served().await;
     let stranger = served.token_of("mallory", Standing::Speaks).await;
     let mut own = served.request(Method::GET, "/api/hints").send().await.unwrap();
@@ -899,7 +911,8 @@ async fn hints_name_the_sessions_that_move_to_those_who_may_see_them() {
     assert!(next(&mut foreign).await.contains("event: missed"));
     ready(&served).await;
     let hint = next(&mut own).await;
-    assert!(hint.contains("event: moved") && hint.contains("cli:talk-0001"), "{hint}");
+    assert!(hint.contains("event: changed") && hint.contains("cli:talk-0001"), "{hint}");
+    assert!(!hint.contains("event: missed"), "{hint}");
     let heard = tokio::time::timeout(std::time::Duration::from_millis(400), next(&mut foreign));
     assert!(heard.await.is_err(), "a stranger heard of it");
 }

@@ -267,6 +267,42 @@ async fn a_removed_person_is_cut_off_within_a_second_and_keeps_no_token() {
 }
 
 #[tokio::test]
+async fn who_may_not_decide_any_more_hears_no_longer_what_changes_in_everyones_lists() {
+    let served = served().await;
+    let secret = invite(&served, "bea", &["decide"]).await;
+    accept(&served, &secret, HERS).await;
+    let token = deciding_token(&served, "bea").await;
+    let hints = || served.bare(Method::GET, "/api/hints").bearer_auth(&token);
+    let mut heard = hints().send().await.unwrap();
+    let named = async |line: &str| {
+        let say = served.decide(Method::POST, "/api/sessions/api:owners-0001/lines");
+        assert_eq!(response_to(say.json(&json!({"line": line}))).await.0, 200);
+    };
+    let hears = async |stream: &mut reqwest::Response| {
+        let until = tokio::time::Instant::now() + Duration::from_secs(2);
+        let mut all = String::new();
+        while let Ok(Ok(Some(piece))) = tokio::time::timeout_at(until, stream.chunk()).await {
+            all.push_str(&String::from_utf8_lossy(&piece));
+            if all.contains("owners-0001") {
+                return true;
+            }
+        }
+        false
+    };
+    named("hello").await;
+    assert!(hears(&mut heard).await, "she may decide: she sees what is everyone's");
+    let (status, told) = ask(&served, Method::PATCH, "/api/people/bea", json!({"roles": []})).await;
+    assert_eq!(status, 204, "{told}");
+    let ended = tokio::time::timeout(Duration::from_secs(2), async {
+        while let Ok(Some(_)) = heard.chunk().await {}
+    });
+    ended.await.expect("the stream ends");
+    let mut heard = hints().send().await.unwrap();
+    named("hello again").await;
+    assert!(!hears(&mut heard).await, "what is the owner's is not hers to see");
+}
+
+#[tokio::test]
 async fn a_changed_passphrase_ends_the_logins_and_leaves_the_tokens() {
     let served = served().await;
     let page = served.log_in(json!({"passphrase": PASSPHRASE})).await;

@@ -16,6 +16,7 @@ use planwright_domain::{
     id::Seq,
     memory::Chain,
     session::{FOLD_VERSION, Session, SessionEvent},
+    time::Time,
 };
 use planwright_format::{
     DEVELOPMENT_FORM,
@@ -39,10 +40,12 @@ use tokio_postgres::NoTls;
 use crate::{event_samples, scratch, servers::Postgres, stored};
 
 /// Tables of the journal on PostgreSQL, in the order in which they are filled.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 12] = [
     "streams",
     "events",
+    "decisions",
     "answers",
+    "views",
     "outputs",
     "owners",
     "owner_events",
@@ -89,12 +92,17 @@ pub async fn folded(journal: &impl Whole) -> anyhow::Result<Value> {
         let all = json!({"owner": journal.owner(owner).await?, "events": events});
         owners.insert(name.0, all);
     }
+    let decisions = journal.decisions(None, Time(0), 10_000).await?;
+    let decisions: BTreeSet<_> = decisions
+        .into_iter()
+        .map(|row| (row.session.to_string(), row.recorded.seq, row.recorded.at))
+        .collect();
     let log = journal.audit_log(Seq(0), usize::MAX).await?;
     let log: Vec<_> = log.iter().map(|recorded| format!("{recorded:?}")).collect();
     let installation = json!({"state": *journal.installation().await?, "log": log});
     Ok(json!({
         "form": DEVELOPMENT_FORM, "fold_version": FOLD_VERSION, "sessions": sessions, "owners": owners,
-        "installation": installation,
+        "installation": installation, "decisions": decisions,
     }))
 }
 

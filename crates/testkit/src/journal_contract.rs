@@ -3,7 +3,7 @@
 //! A [`Place`] is somewhere a journal lives; opening it twice gives the same journal again, as a
 //! restart would.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::people::{introduce, owner_id, person};
 use async_trait::async_trait;
@@ -36,8 +36,8 @@ use planwright_runtime::{
     commands::dispatch::dispatch,
     ports::{
         journal::{
-            Answer, Append, BackedOff, InstallationRecorded, Journal, JournalError, SessionPage,
-            SessionQuery, Since, Undecided,
+            Answer, Append, BackedOff, DecisionRow, InstallationRecorded, Journal, JournalError,
+            KeptView, ListPlace, SessionPage, SessionQuery, SessionRow, Since, Undecided,
         },
         memory::Store,
     },
@@ -61,6 +61,8 @@ macro_rules! journal_contract {
             what_belongs_to_an_owner_is_erased
             heads_are_taken_up_once_and_in_order
             the_same_command_gets_the_same_answer
+            of_a_command_that_comes_twice_at_once_one_was_decided_last_as_it_is_stored
+            answers_are_kept_for_their_time_and_only_where_they_can_be_asked_for
             a_refusal_is_kept_and_stores_no_event
             a_refusal_that_is_only_too_late_is_not_kept
             a_decision_that_finds_corruption_stores_nothing
@@ -83,6 +85,9 @@ macro_rules! journal_contract {
             what_belongs_to_the_installation_is_kept
             sessions_belong_to_their_owner_and_two_owners_may_use_one_key
             an_owners_sessions_come_in_pages_and_are_found_by_title_and_key
+            what_was_said_is_found_by_its_words
+            what_people_decided_is_listed_for_its_owner_newest_first
+            a_conversation_that_is_kept_is_read_until_another_is_kept
             what_is_remembered_is_found_in_its_own_scope_alone
             of_many_memories_those_with_rare_words_are_found
             an_output_is_kept_once_and_for_its_session_alone
@@ -101,6 +106,11 @@ macro_rules! journal_contract {
 
 fn identity(key: &str) -> SessionKey {
     key_of(owner_id("ada"), key)
+}
+
+async fn keep_canary(journal: &dyn Journal, session: &SessionKey) {
+    let view = KeptView { upto: Seq(1), form: 1, text: "canary".into() };
+    journal.keep_view(session, view).await.expect("an answer");
 }
 
 fn key_of(owner: OwnerId, key: &str) -> SessionKey {
@@ -199,8 +209,9 @@ pub async fn a_decision_that_finds_corruption_stores_nothing(place: &dyn Place) 
     let journal = place.open().await;
     let decide =
         Box::new(|_: &Session| Err(Undecided::Corrupt(CorruptJournal::new(Seq(1), "for a test"))));
-    let error =
-        journal.append(&identity("talk-0001"), Uuid::from_u128(1).into(), Time(1), decide).await;
+    let error = journal
+        .append(&identity("talk-0001"), Some(Uuid::from_u128(1).into()), Time(1), decide)
+        .await;
     assert!(matches!(error, Err(JournalError::Corrupt(_))));
     assert_eq!(kinds(&*journal, "talk-0001").await.len(), 0);
     assert_eq!(
@@ -313,6 +324,25 @@ pub async fn appends_to_many_sessions_do_not_mix(place: &dyn Place) {
     }
 }
 
+/// What is kept of a conversation replaces what was kept of it, and is there for whoever opens the journal next.
+pub async fn a_conversation_that_is_kept_is_read_until_another_is_kept(place: &dyn Place) {
+    let journal = place.open().await;
+    let (here, there) = (identity("talk-0001"), identity("talk-0002"));
+    ask(&*journal, "talk-0001", 1, say("hello")).await;
+    let view = |upto, form, text: &str| KeptView { upto: Seq(upto), form, text: text.into() };
+    let (first, second) = (view(1, 1, "said"), view(7, 2, &"more was said ".repeat(9_000)));
+    assert_eq!(journal.kept_view(&here).await.expect("an answer"), None);
+    for view in [first, second.clone()] {
+        journal.keep_view(&here, view.clone()).await.expect("it is kept");
+        assert_eq!(journal.kept_view(&here).await.expect("an answer"), Some(view));
+    }
+    journal.keep_view(&there, second.clone()).await.expect("there is no such session");
+    drop(journal);
+    let journal = place.open().await;
+    assert_eq!(journal.kept_view(&here).await.expect("an answer"), Some(second));
+    assert_eq!(journal.kept_view(&there).await.expect("an answer"), None);
+}
+
 /// What is due is a row that no crash can lose.
 pub async fn what_is_due_is_stored_with_what_happened(place: &dyn Place) {
     let journal = place.open().await;
@@ -330,6 +360,59 @@ pub async fn what_is_due_is_stored_with_what_happened(place: &dyn Place) {
     assert_eq!(journal.due(Some(Time(1_001)), 10).await.expect("rows"), due);
 }
 
+/// Whoever decided in vain decides again before the answer comes, or never did: what is told outside of the journal goes by
+/// what was decided last.
+pub async fn of_a_command_that_comes_twice_at_once_one_was_decided_last_as_it_is_stored(
+    place: &dyn Place,
+) {
+    let journal = place.open().await;
+    for round in 0..20 {
+        ask(&*journal, "talk-0001", 100 + round, say("hello")).await;
+        let before = journal.session(&identity("talk-0001")).await.expect("a session").version;
+        let append = |last: Arc<Mutex<Option<Seq>>>| {
+            let decide = Box::new(move |session: &Session| {
+                *last.lock().expect("a lock") = Some(session.version);
+                let event = SessionEvent::MessageQueued { text: "once".into(), by: ada() };
+                let events = vec![event];
+                let after = session.fold(Time(9_000), &events)?;
+                let due = planwright_domain::next::Due::Never;
+                Ok(Append { events, after, due, waiting: None, turns: None })
+            });
+            let (journal, id) = (journal.clone(), Uuid::from_u128(round).into());
+            async move { journal.append(&identity("talk-0001"), Some(id), Time(9_000), decide).await }
+        };
+        let (first, second) = (Arc::<Mutex<_>>::default(), Arc::<Mutex<_>>::default());
+        let (one, other) = tokio::join!(append(first.clone()), append(second.clone()));
+        let accepted = Answer::Accepted { before, version: before.following() };
+        assert_eq!(
+            (one.expect("an answer"), other.expect("an answer")),
+            (accepted.clone(), accepted)
+        );
+        let last = [first, second].map(|last| *last.lock().expect("a lock"));
+        let on_it = last.iter().filter(|last| **last == Some(before)).count();
+        assert_eq!(on_it, 1, "round {round}: {last:?} from {before}");
+    }
+}
+
+/// An answer is there as long as answers are kept; what nobody can ask for again is not kept at all.
+pub async fn answers_are_kept_for_their_time_and_only_where_they_can_be_asked_for(
+    place: &dyn Place,
+) {
+    let journal = place.open().await;
+    let accepted =
+        |before, version| Answer::Accepted { before: Seq(before), version: Seq(version) };
+    assert_eq!(ask(&*journal, "talk-0001", 1, say("first")).await, accepted(0, 1));
+    assert_eq!(journal.forget_answers(Time(1_001), 10).await.expect("it answers"), 0, "its time");
+    assert_eq!(ask(&*journal, "talk-0001", 1, say("first")).await, accepted(0, 1), "the same");
+    for (before, version) in [(1, 2), (2, 3)] {
+        let once = Issued::once(Time(1_005), say("again"));
+        let answer = dispatch(&*journal, &identity("talk-0001"), once).await.expect("it answers");
+        assert_eq!(answer, accepted(before, version));
+    }
+    assert_eq!(journal.forget_answers(Time(9_000), 10).await.expect("it answers"), 1);
+    assert_eq!(ask(&*journal, "talk-0001", 1, say("first")).await, accepted(3, 4), "anew");
+}
+
 /// A list of sessions says which of them need a person.
 pub async fn what_waits_for_a_person_is_listed(place: &dyn Place) {
     let journal = place.open().await;
@@ -339,9 +422,11 @@ pub async fn what_waits_for_a_person_is_listed(place: &dyn Place) {
     let rows: Vec<_> = rows.into_iter().map(|row| (row.session, row.waiting, row.parked)).collect();
     assert!(rows.contains(&(identity("talk-0001"), Some(Waiting::Decision), None)));
     assert!(rows.contains(&(identity("talk-0002"), None, None)));
-    let waiting = journal.waiting(None, 0, 10).await.expect("rows");
+    let all =
+        SessionQuery { owner: None, waiting: true, text: String::new(), after: None, limit: 10 };
+    let waiting = journal.session_page(&all).await.expect("rows");
     assert_eq!(
-        waiting.into_iter().map(|row| row.session).collect::<Vec<_>>(),
+        waiting.rows.into_iter().map(|row| row.session).collect::<Vec<_>>(),
         [identity("talk-0001")]
     );
 }
@@ -358,21 +443,40 @@ pub async fn what_waits_is_listed_for_its_owner_page_by_page(place: &dyn Place) 
             let after = session.fold(at, &events)?;
             Ok(Append { events, after, due, waiting: Some(Waiting::Decision), turns: None })
         });
-        let asked = Uuid::from_u128(id).into();
+        let asked = Some(Uuid::from_u128(id).into());
         journal.append(&key_of(owner_id(owner), &key), asked, at, decide).await.expect("stored");
     }
     let (ada, bea) = (owner_id("ada"), owner_id("bea"));
-    let listed = async |owner: Option<OwnerId>, offset, limit| -> Vec<String> {
-        let rows = journal.waiting(owner, offset, limit).await.expect("rows");
-        rows.into_iter().map(|row| row.session.identity.key.as_str().to_owned()).collect()
+    let listed = async |owner: Option<OwnerId>, limit| -> Vec<Vec<String>> {
+        let (mut after, mut pages) = (None, Vec::new());
+        loop {
+            let query = SessionQuery { owner, waiting: true, text: String::new(), after, limit };
+            let SessionPage { rows, next, total } =
+                journal.session_page(&query).await.expect("rows");
+            assert_eq!(
+                total,
+                if owner.is_none() {
+                    9
+                } else if owner == Some(ada) {
+                    3
+                } else {
+                    6
+                }
+            );
+            let keys = rows.into_iter().map(|row| row.session.identity.key.as_str().to_owned());
+            pages.push(keys.collect());
+            match next {
+                Some(next) => after = Some(next.to_string().parse().expect("a place")),
+                None => return pages,
+            }
+        }
     };
     let of_ada = ["talk-0006", "talk-0003", "talk-0000"];
-    assert_eq!(listed(Some(ada), 0, 10).await, of_ada, "newest first");
-    assert_eq!(listed(Some(ada), 0, 2).await, of_ada[..2]);
-    assert_eq!(listed(Some(ada), 2, 2).await, of_ada[2..]);
-    let counts = async |owner| journal.waiting_count(owner).await.expect("a count");
-    assert_eq!((counts(Some(ada)).await, counts(Some(bea)).await, counts(None).await), (3, 6, 9));
-    assert_eq!(listed(None, 7, 10).await, ["talk-0001", "talk-0000"]);
+    assert_eq!(listed(Some(ada), 3).await, [of_ada], "newest first");
+    assert_eq!(listed(Some(ada), 2).await, [&of_ada[..2], &of_ada[2..]]);
+    assert_eq!(listed(Some(bea), 5).await.concat().len(), 6);
+    let all: Vec<_> = (0..9).rev().map(|at| format!("talk-{at:04}")).collect();
+    assert_eq!(listed(None, 4).await.concat(), all);
     let active = async |owner: Option<OwnerId>, since, after: Option<&str>| -> Vec<String> {
         let after = after.map(identity);
         let rows = journal.active(owner, Time(since), after.as_ref(), 2).await.expect("rows");
@@ -400,7 +504,7 @@ pub async fn no_owner_fills_the_page_of_what_is_due(place: &dyn Place) {
             let after = session.fold(Time(1_000), &events)?;
             Ok(Append { events, after, due, waiting: None, turns: None })
         });
-        let asked = Uuid::from_u128(id).into();
+        let asked = Some(Uuid::from_u128(id).into());
         journal
             .append(&key_of(owner_id(owner), &key), asked, Time(1_000), decide)
             .await
@@ -619,34 +723,121 @@ pub async fn an_owners_sessions_come_in_pages_and_are_found_by_title_and_key(pla
     ask(&*journal, "talk-9999", 99, says("bea", "100%_cellar")).await;
     let delete = SessionCommand::Person(person("ada"), PersonCommand::Life(LifeCommand::Delete));
     ask(&*journal, "talk-0025", 100, delete).await;
-    let page = async |text: &str, offset: usize, limit: usize| {
-        let (owner, text) = (person("ada").owner, text.to_owned());
-        let query = SessionQuery { owner, text, offset, limit };
+    let page = async |text: &str, after: Option<ListPlace>, limit: usize| {
+        let (owner, text) = (Some(person("ada").owner), text.to_owned());
+        let query = SessionQuery { owner, waiting: false, text, after, limit };
         journal.session_page(&query).await.expect("a page")
     };
-    let mut listed = Vec::new();
-    for offset in [0, 10, 20, 30] {
-        let SessionPage { rows, total } = page("", offset, 10).await;
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let SessionPage { rows, next, total } = page("", after, 10).await;
         assert_eq!(total, 24);
-        listed.extend(rows.into_iter().map(|row| row.session));
+        listed.extend(rows);
+        // What moves to the front is not met again, and moves nothing out of sight.
+        if after.is_none() {
+            ask(&*journal, "talk-0024", 200, says("ada", "once more")).await;
+        }
+        let Some(next) = next else { break };
+        after = Some(next);
     }
-    let mut newest_first = journal.sessions(Some(person("ada").owner), 100).await.expect("rows");
-    newest_first.sort_by(|one, other| {
-        other
-            .updated
-            .cmp(&one.updated)
-            .then(one.session.to_string().cmp(&other.session.to_string()))
-    });
-    assert_eq!(listed, newest_first.into_iter().map(|row| row.session).collect::<Vec<_>>());
-    let found = page("%_cellar", 0, 3).await;
+    let keys: Vec<_> = listed.iter().map(|row| row.session.clone()).collect();
+    let newest_first: Vec<_> =
+        (1..=24).rev().map(|at| identity(&format!("talk-{at:04}"))).collect();
+    assert_eq!(keys, newest_first);
+    for row in &listed {
+        let session = journal.session(&row.session).await.expect("a session");
+        let same = SessionRow { waiting: row.waiting, ..SessionRow::of(&session, row.updated) };
+        let is_moved = row.session == identity("talk-0024");
+        assert!(is_moved || *row == same, "what a row says is what its session says: {row:?}");
+    }
+    while journal.index_words().await.expect("it is indexed") > 0 {}
+    let found = page("%_cell", None, 3).await;
     assert_eq!((found.rows.len(), found.total), (3, 4), "what is looked for is no pattern");
     assert!(found.rows.iter().all(|row| row.title == "100%_Cellar"), "{found:?}");
-    let found = page("TALK-0007", 0, 10).await;
+    let rest = page("%_cell", found.next, 3).await;
+    assert_eq!((rest.rows.len(), rest.next), (1, None));
+    let found = page("TALK-0007", None, 10).await;
     assert_eq!(
         found.rows.into_iter().map(|row| row.session).collect::<Vec<_>>(),
         [identity("talk-0007")]
     );
-    assert_eq!(page("nowhere", 0, 10).await, SessionPage { rows: Vec::new(), total: 0 });
+    let nothing = SessionPage { rows: Vec::new(), next: None, total: 0 };
+    assert_eq!(page("nowhere", None, 10).await, nothing);
+    assert_eq!(page("?!", None, 10).await, nothing, "no word is looked for");
+}
+
+/// What was said and what a plan says is found by how its words begin, all of them in one place, in the sessions of its owner
+/// or in everyone's; not before it is taken up, and not after its session was erased.
+pub async fn what_was_said_is_found_by_its_words(place: &dyn Place) {
+    let journal = place.open().await;
+    introduce(&*journal, &["ada", "bea"]).await.expect("they are known");
+    let found = async |owner: Option<OwnerId>, text: &str| {
+        let query =
+            SessionQuery { owner, waiting: false, text: text.to_owned(), after: None, limit: 10 };
+        let SessionPage { rows, total, .. } = journal.session_page(&query).await.expect("a page");
+        assert_eq!(rows.len() as u64, total);
+        rows.into_iter().map(|row| row.session.identity.key.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    let (ada, bea) = (Some(owner_id("ada")), Some(owner_id("bea")));
+    ready(&*journal, "talk-0001").await;
+    for id in 0..300 {
+        ask(&*journal, "talk-0002", 1_000 + id, say("a lot of it")).await;
+    }
+    ask(&*journal, "talk-0002", 2_000, say("Übersicht der Überschüsse; 把照片移到备份盘")).await;
+    let hers = SessionCommand::Person(
+        person("bea", "cli", Standing::Speaks),
+        PersonCommand::Say { text: "an overview of surplus".into() },
+    );
+    ask(&*journal, "talk-0003", 3_000, hers).await;
+    assert_eq!(found(ada, "übersch").await, [""; 0], "nobody took it up");
+    while journal.index_words().await.expect("it is indexed") > 0 {}
+    assert_eq!(found(ada, "übersch").await, ["talk-0002"]);
+    assert_eq!(found(ada, "LOT of").await, ["talk-0002"]);
+    assert_eq!(found(ada, "照片 übers").await, ["talk-0002"]);
+    assert_eq!(found(ada, "lot übers").await, [""; 0], "not in one place");
+    assert_eq!(found(ada, "surplus").await, [""; 0], "another's");
+    assert_eq!(found(bea, "surplus").await, ["talk-0003"]);
+    assert_eq!(found(None, "surplus").await, ["talk-0003"]);
+    assert_eq!(found(ada, "a plan").await, ["talk-0001"], "a plan says it");
+    let rename = by_ada(PersonCommand::Life(LifeCommand::Rename { title: "Cellar".into() }));
+    ask(&*journal, "talk-0002", 4_000, rename).await;
+    let delete = by_ada(PersonCommand::Life(LifeCommand::Delete));
+    ask(&*journal, "talk-0001", 4_001, delete).await;
+    remove_pages(&*journal, &identity("talk-0001"), "talk-0001").await;
+    assert!(journal.erase(&identity("talk-0001"), Time(9_001)).await.expect("an answer"));
+    while journal.index_words().await.expect("it is indexed") > 0 {}
+    assert_eq!(found(None, "a plan").await, [""; 0], "it was erased");
+    assert_eq!(found(ada, "cellar").await, ["talk-0002"], "it is called something else now");
+}
+
+/// What people decided is listed newest first, for its owner or for all, and nothing that was only looked at.
+pub async fn what_people_decided_is_listed_for_its_owner_newest_first(place: &dyn Place) {
+    let journal = place.open().await;
+    let delete = |name| {
+        let by = person(name, "cli", Standing::Speaks);
+        SessionCommand::Person(by, PersonCommand::Life(LifeCommand::Delete))
+    };
+    for (id, owner) in (1..=6).zip(["ada", "bea", "bea"].into_iter().cycle()) {
+        let (key, by) = (format!("talk-{id:04}"), person(owner, "cli", Standing::Speaks));
+        let say = PersonCommand::Say { text: format!("{owner} speaks") };
+        ask(&*journal, &key, id, SessionCommand::Person(by, say)).await;
+        ask(&*journal, &key, id + 10, delete(owner)).await;
+    }
+    let decided = async |owner, since, limit| -> Vec<(String, String, Time)> {
+        let rows = journal.decisions(owner, Time(since), limit).await.expect("rows");
+        let row = |row: DecisionRow| {
+            assert_eq!(row.recorded.event.kind(), "session_deleted");
+            (row.session.identity.key.as_str().to_owned(), row.title, row.recorded.at)
+        };
+        rows.into_iter().map(row).collect()
+    };
+    let of = |owner: &str, id: i64| {
+        (format!("talk-{id:04}"), format!("{owner} speaks"), Time(1_010 + id))
+    };
+    assert_eq!(decided(Some(owner_id("ada")), 0, 10).await, [of("ada", 4), of("ada", 1)]);
+    assert_eq!(decided(Some(owner_id("bea")), 1_013, 2).await, [of("bea", 6), of("bea", 5)]);
+    assert_eq!(decided(None, 1_014, 10).await, [of("bea", 6), of("bea", 5), of("ada", 4)]);
+    assert_eq!(decided(None, 2_000, 10).await, []);
 }
 
 /// Lists hold the sessions of their owner alone, and none that were deleted. Two owners may use the same key.
@@ -849,7 +1040,7 @@ pub async fn a_decision_that_breaks_down_harms_nobody_else(place: &dyn Place) {
     let broken = tokio::spawn(async move {
         let decide = |_: &Session| panic!("on purpose");
         let id = Uuid::from_u128(2).into();
-        theirs.append(&identity("talk-0001"), id, Time(2_000), Box::new(decide)).await
+        theirs.append(&identity("talk-0001"), Some(id), Time(2_000), Box::new(decide)).await
     });
     assert!(!matches!(broken.await, Ok(Ok(_))), "it has no answer");
     assert_eq!(
@@ -898,6 +1089,26 @@ pub async fn an_output_is_kept_once_and_for_its_session_alone(place: &dyn Place)
     assert_eq!((elsewhere, unknown), (None, None));
 }
 
+/// Does what is due of a deleted session until it is erased.
+async fn remove_pages(journal: &dyn Journal, gone: &SessionKey, key: &str) {
+    let bracket = Bracket {
+        incarnation: Incarnation(Uuid::from_u128(7)),
+        start_by: Time(9_000),
+        deadline: Time(9_000),
+    };
+    for id in 31.. {
+        let session = journal.session(gone).await.expect("a session");
+        let command = match next(&session) {
+            Next::RemovePages { attempt, .. } => SystemCommand::StartRemoval { attempt, bracket },
+            Next::AwaitRemoval { attempt, .. } => {
+                SystemCommand::RecordPagesRemoved { attempt, pages: 0 }
+            }
+            due => return assert_eq!(due, Next::Erase { not_before: None }),
+        };
+        ask(journal, key, id, SessionCommand::System(command)).await;
+    }
+}
+
 /// Everything of a session is gone, its key stays taken, and the audit log keeps that it was.
 pub async fn a_deleted_session_is_erased_once_and_its_key_is_not_used_again(place: &dyn Place) {
     let journal = place.open().await;
@@ -911,34 +1122,20 @@ pub async fn a_deleted_session_is_erased_once_and_its_key_is_not_used_again(plac
         };
         ask(&*journal, key, id + 10, by_ada(PersonCommand::Memory(remember))).await;
     }
-    let output = journal.keep_output(&gone, &"canary\n".repeat(9_000)).await.expect("it is kept");
+    let output = journal.keep_output(&gone, &"canary\n".repeat(19_000)).await.expect("it is kept");
+    keep_canary(&*journal, &gone).await;
     assert!(!journal.erase(&gone, Time(5_000)).await.expect("an answer"), "nobody deleted it");
     let delete = by_ada(PersonCommand::Life(LifeCommand::Delete));
     assert!(!ask(&*journal, "talk-0001", 3, delete).await.is_refused());
-    let bracket = Bracket {
-        incarnation: Incarnation(Uuid::from_u128(7)),
-        start_by: Time(9_000),
-        deadline: Time(9_000),
-    };
-    let mut id = 30;
-    loop {
-        let session = journal.session(&gone).await.expect("a session");
-        let command = match next(&session) {
-            Next::RemovePages { attempt, .. } => SystemCommand::StartRemoval { attempt, bracket },
-            Next::AwaitRemoval { attempt, .. } => {
-                SystemCommand::RecordPagesRemoved { attempt, pages: 0 }
-            }
-            due => {
-                assert_eq!(due, Next::Erase { not_before: None });
-                break;
-            }
-        };
-        id += 1;
-        ask(&*journal, "talk-0001", id, SessionCommand::System(command)).await;
-    }
+    remove_pages(&*journal, &gone, "talk-0001").await;
     let before = journal.session(&gone).await.expect("a session");
+    let decided = journal.decisions(Some(owner_id("ada")), Time(0), 10).await.expect("rows");
+    assert_eq!(decided.len(), 1, "it was deleted");
+    let bytes = journal.used(owner_id("ada"), Day(0)).await.expect("a sum").1.bytes;
     assert!(journal.erase(&gone, Time(6_000)).await.expect("an answer"));
     assert!(!journal.erase(&gone, Time(6_001)).await.expect("an answer"), "once");
+    keep_canary(&*journal, &gone).await;
+    assert_eq!(journal.kept_view(&gone).await.expect("an answer"), None);
     assert!(journal.scrub().await.expect("an answer"));
     for journal in [journal, place.open().await] {
         assert_eq!(
@@ -946,6 +1143,9 @@ pub async fn a_deleted_session_is_erased_once_and_its_key_is_not_used_again(plac
             Session::erased(gone.clone())
         );
         assert_eq!(journal.events(&gone, Seq(0), 100).await.expect("events"), []);
+        assert_eq!(journal.decisions(None, Time(0), 10).await.expect("rows"), []);
+        let left = journal.used(owner_id("ada"), Day(0)).await.expect("a sum").1.bytes;
+        assert!(0 < left && left < bytes / 2, "{left} of {bytes}: the other session is left");
         assert_eq!(journal.output(&gone, output).await.expect("an answer"), None);
         let answer = ask(&*journal, "talk-0001", 99, say("is anybody there?")).await;
         let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
@@ -1090,13 +1290,15 @@ pub async fn what_models_were_used_is_counted_once_whoever_counts(place: &dyn Pl
             Ok(Append { events, after, due, waiting: None, turns: None })
         };
         for round in 0..2 {
-            let command = Uuid::from_u128(id + 100 * round).into();
+            let command = Some(Uuid::from_u128(id + 100 * round).into());
             nodes[0].append(&key, command, Time(1_000), Box::new(answered)).await.expect("stored");
         }
     }
     // What comes with a stream's first event was paid for elsewhere: it is an import.
-    let expected = Used { tokens: 60, cost_micros: 140, ..Used::default() };
     let used = async |node: usize| nodes[node].used(owner_id("ada"), Day(0)).await.expect("a sum");
+    let bytes = used(1).await.1.bytes;
+    assert!(bytes > 0);
+    let expected = Used { tokens: 60, cost_micros: 140, bytes, turns: 0 };
     assert_eq!(used(1).await.1, expected, "before anybody counts");
     let counting = nodes.each_ref().map(|node| node.count_use(Time(2_000), 256));
     let counted = futures_util::future::join_all(counting).await;
@@ -1107,5 +1309,4 @@ pub async fn what_models_were_used_is_counted_once_whoever_counts(place: &dyn Pl
         assert_eq!((used, owner.used_on(Day(0)).tokens), (expected, 60));
     }
     assert_eq!(nodes[1].count_use(Time(3_000), 256).await.expect("it counts"), 0);
-    assert!(nodes[0].stored_bytes(owner_id("ada")).await.expect("a sum") > 0);
 }

@@ -23,7 +23,10 @@ use planwright_domain::{
     quota::{Day, Limit, LimitReached, Quota},
     time::Time,
 };
-use planwright_runtime::{commands::dispatch::dispatch, ports::memory::Store};
+use planwright_runtime::{
+    commands::dispatch::dispatch,
+    ports::{journal::KeptView, memory::Store},
+};
 use uuid::Uuid;
 
 use crate::{machine, prose};
@@ -201,6 +204,8 @@ async fn one_of_everything(journal: &dyn Store) -> anyhow::Result<()> {
             "an output is kept under its digest"
         );
     }
+    let view = KeptView { upto: Seq(80), form: 0, text: prose::prose(5_000, 5) };
+    journal.keep_view(&talk(), view).await?;
     let transport = Transport::new(ChannelType::Cli, "terminal");
     let key = ConversationKey::new("stored-0000")?;
     let bind = OwnerCommand::Bind { transport, key, why: Moved::Requested };

@@ -20,7 +20,7 @@ use planwright_domain::{
 use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::{
     commands::reply::{Reply, Spoken},
-    ports::signal::Signal,
+    ports::signal::{Hint, Signal},
 };
 use serde_json::{Value, json};
 
@@ -249,6 +249,7 @@ pub async fn an_error_before_the_request_is_sent_parks_the_session(
         house.does(&talk(), &format!("/rename title {number}")).await;
     }
     house.damage("revision_shown");
+    let mut hints = house.ports.broadcast.hints(None);
     let requests = house.model.requests().len();
     assert!(matches!(house.says(&talk(), "/plan resume").await, Reply::Accepted { .. }));
     let abandoned = || {
@@ -275,6 +276,16 @@ pub async fn an_error_before_the_request_is_sent_parks_the_session(
     }
     assert_eq!(abandoned(), 4);
     assert_eq!(house.model.requests().len(), requests, "nothing was sent");
+    let heard = tokio::time::timeout(Duration::from_secs(5), async {
+        loop {
+            if let Some(Hint::Changed(change)) = hints.next().await
+                && let Some(why) = change.row.parked
+            {
+                return Some(why);
+            }
+        }
+    });
+    assert_eq!(heard.await.expect("those who keep lists are told"), parked().await);
 }
 
 /// A word that names nothing, or another plan: nothing is approved, and nothing runs.

@@ -17,7 +17,6 @@ use planwright_domain::{
     time::Time,
     turn::{Answer, Usage},
 };
-use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::ports::journal::{Append, Journal, Undecided};
 use planwright_testkit::{
     house::{House, ada, session},
@@ -54,7 +53,7 @@ async fn talked(journal: &dyn Journal, identity: &SessionKey, turns: usize) {
             turns: None,
         })
     };
-    journal.append(identity, fresh_id(), Time(1_000_000), Box::new(decide_all)).await.unwrap();
+    journal.append(identity, None, Time(1_000_000), Box::new(decide_all)).await.unwrap();
 }
 
 fn following(session: &Session) -> Option<SystemCommand> {

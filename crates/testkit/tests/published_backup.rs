@@ -145,7 +145,7 @@ async fn bucket(server: &S3) -> ObjectStoreNotebooks {
         access_key: key("a-key"),
         secret_key: key("a-secret"),
     };
-    ObjectStoreNotebooks::in_bucket(bucket).unwrap()
+    ObjectStoreNotebooks::in_bucket(bucket.open().unwrap())
 }
 
 #[tokio::test]

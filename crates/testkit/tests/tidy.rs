@@ -113,7 +113,7 @@ const DOMAIN: [Part; 19] = [
 ];
 
 /// The same for the runtime.
-const RUNTIME: [Part; 30] = [
+const RUNTIME: [Part; 31] = [
     ("ports", &[]),
     ("failpoint", &[]),
     ("ids", &[]),
@@ -134,6 +134,7 @@ const RUNTIME: [Part; 30] = [
     ("engine::message_digest", &["ports"]),
     ("engine::output", &["ports"]),
     ("engine::conversation", &["engine::message_digest", "event_pages", "ports"]),
+    ("engine::histories", &["engine::conversation", "ports"]),
     ("engine::context_window", &["engine::conversation", "engine::output", "ports"]),
     (
         "engine::tool_call",
@@ -146,6 +147,7 @@ const RUNTIME: [Part; 30] = [
         &[
             "engine::context_window",
             "engine::conversation",
+            "engine::histories",
             "engine::message_digest",
             "engine::output",
             "engine::request",
@@ -332,7 +334,7 @@ fn modules_use_only_what_the_tables_allow() {
 
 /// What surfaces name of the runtime's ports: what ports give and take, who a caller is (`Access`), and which model is asked
 /// (`Connection`). No journal, no lane, no broadcast, no toolbox.
-const PORTS_OF_SURFACES: [&str; 18] = [
+const PORTS_OF_SURFACES: [&str; 21] = [
     "Access",
     "AccessError",
     "AgentGrant",
@@ -342,9 +344,12 @@ const PORTS_OF_SURFACES: [&str; 18] = [
     "Hint",
     "Hints",
     "JournalError",
+    "ListChange",
+    "ListPlace",
     "ModelWish",
     "Preview",
     "Recorded",
+    "SessionPage",
     "SessionQuery",
     "SessionRow",
     "Signal",

@@ -1,5 +1,6 @@
-import { infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
-import { api, got, inSession, Problem, type Memory, type SessionRow } from "./client";
+import { type InfiniteData, infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
+import { api, got, inSession, Problem, type ListChange, type Memory, type SessionRow } from "./client";
+import { foundWith, Heard, NEWEST_MAX, newestWith, pagesWith, searchedWith, type SessionPage, waitingWith } from "./lists";
 import { rereader } from "./reread";
 
 export const queries = new QueryClient({
@@ -17,35 +18,30 @@ export const queries = new QueryClient({
 export const meQuery = queryOptions({ queryKey: ["me"], queryFn: () => got(api.GET("/api/me")), staleTime: 30_000 });
 export const modelQuery = queryOptions({ queryKey: ["model"], queryFn: () => got(api.GET("/api/model")), staleTime: 30_000 });
 export const foundQuery = queryOptions({ queryKey: ["model-found"], queryFn: () => got(api.GET("/api/model/found")), staleTime: 60_000 });
-/** How many sessions are read at once. */
-const SESSIONS_PAGE = 100;
 
-/** Some of the sessions, newest first, and how many there are. */
-async function sessionPage(search: string, offset: number, limit: number): Promise<{ rows: SessionRow[]; total: number }> {
-  let total = 0;
-  const asked = api.GET("/api/sessions", { params: { query: { limit, offset, search: search || undefined } } });
+/** Some of the sessions, newest first. */
+async function sessionPage(search: string, after: string | null, limit: number): Promise<SessionPage> {
+  let headers = new Headers();
+  const asked = api.GET("/api/sessions", { params: { query: { limit, after: after ?? undefined, search: search || undefined } } });
   const rows = await got(asked.then((answer) => {
-    total = Number(answer.response.headers.get("x-total-count") ?? 0);
+    headers = answer.response.headers;
     return answer;
   }));
-  return { rows, total };
+  return { rows, total: Number(headers.get("x-total-count") ?? 0), next: headers.get("x-next-page") };
 }
 export const sessionsQuery = queryOptions({
   queryKey: ["sessions", "newest"],
-  queryFn: () => sessionPage("", 0, SESSIONS_PAGE).then(({ rows }) => rows),
+  queryFn: () => sessionPage("", null, NEWEST_MAX).then(({ rows }) => rows),
 });
 export const sessionPagesQuery = (search: string) =>
   infiniteQueryOptions({
     queryKey: ["sessions", "pages", search],
-    queryFn: ({ pageParam }) => sessionPage(search, pageParam, SESSIONS_PAGE),
-    initialPageParam: 0,
-    getNextPageParam: (last, pages) => {
-      const shown = pages.reduce((count, page) => count + page.rows.length, 0);
-      return last.rows.length > 0 && shown < last.total ? shown : undefined;
-    },
+    queryFn: ({ pageParam }) => sessionPage(search, pageParam, NEWEST_MAX),
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.next ?? undefined,
   });
 export const foundSessionsQuery = (search: string, limit: number) =>
-  queryOptions({ queryKey: ["sessions", "found", search, limit], queryFn: () => sessionPage(search, 0, limit).then(({ rows }) => rows) });
+  queryOptions({ queryKey: ["sessions", "found", search, limit], queryFn: () => sessionPage(search, null, limit).then(({ rows }) => rows) });
 export const approvalsQuery = queryOptions({ queryKey: ["approvals"], queryFn: () => got(api.GET("/api/approvals")) });
 export const peopleQuery = queryOptions({ queryKey: ["people"], queryFn: () => got(api.GET("/api/people")) });
 export const tokensQuery = queryOptions({ queryKey: ["tokens"], queryFn: () => got(api.GET("/api/tokens")) });
@@ -127,7 +123,38 @@ export function moved(id: string): void {
 }
 const later = new Set<string>();
 
-/** Lists and badges are queries, read again on a hint. */
+/** Lists and badges are read again. */
 export function listsMoved(): void {
+  heard.clear();
   for (const kind of ["sessions", "approvals", "decisions", "usage"]) reread(JSON.stringify([kind]));
+}
+
+/** How long after what was used was read it is read again at the earliest. */
+const USAGE_EVERY = 5_000;
+const heard = new Heard();
+let usageRead = 0;
+
+/** What was used today is read again where it is shown, soon: of many hints only once. */
+function usageMoved(): void {
+  if (usageRead) return;
+  usageRead = window.setTimeout(() => {
+    usageRead = 0;
+    reread(JSON.stringify(["usage"]));
+  }, USAGE_EVERY);
+}
+
+/** What a hint brought is put where lists show it; only what it does not bring is read. */
+export function listChanged(change: ListChange): void {
+  if (change.decided) reread(JSON.stringify(["decisions"]));
+  if (change.own) usageMoved();
+  if (!heard.takes(change)) return;
+  // What is being read may be older than this.
+  for (const kind of ["sessions", "approvals"]) if (queries.isFetching({ queryKey: [kind] })) reread(JSON.stringify([kind]));
+  queries.setQueryData(sessionsQuery.queryKey, (rows) => rows && newestWith(rows, change));
+  for (const [key, data] of queries.getQueriesData<InfiniteData<SessionPage, string | null>>({ queryKey: ["sessions", "pages"] })) {
+    const changed = key[2] === "" ? pagesWith : searchedWith;
+    if (data) queries.setQueryData(key, { ...data, pages: changed(data.pages, change) });
+  }
+  queries.setQueriesData<SessionRow[]>({ queryKey: ["sessions", "found"] }, (rows) => rows && foundWith(rows, change));
+  queries.setQueryData(approvalsQuery.queryKey, (rows) => rows && waitingWith(rows, change));
 }

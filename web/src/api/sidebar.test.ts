@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { SessionRow, Waiting } from "./client";
+import type { SessionRow } from "./client";
 import { sidebarRows } from "./sidebar";
 
 const row = (sessionId: string, more: Partial<SessionRow> = {}): SessionRow => ({ sessionId, version: 1, updated: "", title: sessionId, archived: false, running: false, costMicros: 0, ...more });
 
 describe("the sidebar", () => {
   it("has what waits although it is not among the newest, first", () => {
-    const waiting: Waiting[] = [{ ...row("new", { waiting: "decision" }) }, { ...row("old", { waiting: "decision" }) }];
+    const waiting: SessionRow[] = [row("new", { waiting: "decision" }), row("old", { waiting: "decision" })];
     expect(sidebarRows([row("new", { waiting: "decision" }), row("other")], waiting).map((one) => one.sessionId)).toEqual(["old", "new", "other"]);
   });
 

@@ -1,7 +1,7 @@
 import { ANSWERS_MAX, type CommandAnswer } from "./answers";
-import { api, got, inSession, Problem, ticket, type Envelope } from "./client";
+import { api, got, inSession, Problem, ticket, type Envelope, type ListChange } from "./client";
 import { sessionMoved } from "./intent";
-import { listsMoved, meQuery, moved, queries } from "./queries";
+import { listChanged, listsMoved, meQuery, moved, queries } from "./queries";
 import { nothing, take, takeAll, withStopped, type Log } from "./reduce";
 
 /** How a session's stream stands. */
@@ -182,17 +182,16 @@ export function streamOf(id: string): Stream {
 /** How long until hints are asked for again after they broke off. */
 const HINTS_AGAIN_MS = 2_000;
 
-/** Hears which sessions move, and lets lists and badges be read again. */
+/** Hears what changes in lists and badges. */
 export function hearHints(): () => void {
   let source: EventSource | null = null;
   let timer = 0;
   let wanted = true;
   const one = (message: MessageEvent) => {
-    const hint = JSON.parse(String(message.data)) as { sessionId?: string };
-    if (!hint.sessionId) return;
-    sessionMoved(hint.sessionId);
-    moved(hint.sessionId);
-    listsMoved();
+    const change = JSON.parse(String(message.data)) as ListChange;
+    sessionMoved(change.row.sessionId);
+    moved(change.row.sessionId);
+    listChanged(change);
   };
   const again = () => {
     source?.close();
@@ -204,7 +203,7 @@ export function hearHints(): () => void {
       const opened = await ticket();
       if (!wanted) return;
       source = new EventSource(`/api/hints?ticket=${opened}`);
-      source.addEventListener("moved", one);
+      source.addEventListener("changed", one);
       source.addEventListener("missed", listsMoved);
       source.addEventListener("error", again);
     } catch {

@@ -30,7 +30,7 @@ export interface paths {
         };
         /**
          * The sessions that wait for a person, newest first: the caller's own, and everyone's if the caller may decide. The
-         *     header `x-total-count` says how many there are on all pages.
+         *     headers are those of `/api/sessions`.
          */
         get: operations["list_approvals"];
         put?: never;
@@ -82,7 +82,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What people decided lately, newest first: in the caller's sessions, and in everyone's if the caller may decide. */
+        /** What people decided lately, newest first, at most 500: in the caller's sessions, and in everyone's if the caller may decide. */
         get: operations["list_decisions"];
         put?: never;
         post?: never;
@@ -100,8 +100,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Which sessions move, for those who keep lists: an event `moved` with `sessionId` for each that the caller may see,
-         *     and `missed` where everything should be read again.
+         * What changes in the lists that the caller sees: an event `changed` with the row (`ListChangeDto`), and `missed` where
+         *     everything should be read again.
          */
         get: operations["stream_hints"];
         put?: never;
@@ -403,7 +403,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The caller's sessions, newest first, a page at a time. `x-total-count` says how many there are on all pages. */
+        /**
+         * The caller's sessions, newest first, a page at a time. `x-total-count` says how many there are on all pages, up to 1,000;
+         *     `x-next-page` says where the next page begins, if there is one.
+         */
         get: operations["list_sessions"];
         put?: never;
         /** Names a new session of the caller's channel. It exists once something is said in it. */
@@ -1501,6 +1504,19 @@ export interface components {
             /** @description The words, as a terminal shows them; empty for a message, which a turn answers. */
             text: string;
         };
+        /** @description A row of a list that changed. */
+        ListChangeDto: {
+            /** @description Whether the session began with it. */
+            begun: boolean;
+            /** @description Whether a person decided something in it: `/api/decisions` has more. */
+            decided: boolean;
+            /** @description Whether the session was deleted: no list shows it any more. */
+            deleted: boolean;
+            /** @description Whether it is the caller's own. */
+            own: boolean;
+            /** @description The row as it is now. */
+            row: components["schemas"]["SessionRowDto"];
+        };
         /** @description A login that was made. */
         LoggedIn: {
             /** @description The page's key, told once. The page keeps it where only its own origin reads, and sends it as `Planwright-Page-Key`. */
@@ -1697,18 +1713,6 @@ export interface components {
             old: string;
             /** @description The new one, of at least 8 characters. */
             passphrase: string;
-        };
-        /** @description A session in the list of its owner, with what only the session itself tells. */
-        OwnSessionDto: components["schemas"]["SessionRowDto"] & {
-            /**
-             * Format: int64
-             * @description What the model has cost in it, in millionths of a dollar.
-             */
-            costMicros: number;
-            /** @description Where its plan stands, as people read it; none without one. */
-            plan?: string | null;
-            /** @description Whether something is under way in it. */
-            running: boolean;
         };
         /** @description What became of one step or section. */
         PartDto: {
@@ -1986,8 +1990,17 @@ export interface components {
         SessionRowDto: {
             /** @description Whether it was put away. */
             archived?: boolean;
+            /**
+             * Format: int64
+             * @description What the model has cost in it, in millionths of a dollar.
+             */
+            costMicros: number;
             /** @description Why nobody acts on it any more, if it was parked. */
             parked?: string | null;
+            /** @description Where its plan stands, as people read it; none without one. */
+            plan?: string | null;
+            /** @description Whether something is under way in it. */
+            running: boolean;
             /** @description The session, as the caller names it. */
             sessionId: string;
             /** @description What people call it. */
@@ -1999,7 +2012,7 @@ export interface components {
              * @description How many events it has.
              */
             version: number;
-            /** @description What it waits for: `decision`, `resume`, `doubt`, `permission` or `run`. */
+            /** @description What it waits for: `decision`, `resume`, `doubt`, `permission`, `run` or `limit`. */
             waiting?: string | null;
         };
         /** @description A slot of a schedule, and how it came out. */
@@ -4006,8 +4019,8 @@ export interface operations {
             query?: {
                 /** @description At most so many; 500, if it is not said. */
                 limit?: number;
-                /** @description Without so many of the newest. */
-                offset?: number;
+                /** @description Those after this place: `x-next-page` of the page before. */
+                after?: string;
             };
             header?: never;
             path?: never;
@@ -4018,7 +4031,9 @@ export interface operations {
             /** @description A page of the sessions that wait */
             200: {
                 headers: {
-                    /** @description How many wait on all pages */
+                    /** @description what `after` of the next page is; none on the last */
+                    "x-next-page"?: string | null;
+                    /** @description how many wait on all pages; 1000 for as many or more */
                     "x-total-count"?: number;
                     [name: string]: unknown;
                 };
@@ -4305,7 +4320,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": Record<string, never>;
+                    "text/event-stream": components["schemas"]["ListChangeDto"];
                 };
             };
             /** @description It cannot be answered now. */
@@ -5871,9 +5886,12 @@ export interface operations {
             query?: {
                 /** @description At most so many; 100, if it is not said. */
                 limit?: number;
-                /** @description Without so many of the newest. */
-                offset?: number;
-                /** @description Only those with this in their title or key, whatever its case. */
+                /** @description Those after this place: `x-next-page` of the page before. */
+                after?: string;
+                /**
+                 * @description Only those with these words, the last of them by its beginning, all in their title and key, in one message or answer, or
+                 *     in a revision of a plan; a second after it was said.
+                 */
                 search?: string;
             };
             header?: never;
@@ -5885,12 +5903,14 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description how many sessions there are on all pages */
+                    /** @description what `after` of the next page is; none on the last */
+                    "x-next-page"?: string | null;
+                    /** @description how many sessions there are on all pages; 1000 for as many or more */
                     "x-total-count"?: number;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OwnSessionDto"][];
+                    "application/json": components["schemas"]["SessionRowDto"][];
                 };
             };
             /** @description It cannot be answered now. */

@@ -1,6 +1,6 @@
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { Session, Waiting } from "../api/client";
+import type { Session, SessionRow } from "../api/client";
 import { approvalsQuery, controlQuery, decisionsQuery, meQuery } from "../api/queries";
 import { AskCard, Doubts, LimitCard } from "../parts/Asks";
 import { Chip, Empty, Failed, Skeleton } from "../parts/basics";
@@ -9,11 +9,11 @@ import { tell } from "../parts/verdicts";
 import { ago, clock, t, visible } from "../t";
 
 /** What a thing that waits is called while it is hidden: another revision, or another call, is another thing. */
-const waitKey = (row: Waiting, session: Session | undefined) => `${row.sessionId}/${row.waiting}/${session?.ask?.digest ?? session?.plan?.digest ?? ""}`;
+const waitKey = (row: SessionRow, session: Session | undefined) => `${row.sessionId}/${row.waiting}/${session?.ask?.digest ?? session?.plan?.digest ?? ""}`;
 
 /** The ones that ask to be seen now, and how many are hidden. What they wait for is only looked at where one was hidden,
  * and until that is known nothing flashes up. */
-export function useWaiting(): { shown: Waiting[]; hidden: number } {
+export function useWaiting(): { shown: SessionRow[]; hidden: number } {
   const { data = [] } = useQuery(approvalsQuery);
   const isSnoozed = useSnoozed();
   const perhaps = data.filter((row) => isSnoozed.some(`${row.sessionId}/${row.waiting}/`));
@@ -55,7 +55,7 @@ export function Approvals({ onPick }: { onPick?: () => void }) {
 }
 
 /** What waits, in a few words. A plan's own status only where the plan is what waits: the last one may be long done. */
-function waitWords(row: Waiting, session: Session | undefined): string {
+function waitWords(row: SessionRow, session: Session | undefined): string {
   const plan = session?.active ? session.plan : null;
   if (row.waiting === "permission") return t("a call waits for permission");
   if (row.waiting === "doubt") return t("a call is in doubt");
@@ -65,7 +65,7 @@ function waitWords(row: Waiting, session: Session | undefined): string {
 }
 
 /** One thing that waits. */
-function Card({ row, decides, onPick }: { row: Waiting; decides: boolean; onPick?: () => void }) {
+function Card({ row, decides, onPick }: { row: SessionRow; decides: boolean; onPick?: () => void }) {
   const { data: session } = useQuery(controlQuery(row.sessionId));
   return (
     <article className="card p-4" data-testid="approval" data-session={row.sessionId}>

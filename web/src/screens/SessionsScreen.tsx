@@ -1,6 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { TOTAL_MAX } from "../api/lists";
 import { controlQuery, memoryQuery, sessionPagesQuery } from "../api/queries";
 import { Chip, Dialog, Empty, Failed, Skeleton, useSettled } from "../parts/basics";
 import { verdicts } from "../parts/verdicts";
@@ -22,12 +23,12 @@ export function SessionsScreen() {
     <div className="mx-auto w-full max-w-4xl p-4">
       <div className="mb-3 flex flex-wrap items-center gap-3">
         <h1 className="text-lg font-semibold">{t("Sessions")}</h1>
-        <input className="field !w-auto min-w-40 flex-1" type="search" maxLength={100} aria-label={t("Find a session")} placeholder={t("Find by title or key")} value={words} onChange={(event) => setWords(event.target.value)} />
-        {pages.data && <p role="status" className="text-sm text-soft" data-testid="session-count">{t("{n} of {total}", { n: rows.length, total })}</p>}
+        <input className="field !w-auto min-w-40 flex-1" type="search" maxLength={100} aria-label={t("Find a session")} placeholder={t("Find by words in messages, plans or titles")} value={words} onChange={(event) => setWords(event.target.value)} />
+        {pages.data && <p role="status" className="text-sm text-soft" data-testid="session-count">{total < TOTAL_MAX ? t("{n} of {total}", { n: rows.length, total }) : t("{n} of {total} or more", { n: rows.length, total: TOTAL_MAX })}</p>}
       </div>
       {pages.error && <Failed problem={pages.error} retry={() => void pages.refetch()} />}
       {pages.isPending && <Skeleton lines={6} />}
-      {pages.data && rows.length === 0 && <Empty title={search ? t("No session has this in its title or key.") : t("There are no sessions yet.")} />}
+      {pages.data && rows.length === 0 && <Empty title={search ? t("No message, plan or title has these words.") : t("There are no sessions yet.")} />}
       <ul className="space-y-2">
         {rows.map((row) => (
           <li key={row.sessionId} className={`card flex flex-wrap items-center gap-x-3 gap-y-1 p-3 ${row.archived ? "bg-sunken" : ""}`}>
@@ -44,7 +45,7 @@ export function SessionsScreen() {
       </ul>
       {pages.hasNextPage && (
         <button type="button" className="button mt-3 w-full" disabled={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
-          {t("Show more: {n} are left", { n: total - rows.length })}
+          {total < TOTAL_MAX ? t("Show more: {n} are left", { n: total - rows.length }) : t("Show more")}
         </button>
       )}
       <Dialog title={t("Delete “{title}”?", { title: visible(gone?.title ?? "") })} open={gone !== null} onClose={() => setGone(null)}>

@@ -28,8 +28,8 @@ use crate::model::{
 /// A command as it was issued: its id, its time, and the policy that holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issued<C> {
-    /// Asking twice with the same id has one effect and one answer.
-    pub id: CommandId,
+    /// Asking twice with the same id has one effect and one answer; none, if nobody asks twice.
+    pub id: Option<CommandId>,
     /// When it was issued.
     pub at: Time,
     /// What is asked, and by whom.
@@ -45,7 +45,12 @@ pub struct Issued<C> {
 impl<C> Issued<C> {
     /// A command with its id and its time.
     pub fn new(id: impl Into<CommandId>, at: Time, command: C) -> Self {
-        Self { id: id.into(), at, command, policy: Arc::default(), project: None, quota: None }
+        Self { id: Some(id.into()), ..Self::once(at, command) }
+    }
+
+    /// A command that nobody asks twice.
+    pub fn once(at: Time, command: C) -> Self {
+        Self { id: None, at, command, policy: Arc::default(), project: None, quota: None }
     }
 
     /// The same, under this policy.

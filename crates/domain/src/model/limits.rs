@@ -78,6 +78,10 @@ pub const MEMORY_BYTES_MAX: usize = 4 * 1024;
 pub const GLOBAL_MEMORY_MAX: usize = 2_000;
 /// The longest word that is looked up.
 pub const WORD_CHARS_MAX: usize = 40;
+/// How many letters a word has at least by whose beginning others are found.
+pub const BEGINNING_CHARS_MIN: usize = 3;
+/// How many words of one message or plan it is found by.
+pub const SEARCHED_WORDS_MAX: usize = 10_000;
 /// How many words of a question are looked up.
 pub const QUESTION_WORDS_MAX: usize = 64;
 /// The longest page of a notebook.

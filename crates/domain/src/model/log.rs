@@ -57,6 +57,12 @@ impl Entry {
     pub fn is_decision(&self) -> bool {
         self.who.is_some() || self.kind == "permission_asked"
     }
+
+    /// Whether a person decided something, and did not only look at it.
+    #[must_use]
+    pub fn is_verdict(&self) -> bool {
+        self.who.is_some() && self.kind != "revision_shown"
+    }
 }
 
 /// How far the chain of decisions of a session has come.

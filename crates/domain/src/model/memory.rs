@@ -24,7 +24,7 @@ use crate::model::{
 };
 
 pub mod rank;
-mod words;
+pub(crate) mod words;
 
 pub(crate) use words::spelled;
 pub use words::{Question, words};

@@ -8,12 +8,15 @@
 //! moved does not fold to it, and is corrupt.
 
 use crate::model::{
-    actor::Person,
-    command::{Permit, Verdict},
-    digest::Digest,
+    actor::{Person, Standing},
+    command::{Permit, Start, Verdict},
+    digest::{Digest, Encoder},
+    effect::Touched,
     id::Seq,
     plan::{
         event::{Account, PlanEvent},
+        observation::{Basis, Observation},
+        review::Comment,
         step::StepEnd,
     },
     session::{Session, SessionEvent, life::LifeEvent},
@@ -52,7 +55,7 @@ impl Entry {
     /// What the log says of an event; nothing of most.
     #[must_use]
     pub fn of(event: &SessionEvent) -> Option<Self> {
-        let Line { by, subject, verdict, arguments } = match event {
+        let Line { by, subject, verdict, mut arguments, said } = match event {
             SessionEvent::Plan(event) => of_plan(event)?,
             SessionEvent::Turn(event) => of_turn(event)?,
             SessionEvent::AgentCalled {
@@ -75,6 +78,7 @@ impl Entry {
             | SessionEvent::AgentCalled { .. }
             | SessionEvent::Logged { .. } => return None,
         };
+        arguments.extend(by.map(|by| of_decision(by, said).to_string()));
         Some(Self {
             kind: event.kind().to_owned(),
             who: by.map(|by| by.id.0.clone()),
@@ -115,6 +119,62 @@ struct Line<'a> {
     subject: String,
     verdict: &'a str,
     arguments: Vec<String>,
+    /// What was said with the decision: only its digest is part of the log.
+    said: Option<Digest>,
+}
+
+impl Line<'_> {
+    fn saying(self, said: Digest) -> Self {
+        Self { said: Some(said), ..self }
+    }
+}
+
+/// What a decision says beside its line: in which standing it was made, and in which words.
+fn of_decision(by: &Person, said: Option<Digest>) -> Digest {
+    let standing = match by.standing {
+        Standing::Speaks => "speaks",
+        Standing::Decides => "decides",
+    };
+    Encoder::of("decision", 1)
+        .field("standing", standing)
+        .optional("authenticated", by.authenticated.map(|at| at.0.to_string()).as_deref())
+        .optional("said", said.map(|said| said.to_string()).as_deref())
+        .digest()
+}
+
+fn of_touched(touched: &[Touched], more: u64) -> Digest {
+    let encoder = Encoder::of("touched", 1).number("more", more);
+    let encoder = touched.iter().fold(encoder, |encoder, touched| match touched {
+        Touched::Wrote { path, bytes } => encoder.field("wrote", path).number("bytes", *bytes),
+        Touched::Reached { host } => encoder.field("reached", host),
+    });
+    encoder.digest()
+}
+
+fn of_observation(observation: &Observation) -> Digest {
+    let Observation { calls_done, calls_failed, steps_without_calls, basis } = observation;
+    let encoder = Encoder::of("observation", 1)
+        .number("calls-done", (*calls_done).into())
+        .number("calls-failed", (*calls_failed).into())
+        .optional("basis", basis.map(Basis::name));
+    let encoder = steps_without_calls.iter().fold(encoder, |encoder, step| {
+        encoder.number("number", step.number.into()).field("title", &step.title)
+    });
+    encoder.digest()
+}
+
+/// The words of comments, and what they speak of.
+fn of_comments(comments: &[Comment]) -> Digest {
+    let place = |place: Option<u32>| place.map(|place| place.to_string());
+    let encoder = Encoder::of("comments", 1).number("comments", comments.len() as u64);
+    let encoder = comments.iter().fold(encoder, |encoder, comment| {
+        encoder
+            .number("number", comment.number.into())
+            .optional("line", place(comment.line).as_deref())
+            .optional("step", place(comment.step).as_deref())
+            .field("text", &comment.text)
+    });
+    encoder.digest()
 }
 
 fn line<'a>(by: Option<&'a Person>, subject: String, verdict: &'a str) -> Option<Line<'a>> {
@@ -127,31 +187,48 @@ fn line_with<'a>(
     verdict: &'a str,
     arguments: Vec<String>,
 ) -> Option<Line<'a>> {
-    Some(Line { by, subject, verdict, arguments })
+    Some(Line { by, subject, verdict, arguments, said: None })
 }
 
 fn of_plan(event: &PlanEvent) -> Option<Line<'_>> {
     match event {
         PlanEvent::RevisionShown { digest, to } => line(Some(to), digest.to_string(), "shown"),
         PlanEvent::ChangesRequested { digest, by: who, comments } => {
-            let comments = vec![comments.len().to_string()];
-            line_with(Some(who), digest.to_string(), "changes_requested", comments)
+            let (said, many) = (of_comments(comments), vec![comments.len().to_string()]);
+            let line = line_with(Some(who), digest.to_string(), "changes_requested", many);
+            line.map(|line| line.saying(said))
         }
-        PlanEvent::PlanApproved { approval, digest, .. } => line_with(
-            Some(&approval.by),
-            approval.revision_digest.to_string(),
-            "approved",
-            vec![digest.to_string()],
-        ),
+        PlanEvent::PlanApproved { approval, digest, start } => {
+            let subject = approval.revision_digest.to_string();
+            let starts: &[u8] = match start {
+                Start::AtOnce => b"at once",
+                Start::Hold => b"hold",
+            };
+            let line = line_with(Some(&approval.by), subject, "approved", vec![digest.to_string()]);
+            line.map(|line| line.saying(Digest::of(starts)))
+        }
         PlanEvent::DecisionExpired { digest } => line(None, digest.to_string(), "expired"),
-        PlanEvent::StepEnded { step, end: StepEnd::Skipped { by: who }, .. } => {
-            line(Some(who), step.to_string(), "skipped")
+        PlanEvent::StepEnded { step, end: StepEnd::Skipped { by: who }, summary } => {
+            let said = summary.as_ref().map(|summary| Digest::of(summary.as_bytes()));
+            let line = line(Some(who), step.to_string(), "skipped");
+            line.map(|line| Line { said, ..line })
         }
         PlanEvent::ExecutionStarted { plan, number } => {
             line_with(None, plan.to_string(), "started", vec![number.to_string()])
         }
-        PlanEvent::PlanEnded { plan, ended, account: Account::Person { by: who, .. }, .. } => {
-            line(Some(who), plan.to_string(), ended.name())
+        PlanEvent::PlanEnded {
+            plan,
+            ended,
+            account: Account::Person { by: who, note },
+            touched,
+            touched_more,
+            observation,
+        } => {
+            let said = Encoder::of("ended", 1)
+                .optional("note", note.as_deref())
+                .bytes("touched", &of_touched(touched, *touched_more).0)
+                .bytes("observation", &of_observation(observation).0);
+            line(Some(who), plan.to_string(), ended.name()).map(|line| line.saying(said.digest()))
         }
         PlanEvent::PlanStarted { .. }
         | PlanEvent::DraftChanged { .. }
@@ -170,7 +247,12 @@ fn of_plan(event: &PlanEvent) -> Option<Line<'_>> {
 fn of_turn(event: &TurnEvent) -> Option<Line<'_>> {
     match event {
         TurnEvent::PermissionAsked { digest, .. } => line(None, digest.to_string(), "asked"),
-        TurnEvent::PermissionDecided { digest, permit, by: who, .. } => {
+        TurnEvent::PermissionDecided { call, digest, permit, by: who } => {
+            let words = match permit {
+                Permit::Replan { text } => text.as_str(),
+                Permit::Once | Permit::UntilPlanEnds | Permit::Deny => "",
+            };
+            let said = Digest::of(format!("{call} {words}").as_bytes());
             let verdict = match permit {
                 Permit::Once => "allowed_once",
                 Permit::UntilPlanEnds => "allowed_until_plan_ends",
@@ -178,7 +260,7 @@ fn of_turn(event: &TurnEvent) -> Option<Line<'_>> {
                 Permit::Deny => "denied",
                 Permit::Replan { .. } => "denied_for_revision",
             };
-            line(who.as_ref(), digest.to_string(), verdict)
+            line(who.as_ref(), digest.to_string(), verdict).map(|line| line.saying(said))
         }
         TurnEvent::CallStarted { call, plan: Some(plan), .. } => {
             line_with(None, call.to_string(), "leased", vec![plan.to_string()])

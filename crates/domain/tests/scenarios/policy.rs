@@ -1,11 +1,14 @@
 //! Who may decide, how long a plan waits, and the log in which every decision stands.
 
+use std::collections::BTreeMap;
+
 use planwright_domain::{
     actor::Standing,
     command::{Decision, Permit, PersonCommand, SessionCommand, Start, SystemCommand, Verdict},
     id::Seq,
     log::{Entry, beginning, head_after},
     next::{Due, Next, next},
+    plan::{event::PlanEvent, review::Comment},
     policy::Policy,
     session::SessionEvent,
     time::Time,
@@ -129,6 +132,78 @@ fn decisions_are_chained_and_a_journal_that_was_changed_does_not_fold() {
     ] {
         assert!(text.contains(&was), "{was}");
         assert!(folds(&text.replacen(&was, &is, 1)).is_err(), "{was} became {is}");
+    }
+}
+
+/// Each text, number and choice of a value, changed by itself; only what can still be read.
+fn changed(value: &serde_json::Value) -> Vec<serde_json::Value> {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => vec![
+            format!("{text}x").into(),
+            text.replacen(|c: char| c.is_ascii_hexdigit(), "e", 1).into(),
+            "decides".into(),
+        ],
+        Value::Number(number) => vec![(number.as_i64().unwrap_or(0) + 1).into()],
+        Value::Array(all) => all
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| {
+                changed(one).into_iter().map(move |other| {
+                    let mut all = all.clone();
+                    all[at] = other;
+                    all.into()
+                })
+            })
+            .collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(name, one)| {
+                changed(one).into_iter().map(move |other| {
+                    let mut fields = fields.clone();
+                    fields.insert(name.clone(), other);
+                    fields.into()
+                })
+            })
+            .collect(),
+        Value::Null | Value::Bool(_) => Vec::new(),
+    }
+}
+
+#[test]
+fn every_word_of_a_decision_is_part_of_the_chain() {
+    let asks = || a_session().says("x").turn_starts().answers("", vec![write("a")]).calls_start();
+    let mails = running().answers("", vec![mail()]).calls_start();
+    let revised = mails.permitted(Permit::Replan { text: "another way".into() });
+    let comments = ["shorter", "and louder"].map(Comment::on_the_whole).to_vec();
+    let digest = ready().digest();
+    let decided = |decision| ready().person(PersonCommand::Decide(decision)).unwrap();
+    let changes = decided(Decision::RequestChanges { digest, comments });
+    let rejected = decided(Decision::Reject { digest, why: Some("not now".into()) });
+    let mut kinds = BTreeMap::<&str, usize>::new();
+    for events in [revised.events, changes, rejected, asks().permitted(Permit::Deny).events] {
+        for event in &events {
+            let Some(entry) = Entry::of(event).filter(|entry| entry.who.is_some()) else {
+                continue;
+            };
+            for other in changed(&serde_json::to_value(event).unwrap()) {
+                let Ok(other) = serde_json::from_value::<SessionEvent>(other) else { continue };
+                // What an approval allows has a digest of its own, and does not fold without it.
+                let is_bound = matches!(&other, SessionEvent::Plan(PlanEvent::PlanApproved { approval, digest, .. })
+                    if approval.digest() != *digest);
+                if other != *event && !is_bound {
+                    assert_ne!(
+                        Entry::of(&other),
+                        Some(entry.clone()),
+                        "{event:?} became {other:?}"
+                    );
+                    *kinds.entry(event.kind()).or_default() += 1;
+                }
+            }
+        }
+    }
+    for kind in ["changes_requested", "permission_decided", "plan_ended"] {
+        assert!(kinds.get(kind).is_some_and(|many| *many > 5), "{kinds:?}");
     }
 }
 

@@ -12,11 +12,11 @@ use planwright_domain::{
 use planwright_format::{
     FormatError,
     answer::AnswerColumns,
-    body::{self, OUTPUT_VERSION, Packer, Place},
+    body::{self, OUTPUT_VERSION, Packer, Place, VIEW_VERSION},
     event::{EventPlace, StoredEvent, StreamEvent, known_level, read_event},
     value::StoredRefusal,
 };
-use planwright_runtime::ports::journal::{Answer, JournalError, OwnerRecorded};
+use planwright_runtime::ports::journal::{Answer, JournalError, KeptView, OwnerRecorded};
 
 use super::engine;
 
@@ -219,6 +219,28 @@ pub(crate) fn read_owner(owner: OwnerId, version: i64, body: &[u8]) -> Option<Ow
     let place = Place::OwnerState { owner: &owner, version, fold };
     let read = body::read(&place, snapshot_version(known_level()), body);
     read.inspect_err(|error| tracing::error!(owner, %error, event = "snapshot_discarded")).ok()
+}
+
+/// A conversation that is kept, sealed.
+pub(crate) fn seal_view(identity: &SessionKey, view: &KeptView) -> Result<Vec<u8>, JournalError> {
+    let session = identity.to_string();
+    let place = Place::View { session: &session, upto: view.upto.0, form: view.form };
+    Ok(Packer::new().map_err(engine)?.seal(&place, VIEW_VERSION, &view.text)?)
+}
+
+/// A conversation that was kept. One that cannot be read is reported and not used: the events are the truth.
+pub(crate) fn read_view(
+    identity: &SessionKey,
+    upto: Seq,
+    form: u32,
+    body: &[u8],
+) -> Option<KeptView> {
+    let session = identity.to_string();
+    let place = Place::View { session: &session, upto: upto.0, form };
+    let read = body::read(&place, VIEW_VERSION, body);
+    let text =
+        read.inspect_err(|error| tracing::error!(%session, %error, event = "view_discarded"));
+    Some(KeptView { upto, form, text: text.ok()? })
 }
 
 /// A kept output, sealed.

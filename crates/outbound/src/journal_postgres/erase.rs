@@ -47,6 +47,11 @@ impl PostgresJournal {
         // What it used stays counted.
         self.count_in(&transaction, at, &Counted::One(known.id)).await?;
         for sql in [
+            "UPDATE owners SET bytes = owners.bytes - streams.counted_bytes FROM streams
+             WHERE streams.id = $1 AND owners.id = streams.owner",
+            "DELETE FROM decisions WHERE stream = $1",
+            "DELETE FROM said_words WHERE stream = $1",
+            "DELETE FROM views WHERE stream = $1",
             "DELETE FROM outputs WHERE stream = $1",
             "DELETE FROM answers WHERE stream = $1",
             "DELETE FROM events WHERE stream = $1",

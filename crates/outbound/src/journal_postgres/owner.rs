@@ -24,6 +24,9 @@ use crate::journal::{
 pub(super) async fn read(client: &impl GenericClient, id: OwnerId) -> Result<Owner, JournalError> {
     let sql = "SELECT fold_version, version, state FROM owners WHERE id = $1";
     let kept = row(client, sql, &[&id.0]).await?;
+    if kept.as_ref().is_none_or(|row| row.get::<_, i64>(1) == 0) {
+        return Ok(Owner::new(id));
+    }
     let kept = kept.filter(|row| row.get::<_, i32>(0).cast_unsigned() == OWNER_FOLD_VERSION);
     if let Some(owner) =
         kept.and_then(|row| read_owner(id, row.get(1), row.get::<_, Option<&[u8]>>(2)?))

@@ -12,16 +12,23 @@ use planwright_domain::{
 };
 use planwright_format::{answer::AnswerColumns, event::stored_names};
 use planwright_runtime::ports::journal::{
-    Answer, DueRow, JournalError, Recorded, SessionPage, SessionQuery, SessionRow, Since,
+    Answer, DecisionRow, DueRow, JournalError, KeptAnswer, KeptView, ListPlace, Recorded,
+    SessionPage, SessionQuery, SessionRow, Since, TOTAL_MAX,
 };
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use super::erase::is_erased;
-use crate::journal::{
-    DUE_ORDER, EventRow, Reading, engine, fold, key_of, read_alone,
-    sealed::{AnswerRow, read_output, read_snapshot},
-    to_the_end, waiting_of,
+use super::{erase::is_erased, search};
+use crate::{
+    journal::{
+        DUE_ORDER, EventRow, Reading, decision_at, engine, fold, key_of,
+        outputs::OutputRow,
+        page_of, plan_of, read_alone,
+        sealed::{AnswerRow, read_output, read_snapshot, read_view},
+        search::FOUND_MAX,
+        to_the_end, waiting_of,
+    },
+    statement_count,
 };
 
 /// A stream's number, and the version of its last snapshot as far as this node knows: 0 if none fits this node's fold,
@@ -37,6 +44,7 @@ pub(super) async fn rows(
     sql: &str,
     parameters: &[&(dyn ToSql + Sync)],
 ) -> Result<Vec<Row>, JournalError> {
+    statement_count::add();
     let statement = client.prepare_cached(sql).await.map_err(engine)?;
     client.query(&statement, parameters).await.map_err(engine)
 }
@@ -218,7 +226,8 @@ pub(super) fn due_row(row: &Row) -> Result<DueRow, JournalError> {
 }
 
 /// What a list shows of a session. Without an owner, it shows everyone's.
-const ALL: &str = "SELECT owner, identity, version, updated_at, waiting, parked, title, life FROM streams WHERE true";
+const ALL: &str = "SELECT owner, identity, version, updated_at, waiting, parked, title, life, running, plan, cost_micros, id
+                   FROM streams WHERE true";
 /// Only sessions that are there. What a deleted one cost, and what was decided in it, counts all the same.
 const LIVE: &str = "AND life != 'deleted'";
 
@@ -263,17 +272,63 @@ pub(super) async fn session_page(
     client: &impl GenericClient,
     query: &SessionQuery,
 ) -> Result<SessionPage, JournalError> {
-    let matching = "AND owner = $1 AND (title ILIKE $2 OR identity ILIKE $2)";
-    let escaped = query.text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-    let pattern = format!("%{escaped}%");
-    let all = format!("SELECT COUNT(*) FROM streams WHERE life <> 'deleted' {matching}");
-    let all = row(client, &all, &[&query.owner.0, &pattern]).await?;
-    let page =
-        format!("{ALL} {LIVE} {matching} ORDER BY updated_at DESC, identity LIMIT $3 OFFSET $4");
-    let (limit, offset) = (count(query.limit), count(query.offset));
-    let page = rows(client, &page, &[&query.owner.0, &pattern, &limit, &offset]).await?;
-    let total = all.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned());
-    Ok(SessionPage { rows: session_rows(page)?, total })
+    let (whose, owner) = of_owner(query.owner);
+    let waiting = if query.waiting { "AND waiting IS NOT NULL" } else { "" };
+    let sought = search::sought(query.owner, &query.text);
+    // Without a text, the planner must not see that there could be one.
+    let found = match (&sought, query.text.is_empty()) {
+        (_, true) => "AND $2::text IS NULL AND $3::bigint > 0",
+        // Nothing that is a word is looked for.
+        (None, false) => return Ok(page_of(Vec::new(), query.limit, 0)),
+        (Some(_), false) => {
+            "AND id IN (WITH found AS MATERIALIZED (SELECT stream FROM said_words WHERE words @@ $2::text::tsquery)
+                        SELECT DISTINCT stream FROM found ORDER BY stream DESC LIMIT $3)"
+        }
+    };
+    let which = format!("{LIVE} {whose} {waiting} {found}");
+    let sql =
+        format!("SELECT COUNT(*) FROM (SELECT 1 FROM streams WHERE true {which} LIMIT $4) counted");
+    let most = TOTAL_MAX.cast_signed();
+    let counted = row(client, &sql, &[&owner, &sought, &FOUND_MAX, &most]).await?;
+    let total = counted.map_or(0, |row| row.get(0));
+    let sql = format!(
+        "{ALL} {which} AND (updated_at, id) < ($4, $5) ORDER BY updated_at DESC, id DESC LIMIT $6"
+    );
+    let ListPlace { updated, stream } = query.after.unwrap_or(ListPlace::BEGINNING);
+    let more = count(query.limit).saturating_add(1);
+    let asked: [&(dyn ToSql + Sync); 6] = [&owner, &sought, &FOUND_MAX, &updated.0, &stream, &more];
+    let found = rows(client, &sql, &asked).await?;
+    let row = |row: &Row| Ok((session_row(row)?, row.get(11)));
+    let found = found.iter().map(row).collect::<Result<_, JournalError>>()?;
+    Ok(page_of(found, query.limit, total))
+}
+
+pub(super) async fn decisions(
+    client: &impl GenericClient,
+    owner: Option<OwnerId>,
+    since: Time,
+    limit: usize,
+) -> Result<Vec<DecisionRow>, JournalError> {
+    let (whose, owner) = match owner {
+        Some(owner) => ("decisions.owner = $1", owner.0),
+        None => ("$1::uuid IS NOT NULL", Uuid::nil()),
+    };
+    let sql = format!(
+        "SELECT events.seq, events.at, kind, body, streams.owner, identity, title
+         FROM (SELECT stream, seq, at FROM decisions WHERE {whose} AND at >= $2
+               ORDER BY at DESC, stream DESC, seq DESC LIMIT $3) decided
+         JOIN events ON events.stream = decided.stream AND events.seq = decided.seq
+         JOIN streams ON streams.id = decided.stream
+         ORDER BY decided.at DESC, decided.stream DESC, decided.seq DESC"
+    );
+    let found = rows(client, &sql, &[&owner, &since.0, &count(limit)]).await?;
+    let mut decided = Vec::with_capacity(found.len());
+    for row in found {
+        let (at, kind, body) = (Time(row.get(1)), row.get(2), row.get(3));
+        let event = EventRow { seq: seq(&row, 0), at, kind, body };
+        decided.extend(decision_at(key_of(row.get(4), row.get(5))?, row.get(6), event));
+    }
+    Ok(decided)
 }
 
 pub(super) async fn newest(
@@ -288,32 +343,7 @@ pub(super) async fn newest(
 }
 
 pub(super) async fn planning(client: &impl GenericClient) -> Result<u64, JournalError> {
-    let found = row(client, "SELECT COUNT(*) FROM streams WHERE planning", &[]).await?;
-    Ok(found.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
-}
-
-pub(super) async fn waiting(
-    client: &impl GenericClient,
-    owner: Option<OwnerId>,
-    offset: usize,
-    limit: usize,
-) -> Result<Vec<SessionRow>, JournalError> {
-    let (whose, owner) = of_owner(owner);
-    let sql = format!(
-        "{ALL} {LIVE} {whose} AND waiting IS NOT NULL ORDER BY updated_at DESC, id LIMIT $2 OFFSET $3"
-    );
-    session_rows(rows(client, &sql, &[&owner, &count(limit), &count(offset)]).await?)
-}
-
-pub(super) async fn waiting_count(
-    client: &impl GenericClient,
-    owner: Option<OwnerId>,
-) -> Result<u64, JournalError> {
-    let (whose, owner) = of_owner(owner);
-    let sql = format!(
-        "SELECT COUNT(*) FROM streams WHERE life <> 'deleted' {whose} AND waiting IS NOT NULL"
-    );
-    let found = row(client, &sql, &[&owner]).await?;
+    let found = row(client, "SELECT COUNT(*) FROM streams WHERE plan IS NOT NULL", &[]).await?;
     Ok(found.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
 }
 
@@ -329,19 +359,22 @@ pub(super) async fn unused_since(
 }
 
 fn session_rows(rows: Vec<Row>) -> Result<Vec<SessionRow>, JournalError> {
-    rows.into_iter()
-        .map(|row| {
-            Ok(SessionRow {
-                session: key_of(row.get(0), row.get(1))?,
-                version: seq(&row, 2),
-                updated: Time(row.get(3)),
-                waiting: waiting_of(row.get(4)),
-                parked: row.get(5),
-                title: row.get(6),
-                archived: row.get::<_, &str>(7) == "archived",
-            })
-        })
-        .collect()
+    rows.iter().map(session_row).collect()
+}
+
+fn session_row(row: &Row) -> Result<SessionRow, JournalError> {
+    Ok(SessionRow {
+        session: key_of(row.get(0), row.get(1))?,
+        version: seq(row, 2),
+        updated: Time(row.get(3)),
+        waiting: waiting_of(row.get(4)),
+        parked: row.get(5),
+        title: row.get(6),
+        archived: row.get::<_, &str>(7) == "archived",
+        running: row.get(8),
+        plan: plan_of(row.get(9)),
+        cost_micros: row.get::<_, i64>(10).cast_unsigned(),
+    })
 }
 
 /// The columns after which a page begins: owner, identity.
@@ -364,9 +397,9 @@ pub(super) async fn keys(
 pub(super) async fn answers(
     client: &impl GenericClient,
     identity: &SessionKey,
-) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
+) -> Result<BTreeMap<CommandId, KeptAnswer>, JournalError> {
     let sql =
-        "SELECT answers.before, answers.version, answers.refusal, answers.checksum, answers.command
+        "SELECT answers.before, answers.version, answers.refusal, answers.checksum, answers.command, answers.at
                FROM streams JOIN answers ON answers.stream = streams.id
                WHERE streams.owner = $1 AND streams.identity = $2";
     rows(client, sql, &[&identity.owner.0, &identity.identity.to_string()])
@@ -374,7 +407,8 @@ pub(super) async fn answers(
         .iter()
         .map(|row| {
             let command = row.get::<_, uuid::Uuid>(4).into();
-            Ok((command, answer_row(row).answer(identity, command)?))
+            let answer = answer_row(row).answer(identity, command)?;
+            Ok((command, KeptAnswer { at: Time(row.get(5)), answer }))
         })
         .collect()
 }
@@ -383,11 +417,29 @@ pub(super) async fn output(
     client: &impl GenericClient,
     identity: &SessionKey,
     digest: Digest,
-) -> Result<Option<String>, JournalError> {
+) -> Result<Option<OutputRow>, JournalError> {
     let sql = "SELECT body FROM outputs WHERE stream = (SELECT id FROM streams WHERE owner = $1 AND identity = $2) AND digest = $3";
     let (owner, text) = (identity.owner.0, identity.identity.to_string());
     let found = row(client, sql, &[&owner, &text, &digest.0.as_slice()]).await?;
-    found.map(|row| read_output(identity, digest, row.get(0))).transpose()
+    let row = |row: Row| match row.get::<_, Option<&[u8]>>(0) {
+        Some(body) => read_output(identity, digest, body).map(OutputRow::Here),
+        None => Ok(OutputRow::Beside),
+    };
+    found.map(row).transpose()
+}
+
+pub(super) async fn kept_view(
+    client: &impl GenericClient,
+    identity: &SessionKey,
+) -> Result<Option<KeptView>, JournalError> {
+    let sql = "SELECT upto, form, body FROM views WHERE stream = (SELECT id FROM streams WHERE owner = $1 AND identity = $2)";
+    let (owner, text) = (identity.owner.0, identity.identity.to_string());
+    let found = row(client, sql, &[&owner, &text]).await?;
+    let view = |row: Row| {
+        let form = row.get::<_, i32>(1).cast_unsigned();
+        read_view(identity, seq(&row, 0), form, row.get(2))
+    };
+    Ok(found.and_then(view))
 }
 
 pub(super) async fn outputs(

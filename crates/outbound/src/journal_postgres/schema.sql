@@ -12,17 +12,22 @@ CREATE TABLE streams (
     reserved_until BIGINT NOT NULL DEFAULT 0,
     reserved_by UUID,
     waiting TEXT,
-    planning BOOLEAN NOT NULL DEFAULT false,
+    -- Where its plan stands; NULL without one. Whether something is under way.
+    plan TEXT,
+    running BOOLEAN NOT NULL DEFAULT false,
     failures INTEGER NOT NULL DEFAULT 0,
     parked TEXT,
-    -- Whether a turn is under way, and how many bytes its events and outputs take.
-    running BOOLEAN NOT NULL DEFAULT false,
+    -- Whether a turn is under way that waits for nobody, and how many bytes its events and outputs take.
+    takes_room BOOLEAN NOT NULL DEFAULT false,
     bytes BIGINT NOT NULL DEFAULT 0,
-    -- What its models were used, all in all, and how much of that its owner's stream took up.
+    counted_bytes BIGINT NOT NULL DEFAULT 0,
+    -- What its models were used, all in all, and how much of that its owner took up.
     tokens BIGINT NOT NULL DEFAULT 0,
     cost_micros BIGINT NOT NULL DEFAULT 0,
     counted_tokens BIGINT NOT NULL DEFAULT 0,
     counted_cost_micros BIGINT NOT NULL DEFAULT 0,
+    -- Up to which event it is found by its words.
+    searched BIGINT NOT NULL DEFAULT 0,
     -- How far its chain of decisions has come, and how far the audit log took it up.
     logged BIGINT NOT NULL DEFAULT 0,
     taken BIGINT NOT NULL DEFAULT 0,
@@ -32,12 +37,22 @@ CREATE TABLE streams (
     UNIQUE (owner, identity)
 ) WITH (fillfactor = 70);
 CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked IS NULL;
-CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
-CREATE INDEX streams_owner ON streams (owner, updated_at);
+CREATE INDEX streams_waiting ON streams (updated_at, id) WHERE waiting IS NOT NULL;
+CREATE INDEX streams_owner_waiting ON streams (owner, updated_at, id) WHERE waiting IS NOT NULL;
+CREATE INDEX streams_owner ON streams (owner, updated_at, id);
 CREATE INDEX streams_untaken ON streams (id) WHERE logged > taken;
-CREATE INDEX streams_running ON streams (owner) WHERE running;
-CREATE INDEX streams_uncounted ON streams (owner) WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros;
-CREATE INDEX streams_planning ON streams (id) WHERE planning;
+CREATE INDEX streams_room ON streams (owner) WHERE takes_room;
+CREATE INDEX streams_uncounted ON streams (owner)
+    WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes OR searched < version;
+CREATE INDEX streams_planning ON streams (id) WHERE plan IS NOT NULL;
+
+-- Conversations as they stood after they were summed up: derived from the events, and read instead of them.
+CREATE TABLE views (
+    stream BIGINT PRIMARY KEY REFERENCES streams (id),
+    upto BIGINT NOT NULL,
+    form INTEGER NOT NULL,
+    body BYTEA NOT NULL
+);
 
 -- Streams are numbered as they are born, so a range of them is an age: old ones are detached together.
 CREATE TABLE events (
@@ -49,21 +64,35 @@ CREATE TABLE events (
     PRIMARY KEY (stream, seq)
 ) PARTITION BY RANGE (stream);
 
+-- The events with which a person decided something: where lists find them.
+CREATE TABLE decisions (
+    stream BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    owner UUID NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (stream, seq)
+);
+CREATE INDEX decisions_owner ON decisions (owner, at);
+CREATE INDEX decisions_at ON decisions (at);
+
+-- What commands were answered that may be asked again.
 CREATE TABLE answers (
     stream BIGINT NOT NULL,
     command UUID NOT NULL,
+    at BIGINT NOT NULL,
     before BIGINT NOT NULL,
     version BIGINT NOT NULL,
     refusal TEXT,
     checksum BIGINT NOT NULL,
     PRIMARY KEY (stream, command)
 ) PARTITION BY RANGE (stream);
+CREATE INDEX answers_at ON answers (at);
 
--- Outputs that are longer than what the model reads, whole.
+-- Outputs that are longer than what the model reads, whole. A long one lies beside the rows, and has no body here.
 CREATE TABLE outputs (
     stream BIGINT NOT NULL,
     digest BYTEA NOT NULL,
-    body BYTEA NOT NULL,
+    body BYTEA,
     PRIMARY KEY (stream, digest)
 ) PARTITION BY RANGE (stream);
 
@@ -105,6 +134,8 @@ CREATE TABLE owners (
     id UUID PRIMARY KEY,
     -- The name of the person.
     name TEXT NOT NULL UNIQUE,
+    -- How many bytes of their sessions were taken up.
+    bytes BIGINT NOT NULL DEFAULT 0,
     version BIGINT NOT NULL DEFAULT 0,
     fold_version INTEGER NOT NULL DEFAULT 0,
     state BYTEA
@@ -162,3 +193,13 @@ CREATE TABLE memory (
 CREATE INDEX memory_item ON memory (item);
 CREATE INDEX memory_newest ON memory (scope, at);
 CREATE INDEX memory_found_by ON memory USING gin (found_by);
+
+-- The words of what was said and of plans, and of the title under the number 0, with their owner as one more word that no
+-- text can have.
+CREATE TABLE said_words (
+    stream BIGINT NOT NULL REFERENCES streams (id),
+    seq BIGINT NOT NULL,
+    words TSVECTOR NOT NULL,
+    PRIMARY KEY (stream, seq)
+);
+CREATE INDEX said_words_words ON said_words USING gin (words);

@@ -11,10 +11,13 @@ use crate::{
 /// The schema in which it is built.
 const STAGED: &str = "planwright_import";
 /// What takes its place: everything that belongs to sessions and owners. Who uses the installation stays.
-const MOVED: [&str; 8] = [
+const MOVED: [&str; 11] = [
     "streams",
     "events",
+    "decisions",
     "answers",
+    "views",
+    "said_words",
     "outputs",
     "owners",
     "owner_events",
@@ -30,7 +33,7 @@ impl PostgresJournal {
         connection(&self.pool).await?.batch_execute(&made).await.map_err(engine)?;
         let pool = pool_in(address, STAGED)?;
         schema::migrate(&mut connection(&pool).await?).await?;
-        let staged = Self::over(pool)?;
+        let staged = Self { outputs: self.outputs.clone(), ..Self::over(pool)? };
         staged.write_up_to(self.level());
         Ok(staged)
     }
@@ -67,5 +70,32 @@ impl PostgresJournal {
         let dropped = format!("DROP SCHEMA {STAGED} CASCADE");
         transaction.batch_execute(&dropped).await.map_err(engine)?;
         transaction.commit().await.map_err(engine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MOVED;
+
+    /// What belongs to the installation and its nodes.
+    const STAYS: [&str; 8] = [
+        "agreed",
+        "erased",
+        "grants",
+        "installation_events",
+        "installation_state",
+        "nodes",
+        "passphrases",
+        "tickets",
+    ];
+
+    #[test]
+    fn every_table_takes_the_place_of_the_one_that_is_there_or_belongs_to_the_installation() {
+        let mut known: Vec<_> = MOVED.into_iter().chain(STAYS).collect();
+        known.sort_unstable();
+        let words = include_str!("schema.sql").split("TABLE ").skip(1);
+        let mut there: Vec<_> = words.filter_map(|rest| rest.split(' ').next()).collect();
+        there.sort_unstable();
+        assert_eq!(known, there);
     }
 }

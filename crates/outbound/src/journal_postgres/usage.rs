@@ -1,5 +1,7 @@
 //! What owners use: turns, tokens, money and bytes.
 
+use std::collections::BTreeSet;
+
 use deadpool_postgres::{GenericClient, Object};
 use planwright_domain::{
     actor::PersonId,
@@ -10,41 +12,42 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_runtime::{failpoint, ports::journal::JournalError};
+use tokio_postgres::IsolationLevel;
 
 use super::{
     PostgresJournal, owner,
     read::{row, rows},
     write::execute,
 };
-use crate::journal::{Uncounted, engine};
+use crate::journal::{UNCOUNTED, UNTAKEN, Uncounted, engine};
 
-/// What belongs to an owner, and what they have used but for bytes.
+/// What belongs to an owner, and what they have used.
 pub(super) async fn used(
     client: &mut Object,
     id: OwnerId,
     day: Day,
 ) -> Result<(Owner, Used), JournalError> {
     // Both in one look: what is taken up in between would be counted twice, or not at all.
-    let transaction = client.transaction().await.map_err(engine)?;
-    execute(&transaction, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", &[]).await?;
+    let read = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
+    let transaction = read.read_only(true).start().await.map_err(engine)?;
     let owner = owner::read(&transaction, id).await?;
-    let sql = "SELECT COALESCE(SUM(tokens - counted_tokens), 0)::bigint, COALESCE(SUM(cost_micros - counted_cost_micros), 0)::bigint
-               FROM streams WHERE owner = $1 AND (tokens > counted_tokens OR cost_micros > counted_cost_micros)
-               AND updated_at >= $2";
+    let sql = format!("SELECT COALESCE(SUM(tokens - counted_tokens) FILTER (WHERE updated_at >= $2), 0)::bigint,
+                   COALESCE(SUM(cost_micros - counted_cost_micros) FILTER (WHERE updated_at >= $2), 0)::bigint,
+                   (COALESCE(SUM(bytes - counted_bytes), 0) + COALESCE((SELECT bytes FROM owners WHERE id = $1), 0))::bigint,
+                   (SELECT COUNT(*) FROM streams WHERE owner = $1 AND takes_room AND parked IS NULL)
+               FROM streams WHERE owner = $1 AND {UNTAKEN}");
     let since = Day(day.0 - 1).ends().0;
-    let found = row(&transaction, sql, &[&id.0, &since]).await?;
-    let uncounted = found.map_or_else(DayUse::default, |row| DayUse {
-        tokens: row.get::<_, i64>(0).cast_unsigned(),
-        cost_micros: row.get::<_, i64>(1).cast_unsigned(),
-    });
-    let turns = under_way(&transaction, id).await?;
+    let found = row(&transaction, &sql, &[&id.0, &since]).await?;
     transaction.commit().await.map_err(engine)?;
+    let number = |column| found.as_ref().map_or(0, |row| row.get::<_, i64>(column).cast_unsigned());
+    let uncounted = DayUse { tokens: number(0), cost_micros: number(1) };
     let DayUse { tokens, cost_micros } = owner.used_on(day).plus(uncounted);
-    Ok((owner, Used { turns, tokens, cost_micros, bytes: 0 }))
+    let (bytes, turns) = (number(2), number(3));
+    Ok((owner, Used { turns, tokens, cost_micros, bytes }))
 }
 
 async fn under_way(client: &impl GenericClient, id: OwnerId) -> Result<u64, JournalError> {
-    let sql = "SELECT COUNT(*) FROM streams WHERE owner = $1 AND running AND parked IS NULL";
+    let sql = "SELECT COUNT(*) FROM streams WHERE owner = $1 AND takes_room AND parked IS NULL";
     let found = row(client, sql, &[&id.0]).await?;
     Ok(found.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
 }
@@ -57,15 +60,6 @@ pub(super) async fn check_room(
 ) -> Result<Result<(), Refusal>, JournalError> {
     execute(client, "SELECT 1 FROM owners WHERE id = $1 FOR UPDATE", &[&id.0]).await?;
     Ok(room.check(under_way(client, id).await?).map_err(Refusal::LimitReached))
-}
-
-pub(super) async fn stored_bytes(
-    client: &impl GenericClient,
-    id: OwnerId,
-) -> Result<u64, JournalError> {
-    let sql = "SELECT COALESCE(SUM(bytes), 0)::bigint FROM streams WHERE owner = $1";
-    let found = row(client, sql, &[&id.0]).await?;
-    Ok(found.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
 }
 
 pub(super) async fn name(
@@ -109,25 +103,39 @@ impl PostgresJournal {
             Counted::Some(limit) => (None, i64::try_from(*limit).unwrap_or(i64::MAX)),
             Counted::One(stream) => (Some(*stream), 1),
         };
-        let sql = "SELECT id, owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros FROM streams
-                   WHERE (tokens > counted_tokens OR cost_micros > counted_cost_micros)
-                   AND ($1::bigint IS NULL OR id = $1) LIMIT $2 FOR UPDATE SKIP LOCKED";
+        let sql = format!(
+            "SELECT id, owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros, bytes - counted_bytes
+             FROM streams WHERE {UNTAKEN} AND {UNCOUNTED} AND ($1::bigint IS NULL OR id = $1)
+             ORDER BY owner LIMIT $2 FOR UPDATE SKIP LOCKED"
+        );
         let (mut uncounted, mut streams) = (Uncounted::default(), Vec::new());
-        for row in rows(client, sql, &[&only, &limit]).await? {
+        for row in rows(client, &sql, &[&only, &limit]).await? {
             let number = |column| row.get::<_, i64>(column).cast_unsigned();
             let used = DayUse { tokens: number(3), cost_micros: number(4) };
-            uncounted.add(OwnerId(row.get(1)), Time(row.get(2)), used);
+            uncounted.add(OwnerId(row.get(1)), Time(row.get(2)), used, row.get(5));
             streams.push(row.get::<_, i64>(0));
         }
         failpoint::hit("usage.before_facts");
-        for (id, decide) in uncounted.decisions() {
-            match self.decide_owner_in(client, id, at, &decide).await? {
+        // In the order of their ids, so that nodes that count at once do not wait for each other in a circle.
+        let add = "WITH known AS (SELECT id FROM owners WHERE id = ANY($1) ORDER BY id FOR UPDATE)
+                   UPDATE owners SET bytes = bytes + used.more FROM known, unnest($1::uuid[], $2::bigint[]) AS used (owner, more)
+                   WHERE owners.id = known.id AND owners.id = used.owner RETURNING owners.id";
+        let owners: Vec<_> = uncounted.0.keys().map(|owner| owner.0).collect();
+        let bytes: Vec<_> = uncounted.0.values().map(|used| used.bytes).collect();
+        let known = rows(client, add, &[&owners, &bytes]).await?;
+        let known: BTreeSet<_> = known.iter().map(|row| OwnerId(row.get(0))).collect();
+        for (id, used) in uncounted.0 {
+            if !known.contains(&id) {
+                tracing::error!(owner = %id, event = "usage_of_nobody");
+                continue;
+            }
+            for decide in used.decisions() {
                 // Counting is never refused.
-                Some(_) => {}
-                None => tracing::error!(owner = %id, event = "usage_of_nobody"),
+                self.decide_owner_in(client, id, at, &decide).await?;
             }
         }
-        let sql = "UPDATE streams SET counted_tokens = tokens, counted_cost_micros = cost_micros WHERE id = ANY($1)";
+        let sql = "UPDATE streams SET counted_tokens = tokens, counted_cost_micros = cost_micros, counted_bytes = bytes
+                   WHERE id = ANY($1)";
         execute(client, sql, &[&streams]).await?;
         failpoint::hit("usage.after_facts");
         Ok(streams.len())

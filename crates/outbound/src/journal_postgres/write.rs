@@ -3,7 +3,6 @@
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
     backoff::{again_at, is_progress},
-    digest::Digest,
     id::{CommandId, Seq},
     identity::SessionKey,
     log::beginning,
@@ -12,18 +11,22 @@ use planwright_domain::{
 };
 use planwright_format::body::Packer;
 use planwright_runtime::ports::journal::{
-    Append, BackedOff, DueRow, JournalError, Reserved, Stream,
+    Append, BackedOff, DueRow, JournalError, KeptAnswer, Reserved, Stream,
 };
 use tokio_postgres::{error::SqlState, types::ToSql};
 
 use super::{
     AppendRequest,
-    read::{Known, due_row, rows},
+    read::{Known, due_row, row, rows},
 };
-use crate::journal::{
-    Listed, SNAPSHOT_EVERY, due_column, engine, last_anchor,
-    sealed::{AnswerRow, event_place, seal_snapshot},
-    waiting_column,
+use crate::{
+    journal::{
+        Listed, SNAPSHOT_EVERY, due_column, engine, last_anchor,
+        outputs::SealedOutput,
+        sealed::{AnswerRow, event_place, seal_snapshot},
+        verdicts, waiting_column,
+    },
+    statement_count,
 };
 
 /// What became of an append.
@@ -85,15 +88,18 @@ impl Rows {
 const MOVE: &str = "
     WITH moved AS (
         UPDATE streams SET version = $3, updated_at = $4, due_at = $5, reserved_until = 0, waiting = $6,
-            title = $14, life = $15, planning = $16, logged = COALESCE($18, logged),
-            running = $19, tokens = $20, cost_micros = $21, bytes = bytes + $22,
+            title = $14, life = $15, plan = $16, logged = COALESCE($18, logged),
+            running = $19, takes_room = $23, tokens = $20, cost_micros = $21, bytes = bytes + $22,
             failures = CASE WHEN parked IS NULL AND NOT $13 THEN failures ELSE 0 END, parked = NULL,
             snapshot = COALESCE($7, snapshot),
             snapshot_version = CASE WHEN $7::bytea IS NULL THEN snapshot_version ELSE $3 END,
             fold_version = CASE WHEN $7::bytea IS NULL THEN fold_version ELSE $8 END
-        WHERE id = $1 AND version = $2 RETURNING id
+        WHERE id = $1 AND version = $2 RETURNING id, owner
+    ), decided AS (
+        INSERT INTO decisions (stream, seq, owner, at) SELECT moved.id, seq, owner, $4 FROM moved, unnest($24::bigint[]) AS seq
     ), told AS (
-        INSERT INTO answers (stream, command, before, version, checksum) SELECT id, $9, $2, $3, $17 FROM moved
+        INSERT INTO answers (stream, command, before, version, checksum, at)
+        SELECT id, $9, $2, $3, $17, $4 FROM moved WHERE $9::uuid IS NOT NULL
     ), happened AS (
         INSERT INTO events (stream, seq, at, kind, body)
         SELECT moved.id, news.seq, $4, news.kind, news.body
@@ -102,12 +108,15 @@ const MOVE: &str = "
 
 const BEGIN: &str = "
     WITH moved AS (
-        INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning, logged,
-            running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros)
-        SELECT $10, $1, $2, $3, $4, $5, $11, $12, $13, COALESCE($15::bigint, 0), $16, $17, $18, $19, $17, $18
-        WHERE NOT EXISTS (SELECT 1 FROM erased WHERE session = $20) ON CONFLICT (owner, identity) DO NOTHING RETURNING id
+        INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, plan, logged,
+            running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros, takes_room)
+        SELECT $10, $1, $2, $3, $4, $5, $11, $12, $13, COALESCE($15::bigint, 0), $16, $17, $18, $19, $17, $18, $21
+        WHERE NOT EXISTS (SELECT 1 FROM erased WHERE session = $20) ON CONFLICT (owner, identity) DO NOTHING RETURNING id, owner
+    ), decided AS (
+        INSERT INTO decisions (stream, seq, owner, at) SELECT moved.id, seq, owner, $3 FROM moved, unnest($22::bigint[]) AS seq
     ), told AS (
-        INSERT INTO answers (stream, command, before, version, checksum) SELECT id, $6, 0, $2, $14 FROM moved
+        INSERT INTO answers (stream, command, before, version, checksum, at)
+        SELECT id, $6, 0, $2, $14, $3 FROM moved WHERE $6::uuid IS NOT NULL
     ), happened AS (
         INSERT INTO events (stream, seq, at, kind, body)
         SELECT moved.id, news.seq, $3, news.kind, news.body
@@ -127,11 +136,13 @@ pub(super) async fn store(
     let version = append.after.version.0.cast_signed();
     let (due, waiting) = (due_column(append.due), waiting_column(append.waiting));
     let (text, fold) = (append.after.identity.to_string(), FOLD_VERSION.cast_signed());
+    let command = request.command.map(|command| command.0);
     let progress = is_progress(&append.events);
     let first = append.after.version.0 + 1 - append.events.len() as u64;
     let logged = last_anchor(first, &append.events);
+    let decided: Vec<_> = verdicts(first, &append.events).map(u64::cast_signed).collect();
     let owner = append.after.owner.0;
-    let Listed { title, life, planning, running, used } = Listed::of(&append.after);
+    let Listed { title, life, plan, running, takes_room, used } = Listed::of(&append.after);
     let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
     let bytes = rows.bytes();
     let begins = beginning(&append.after.key());
@@ -148,20 +159,22 @@ pub(super) async fn store(
                 &waiting,
                 &rows.snapshot,
                 &fold,
-                &request.command.0,
+                &command,
                 &rows.seqs,
                 &rows.kinds,
                 &rows.bodies,
                 &progress,
                 &title,
                 &life,
-                &planning,
+                &plan,
                 &answer.checksum,
                 &logged,
                 &running,
                 &tokens,
                 &cost,
                 &bytes,
+                &takes_room,
+                &decided,
             ],
         ),
         None => (
@@ -172,14 +185,14 @@ pub(super) async fn store(
                 &request.at.0,
                 &due,
                 &waiting,
-                &request.command.0,
+                &command,
                 &rows.seqs,
                 &rows.kinds,
                 &rows.bodies,
                 &owner,
                 &title,
                 &life,
-                &planning,
+                &plan,
                 &answer.checksum,
                 &logged,
                 &running,
@@ -187,9 +200,12 @@ pub(super) async fn store(
                 &cost,
                 &bytes,
                 &erased,
+                &takes_room,
+                &decided,
             ],
         ),
     };
+    statement_count::add();
     let statement = client.prepare_cached(sql).await.map_err(engine)?;
     match client.query_opt(&statement, &parameters).await {
         Ok(Some(row)) => {
@@ -209,20 +225,25 @@ pub(super) async fn store(
 const RESTORE: &str = "
     WITH moved AS (
         INSERT INTO streams (identity, version, updated_at, due_at, waiting, snapshot, snapshot_version, fold_version,
-            owner, title, life, planning, logged, running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros)
+            owner, title, life, plan, logged, running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros,
+            takes_room)
         SELECT $1, $2, $3, $4, $5, $6, CASE WHEN $6::bytea IS NULL THEN 0::bigint ELSE $2 END, $7, $16, $17, $18, $19,
-            COALESCE($21::bigint, 0), $22, $23, $24, $25, $23, $24
+            COALESCE($21::bigint, 0), $22, $23, $24, $25, $23, $24, $27
         WHERE NOT EXISTS (SELECT 1 FROM erased WHERE session = $26)
-        ON CONFLICT (owner, identity) DO NOTHING RETURNING id
+        ON CONFLICT (owner, identity) DO NOTHING RETURNING id, owner
+    ), decided AS (
+        INSERT INTO decisions (stream, seq, owner, at)
+        SELECT moved.id, news.seq, owner, news.at FROM moved, unnest($8::bigint[], $9::bigint[]) AS news (seq, at)
+        WHERE news.seq = ANY($28::bigint[])
     ), happened AS (
         INSERT INTO events (stream, seq, at, kind, body)
         SELECT moved.id, news.seq, news.at, news.kind, news.body
         FROM moved, unnest($8::bigint[], $9::bigint[], $10::text[], $11::bytea[]) AS news (seq, at, kind, body)
     ), told AS (
-        INSERT INTO answers (stream, command, before, version, refusal, checksum)
-        SELECT moved.id, given.command, given.before, given.version, given.refusal, given.checksum
-        FROM moved, unnest($12::uuid[], $13::bigint[], $14::bigint[], $15::text[], $20::bigint[])
-            AS given (command, before, version, refusal, checksum)
+        INSERT INTO answers (stream, command, before, version, refusal, checksum, at)
+        SELECT moved.id, given.command, given.before, given.version, given.refusal, given.checksum, given.at
+        FROM moved, unnest($12::uuid[], $13::bigint[], $14::bigint[], $15::text[], $20::bigint[], $29::bigint[])
+            AS given (command, before, version, refusal, checksum, at)
     ) SELECT id FROM moved";
 
 /// Stores a whole stream that is not there yet; whether it was stored.
@@ -238,7 +259,9 @@ pub(super) async fn restore(
     let commands: Vec<_> = stream.answers.keys().map(|command| command.0).collect();
     let (mut befores, mut versions) = (Vec::new(), Vec::new());
     let (mut refusals, mut checksums) = (Vec::new(), Vec::new());
-    for (command, answer) in &stream.answers {
+    let mut answered = Vec::new();
+    for (command, KeptAnswer { at, answer }) in &stream.answers {
+        answered.push(at.0);
         let AnswerRow { columns, checksum } = AnswerRow::new(&stream.key, *command, answer)?;
         befores.push(columns.before);
         versions.push(columns.version);
@@ -246,15 +269,15 @@ pub(super) async fn restore(
         checksums.push(checksum);
     }
     let (text, fold) = (stream.key.identity.to_string(), FOLD_VERSION.cast_signed());
-    let statement = client.prepare_cached(RESTORE).await.map_err(engine)?;
     let owner = stream.key.owner.0;
-    let Listed { title, life, planning, running, used } = Listed::of(&append.after);
+    let Listed { title, life, plan, running, takes_room, used } = Listed::of(&append.after);
     let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
     let bytes = rows.bytes();
     let begins = beginning(&stream.key);
     let erased = begins.0.as_slice();
     let logged = last_anchor(1, &append.events);
-    let parameters: [&(dyn ToSql + Sync); 26] = [
+    let decided: Vec<_> = verdicts(1, &append.events).map(u64::cast_signed).collect();
+    let parameters: [&(dyn ToSql + Sync); 29] = [
         &text,
         &version,
         &updated,
@@ -273,7 +296,7 @@ pub(super) async fn restore(
         &owner,
         &title,
         &life,
-        &planning,
+        &plan,
         &checksums,
         &logged,
         &running,
@@ -281,38 +304,82 @@ pub(super) async fn restore(
         &cost,
         &bytes,
         &erased,
+        &takes_room,
+        &decided,
+        &answered,
     ];
-    Ok(client.query_opt(&statement, &parameters).await.map_err(engine)?.is_some())
+    Ok(row(client, RESTORE, &parameters).await?.is_some())
 }
 
-/// Keeps an output, unless it is there already.
+/// Keeps an output, unless it is there already; whether the session has it, which it does not if it is not there any more.
 pub(super) async fn output(
     client: &impl GenericClient,
     identity: &SessionKey,
-    digest: Digest,
-    body: &[u8],
-) -> Result<(), JournalError> {
+    output: &SealedOutput,
+) -> Result<bool, JournalError> {
     // Under the stream's lock: what is being erased gets no output any more.
     let sql = "WITH stream AS (SELECT id FROM streams WHERE owner = $1 AND identity = $2 FOR NO KEY UPDATE),
-               kept AS (INSERT INTO outputs (stream, digest, body) SELECT id, $3, $4 FROM stream ON CONFLICT DO NOTHING RETURNING stream)
-               UPDATE streams SET bytes = bytes + $5 FROM kept WHERE id = kept.stream";
-    let (owner, text, bytes) = (identity.owner.0, identity.identity.to_string(), body.len() as i64);
-    execute(client, sql, &[&owner, &text, &digest.0.as_slice(), &body, &bytes]).await
+               kept AS (INSERT INTO outputs (stream, digest, body) SELECT id, $3, $4 FROM stream ON CONFLICT DO NOTHING RETURNING stream),
+               counted AS (UPDATE streams SET bytes = bytes + $5 FROM kept WHERE id = kept.stream)
+               SELECT 1 FROM stream";
+    let (owner, text) = (identity.owner.0, identity.identity.to_string());
+    let SealedOutput { digest, bytes, body, .. } = output;
+    let found = row(client, sql, &[&owner, &text, &digest.0.as_slice(), body, bytes]).await?;
+    Ok(found.is_some())
+}
+
+/// Keeps a session as it stood at this version, unless what is kept is newer or of a newer fold.
+pub(super) async fn snapshot(
+    client: &impl GenericClient,
+    known: Known,
+    version: Seq,
+    body: &[u8],
+) -> Result<(), JournalError> {
+    let sql = "UPDATE streams SET snapshot = $2, snapshot_version = $3, fold_version = $4
+               WHERE id = $1 AND (fold_version < $4 OR fold_version = $4 AND snapshot_version < $3)";
+    let (version, fold) = (version.0.cast_signed(), FOLD_VERSION.cast_signed());
+    execute(client, sql, &[&known.id, &body, &version, &fold]).await
+}
+
+/// Keeps a conversation instead of what was kept of it. Under the stream's lock: what is being erased gets none any more.
+pub(super) async fn view(
+    client: &impl GenericClient,
+    identity: &SessionKey,
+    (upto, form): (Seq, u32),
+    body: &[u8],
+) -> Result<(), JournalError> {
+    let sql = "WITH stream AS (SELECT id FROM streams WHERE owner = $1 AND identity = $2 FOR NO KEY UPDATE)
+               INSERT INTO views (stream, upto, form, body) SELECT id, $3, $4, $5 FROM stream
+               ON CONFLICT (stream) DO UPDATE SET upto = excluded.upto, form = excluded.form, body = excluded.body";
+    let (owner, text) = (identity.owner.0, identity.identity.to_string());
+    let (upto, form) = (upto.0.cast_signed(), form.cast_signed());
+    execute(client, sql, &[&owner, &text, &upto, &form, &body]).await
 }
 
 /// Keeps an answer, unless the command has one already.
 pub(super) async fn answer(
     client: &impl GenericClient,
     known: Known,
-    command: CommandId,
+    (command, at): (CommandId, Time),
     row: &AnswerRow,
 ) -> Result<(), JournalError> {
     let AnswerRow { columns, checksum } = row;
     let (before, version, refusal) = (columns.before, columns.version, &columns.refusal);
     // Under the stream's lock: what is being erased gets no answer any more.
-    let sql = "INSERT INTO answers (stream, command, before, version, refusal, checksum)
-               SELECT id, $2, $3, $4, $5, $6 FROM streams WHERE id = $1 FOR KEY SHARE ON CONFLICT DO NOTHING";
-    execute(client, sql, &[&known.id, &command.0, &before, &version, refusal, checksum]).await
+    let sql = "INSERT INTO answers (stream, command, before, version, refusal, checksum, at)
+               SELECT id, $2, $3, $4, $5, $6, $7 FROM streams WHERE id = $1 FOR KEY SHARE ON CONFLICT DO NOTHING";
+    execute(client, sql, &[&known.id, &command.0, &before, &version, refusal, checksum, &at.0])
+        .await
+}
+
+pub(super) async fn forget_answers(
+    client: &impl GenericClient,
+    before: Time,
+    limit: usize,
+) -> Result<usize, JournalError> {
+    let sql = "DELETE FROM answers USING (SELECT stream, command FROM answers WHERE at < $1 ORDER BY at LIMIT $2) old
+               WHERE answers.stream = old.stream AND answers.command = old.command RETURNING 1";
+    Ok(rows(client, sql, &[&before.0, &(limit as i64)]).await?.len())
 }
 
 pub(super) async fn back_off(
@@ -323,8 +390,7 @@ pub(super) async fn back_off(
 ) -> Result<BackedOff, JournalError> {
     let (owner, text) = (identity.owner.0, identity.identity.to_string());
     let sql = "UPDATE streams SET failures = failures + 1 WHERE owner = $1 AND identity = $2 RETURNING failures, life = 'deleted'";
-    let statement = client.prepare_cached(sql).await.map_err(engine)?;
-    let row = client.query_opt(&statement, &[&owner, &text]).await.map_err(engine)?;
+    let row = row(client, sql, &[&owner, &text]).await?;
     let (failures, is_deleted) =
         row.map_or((1, false), |row| (row.get::<_, i32>(0).cast_unsigned(), row.get(1)));
     let Some(until) = again_at(now, failures, is_deleted) else {
@@ -418,6 +484,7 @@ pub(super) async fn execute(
     sql: &str,
     parameters: &[&(dyn ToSql + Sync)],
 ) -> Result<(), JournalError> {
+    statement_count::add();
     let statement = client.prepare_cached(sql).await.map_err(engine)?;
     client.execute(&statement, parameters).await.map(drop).map_err(engine)
 }

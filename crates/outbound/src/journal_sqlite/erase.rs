@@ -11,14 +11,19 @@ use rusqlite::{Connection, params};
 
 use super::sqlite;
 
-/// Removes every row of a stream, and keeps that it was there. Its memory went when it was deleted.
+/// Removes every row of a stream whose use was counted, and keeps that it was there. Its memory went when it was deleted.
 pub(super) fn rows(
     connection: &Connection,
     stream: i64,
     erased: &Erased,
 ) -> Result<(), JournalError> {
     for sql in [
+        "UPDATE owners SET bytes = bytes - (SELECT counted_bytes FROM streams WHERE id = ?1)
+         WHERE id = (SELECT owner FROM streams WHERE id = ?1)",
+        "DELETE FROM decisions WHERE event BETWEEN ?1 << 32 AND ?1 << 32 | 0xFFFFFFFF",
+        "DELETE FROM said_words WHERE rowid BETWEEN ?1 << 32 AND ?1 << 32 | 0xFFFFFFFF",
         "DELETE FROM snapshots WHERE stream = ?1",
+        "DELETE FROM views WHERE stream = ?1",
         "DELETE FROM outputs WHERE stream = ?1",
         "DELETE FROM answers WHERE stream = ?1",
         "DELETE FROM events WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 0xFFFFFFFF",
@@ -71,9 +76,8 @@ pub(super) fn scrub(connection: &Connection) -> Result<bool, JournalError> {
     if is_any("pages")? {
         // Words that were taken out stay in the index until its parts are merged. What is written anew is kept in a file
         // meanwhile, as it may be large.
-        all(
-            "INSERT INTO memory_words (memory_words) VALUES ('optimize'); PRAGMA temp_store = FILE",
-        )?;
+        all("INSERT INTO memory_words (memory_words) VALUES ('optimize');
+             INSERT INTO said_words (said_words) VALUES ('optimize'); PRAGMA temp_store = FILE")?;
         let written = if Mutant::LeavesDeleted.is_on() { Ok(()) } else { all("VACUUM") };
         all("PRAGMA temp_store = MEMORY")?;
         written?;

@@ -26,6 +26,9 @@ pub(super) fn read(connection: &Connection, id: OwnerId) -> Result<Owner, Journa
         .query_row([id.0.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()
         .map_err(sqlite)?;
+    if row.as_ref().is_none_or(|(version, ..)| *version == 0) {
+        return Ok(Owner::new(id));
+    }
     let kept = row.filter(|(_, fold, _)| *fold == OWNER_FOLD_VERSION);
     if let Some(owner) = kept.and_then(|(version, _, state)| read_owner(id, version, &state?)) {
         return Ok(owner);

@@ -11,15 +11,19 @@ use planwright_domain::{
 };
 use planwright_format::{answer::AnswerColumns, event::stored_names};
 use planwright_runtime::ports::journal::{
-    Answer, DueRow, JournalError, Recorded, SessionPage, SessionQuery, SessionRow, Since,
+    DecisionRow, DueRow, JournalError, KeptAnswer, KeptView, ListPlace, Recorded, SessionPage,
+    SessionQuery, SessionRow, Since, TOTAL_MAX,
 };
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 use uuid::Uuid;
 
-use super::{erase, sqlite};
+use super::{erase, search, sqlite};
 use crate::journal::{
-    DUE_ORDER, EventRow, Reading, fold, key_of, read_alone,
-    sealed::{AnswerRow, read_output, read_snapshot},
+    DUE_ORDER, EventRow, Reading, decision_at, fold, key_of,
+    outputs::OutputRow,
+    page_of, plan_of, read_alone,
+    sealed::{AnswerRow, read_output, read_snapshot, read_view},
+    search::FOUND_MAX,
     to_the_end, waiting_of,
 };
 
@@ -100,7 +104,7 @@ pub(super) fn event_id(stream: i64, seq: u64) -> Result<i64, JournalError> {
 }
 
 /// Between which numbers the events of a stream are: after the first, up to the last.
-fn event_ids(stream: i64, after: Seq) -> Result<(i64, i64), JournalError> {
+pub(super) fn event_ids(stream: i64, after: Seq) -> Result<(i64, i64), JournalError> {
     Ok((event_id(stream, after.0.min(EVENTS_MAX))?, event_id(stream, EVENTS_MAX)?))
 }
 
@@ -174,7 +178,8 @@ pub(super) fn due(
 }
 
 /// What a list shows of a session. Without an owner, it shows everyone's.
-const ALL: &str = "SELECT owner, identity, version, updated_at, waiting, parked, title, life FROM streams WHERE true";
+const ALL: &str = "SELECT owner, identity, version, updated_at, waiting, parked, title, life, running, plan, cost_micros, id
+                   FROM streams WHERE true";
 /// Only sessions that are there. What a deleted one cost, and what was decided in it, counts all the same.
 const LIVE: &str = "AND life != 'deleted'";
 
@@ -246,30 +251,68 @@ fn count(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// Titles are compared as people read them: the engine folds the case of ASCII letters alone.
 pub(super) fn session_page(
     connection: &Connection,
     query: &SessionQuery,
 ) -> Result<SessionPage, JournalError> {
-    let sql = format!("{ALL} {LIVE} AND owner = ?1 ORDER BY updated_at DESC, identity");
+    let (whose, owner) = of_owner(query.owner);
+    let which = if query.waiting { "AND waiting IS NOT NULL" } else { "" };
+    let sought = search::sought(query.owner, &query.text);
+    let found = match (&sought, query.text.is_empty()) {
+        (_, true) => "",
+        // Nothing that is a word is looked for.
+        (None, false) => return Ok(page_of(Vec::new(), query.limit, 0)),
+        (Some(_), false) => {
+            "AND id IN (SELECT rowid >> 32 FROM said_words WHERE said_words MATCH ?5 GROUP BY 1 ORDER BY 1 DESC LIMIT ?6)"
+        }
+    };
+    let ListPlace { updated, stream } = query.after.unwrap_or(ListPlace::BEGINNING);
+    let sql = format!(
+        "{ALL} {LIVE} {whose} {which} {found} AND (updated_at, id) < (?3, ?4) ORDER BY updated_at DESC, id DESC LIMIT ?2"
+    );
+    let (more, most) = (count(query.limit).saturating_add(1), TOTAL_MAX.cast_signed());
     let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
-    let mut found = statement.query([query.owner.0.as_bytes()]).map_err(sqlite)?;
-    let text = query.text.to_lowercase();
-    let (mut rows, mut total) = (Vec::new(), 0);
-    while let Some(row) = found.next().map_err(sqlite)? {
-        let holds = |column| -> Result<bool, JournalError> {
-            let words: String = row.get(column).map_err(sqlite)?;
-            Ok(words.to_lowercase().contains(&text))
-        };
-        if !text.is_empty() && !holds(6)? && !holds(1)? {
-            continue;
-        }
-        if total >= query.offset && rows.len() < query.limit {
-            rows.push(session_row(row)?);
-        }
-        total += 1;
+    let asked = statement.parameter_count();
+    let all: [&dyn ToSql; 6] = [&owner, &more, &updated.0, &stream, &sought, &FOUND_MAX];
+    let mut read = statement.query(&all[..asked]).map_err(sqlite)?;
+    let mut rows = Vec::new();
+    while let Some(row) = read.next().map_err(sqlite)? {
+        rows.push((session_row(row)?, row.get(11).map_err(sqlite)?));
     }
-    Ok(SessionPage { rows, total: total as u64 })
+    let sql = format!(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM streams WHERE true {LIVE} {whose} {which} {found} LIMIT ?2)"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
+    let asked = statement.parameter_count();
+    let all: [&dyn ToSql; 6] = [&owner, &most, &updated.0, &stream, &sought, &FOUND_MAX];
+    let total = statement.query_row(&all[..asked], |row| row.get(0)).map_err(sqlite)?;
+    Ok(page_of(rows, query.limit, total))
+}
+
+pub(super) fn decisions(
+    connection: &Connection,
+    owner: Option<OwnerId>,
+    since: Time,
+    limit: usize,
+) -> Result<Vec<DecisionRow>, JournalError> {
+    let (whose, owner) = match owner {
+        Some(owner) => ("decisions.owner = ?1", owner.0.into_bytes()),
+        None => ("?1 IS NOT NULL", [0; 16]),
+    };
+    let sql = format!(
+        "SELECT events.seq, events.at, kind, body, streams.owner, identity, title
+         FROM decisions JOIN events ON events.id = event JOIN streams ON streams.id = events.stream
+         WHERE {whose} AND decisions.at >= ?2 ORDER BY decisions.at DESC, event DESC LIMIT ?3"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
+    let mut found = statement.query(params![owner, since.0, count(limit)]).map_err(sqlite)?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next().map_err(sqlite)? {
+        let (owner, text) = key_columns_at(row, 4).map_err(sqlite)?;
+        let (title, event) = (row.get(6).map_err(sqlite)?, event_row(row).map_err(sqlite)?);
+        rows.extend(decision_at(key_of(owner, &text)?, title, event));
+    }
+    Ok(rows)
 }
 
 pub(super) fn newest(
@@ -288,34 +331,8 @@ pub(super) fn newest(
 }
 
 pub(super) fn planning(connection: &Connection) -> Result<u64, JournalError> {
-    let sql = "SELECT COUNT(*) FROM streams WHERE planning";
+    let sql = "SELECT COUNT(*) FROM streams WHERE plan IS NOT NULL";
     let many: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(sqlite)?;
-    Ok(many.cast_unsigned())
-}
-
-pub(super) fn waiting(
-    connection: &Connection,
-    owner: Option<OwnerId>,
-    offset: usize,
-    limit: usize,
-) -> Result<Vec<SessionRow>, JournalError> {
-    let (whose, owner) = of_owner(owner);
-    let sql = format!(
-        "{ALL} {LIVE} {whose} AND waiting IS NOT NULL ORDER BY updated_at DESC, id LIMIT ?2 OFFSET ?3"
-    );
-    session_rows(connection, &sql, params![owner, count(limit), count(offset)])
-}
-
-pub(super) fn waiting_count(
-    connection: &Connection,
-    owner: Option<OwnerId>,
-) -> Result<u64, JournalError> {
-    let (whose, owner) = of_owner(owner);
-    let sql = format!(
-        "SELECT COUNT(*) FROM streams WHERE life != 'deleted' {whose} AND waiting IS NOT NULL"
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
-    let many: i64 = statement.query_row([owner], |row| row.get(0)).map_err(sqlite)?;
     Ok(many.cast_unsigned())
 }
 
@@ -344,6 +361,9 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow, JournalError> {
         parked: row.get(5).map_err(sqlite)?,
         title: row.get(6).map_err(sqlite)?,
         archived: life == "archived",
+        running: row.get(8).map_err(sqlite)?,
+        plan: plan_of(row.get(9).map_err(sqlite)?),
+        cost_micros: row.get::<_, i64>(10).map_err(sqlite)?.cast_unsigned(),
     })
 }
 
@@ -368,17 +388,19 @@ pub(super) fn keys(
 pub(super) fn answers(
     connection: &Connection,
     identity: &SessionKey,
-) -> Result<BTreeMap<CommandId, Answer>, JournalError> {
-    let sql = "SELECT before, version, refusal, checksum, command FROM answers
+) -> Result<BTreeMap<CommandId, KeptAnswer>, JournalError> {
+    let sql = "SELECT before, version, refusal, checksum, command, at FROM answers
                WHERE stream = (SELECT id FROM streams WHERE owner = ?1 AND identity = ?2)";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let rows = statement
-        .query_map(columns(identity), |row| Ok((row.get::<_, [u8; 16]>(4)?, answer_row(row)?)))
+        .query_map(columns(identity), |row| {
+            Ok((row.get::<_, [u8; 16]>(4)?, Time(row.get(5)?), answer_row(row)?))
+        })
         .map_err(sqlite)?;
     rows.map(|row| {
-        let (command, row) = row.map_err(sqlite)?;
+        let (command, at, row) = row.map_err(sqlite)?;
         let command = uuid::Uuid::from_bytes(command).into();
-        Ok((command, row.answer(identity, command)?))
+        Ok((command, KeptAnswer { at, answer: row.answer(identity, command)? }))
     })
     .collect()
 }
@@ -393,15 +415,35 @@ pub(super) fn output(
     connection: &Connection,
     identity: &SessionKey,
     digest: Digest,
-) -> Result<Option<String>, JournalError> {
+) -> Result<Option<OutputRow>, JournalError> {
     let sql = "SELECT body FROM outputs WHERE stream = (SELECT id FROM streams WHERE owner = ?1 AND identity = ?2) AND digest = ?3";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let (owner, text) = columns(identity);
-    let body: Option<Vec<u8>> = statement
+    let row: Option<Option<Vec<u8>>> = statement
         .query_row(params![owner, text, digest.0], |row| row.get(0))
         .optional()
         .map_err(sqlite)?;
-    body.map(|body| read_output(identity, digest, &body)).transpose()
+    row.map(|body| match body {
+        Some(body) => read_output(identity, digest, &body).map(OutputRow::Here),
+        None => Ok(OutputRow::Beside),
+    })
+    .transpose()
+}
+
+pub(super) fn kept_view(
+    connection: &Connection,
+    identity: &SessionKey,
+) -> Result<Option<KeptView>, JournalError> {
+    let sql = "SELECT upto, form, body FROM views WHERE stream = (SELECT id FROM streams WHERE owner = ?1 AND identity = ?2)";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let found = statement
+        .query_row(columns(identity), |row| {
+            let (upto, form, body): (i64, u32, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(read_view(identity, Seq(upto.cast_unsigned()), form, &body))
+        })
+        .optional()
+        .map_err(sqlite)?;
+    Ok(found.flatten())
 }
 
 pub(super) fn outputs(
@@ -414,7 +456,7 @@ pub(super) fn outputs(
     rows.map(|row| row.map(Digest).map_err(sqlite)).collect()
 }
 
-fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+pub(super) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     let seq: i64 = row.get(0)?;
     let (at, kind, body) = (Time(row.get(1)?), row.get(2)?, row.get(3)?);
     Ok(EventRow { seq: Seq(seq.cast_unsigned()), at, kind, body })

@@ -9,17 +9,22 @@ CREATE TABLE streams (
     -- When someone must act: NULL for never, 0 for now, else microseconds.
     due_at INTEGER,
     waiting TEXT,
-    planning INTEGER NOT NULL DEFAULT 0,
+    -- Where its plan stands; NULL without one. Whether something is under way.
+    plan TEXT,
+    running INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
     parked TEXT,
-    -- Whether a turn is under way, and how many bytes its events and outputs take.
-    running INTEGER NOT NULL DEFAULT 0,
+    -- Whether a turn is under way that waits for nobody, and how many bytes its events and outputs take.
+    takes_room INTEGER NOT NULL DEFAULT 0,
     bytes INTEGER NOT NULL DEFAULT 0,
-    -- What its models were used, all in all, and how much of that its owner's stream took up.
+    counted_bytes INTEGER NOT NULL DEFAULT 0,
+    -- What its models were used, all in all, and how much of that its owner took up.
     tokens INTEGER NOT NULL DEFAULT 0,
     cost_micros INTEGER NOT NULL DEFAULT 0,
     counted_tokens INTEGER NOT NULL DEFAULT 0,
     counted_cost_micros INTEGER NOT NULL DEFAULT 0,
+    -- Up to which event it is found by its words.
+    searched INTEGER NOT NULL DEFAULT 0,
     -- How far its chain of decisions has come, and how far the audit log took it up.
     logged INTEGER NOT NULL DEFAULT 0,
     taken INTEGER NOT NULL DEFAULT 0,
@@ -27,17 +32,27 @@ CREATE TABLE streams (
 );
 CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked IS NULL;
 CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
+CREATE INDEX streams_owner_waiting ON streams (owner, updated_at) WHERE waiting IS NOT NULL;
 CREATE INDEX streams_owner ON streams (owner, updated_at);
 CREATE INDEX streams_untaken ON streams (id) WHERE logged > taken;
-CREATE INDEX streams_running ON streams (owner) WHERE running;
-CREATE INDEX streams_uncounted ON streams (owner) WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros;
-CREATE INDEX streams_planning ON streams (id) WHERE planning;
+CREATE INDEX streams_room ON streams (owner) WHERE takes_room;
+CREATE INDEX streams_uncounted ON streams (owner)
+    WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes OR searched < version;
+CREATE INDEX streams_planning ON streams (id) WHERE plan IS NOT NULL;
 
 -- Apart from the stream, whose row is written anew by every command.
 CREATE TABLE snapshots (
     stream INTEGER PRIMARY KEY REFERENCES streams (id),
     version INTEGER NOT NULL,
     fold_version INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+
+-- Conversations as they stood after they were summed up: derived from the events, and read instead of them.
+CREATE TABLE views (
+    stream INTEGER PRIMARY KEY REFERENCES streams (id),
+    upto INTEGER NOT NULL,
+    form INTEGER NOT NULL,
     body BLOB NOT NULL
 );
 
@@ -52,21 +67,33 @@ CREATE TABLE events (
     body BLOB NOT NULL
 );
 
+-- The events with which a person decided something: where lists find them.
+CREATE TABLE decisions (
+    event INTEGER PRIMARY KEY,
+    owner BLOB NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE INDEX decisions_owner ON decisions (owner, at);
+CREATE INDEX decisions_at ON decisions (at);
+
+-- What commands were answered that may be asked again.
 CREATE TABLE answers (
     stream INTEGER NOT NULL REFERENCES streams (id),
     command BLOB NOT NULL,
+    at INTEGER NOT NULL,
     before INTEGER NOT NULL,
     version INTEGER NOT NULL,
     refusal TEXT,
     checksum INTEGER NOT NULL,
     PRIMARY KEY (stream, command)
 ) WITHOUT ROWID;
+CREATE INDEX answers_at ON answers (at);
 
--- Outputs that are longer than what the model reads, whole.
+-- Outputs that are longer than what the model reads, whole. A long one lies beside the rows, and has no body here.
 CREATE TABLE outputs (
     stream INTEGER NOT NULL REFERENCES streams (id),
     digest BLOB NOT NULL,
-    body BLOB NOT NULL,
+    body BLOB,
     PRIMARY KEY (stream, digest)
 );
 
@@ -74,6 +101,8 @@ CREATE TABLE owners (
     id BLOB PRIMARY KEY,
     -- The name of the person.
     name TEXT NOT NULL UNIQUE,
+    -- How many bytes of their sessions were taken up.
+    bytes INTEGER NOT NULL DEFAULT 0,
     version INTEGER NOT NULL DEFAULT 0,
     fold_version INTEGER NOT NULL DEFAULT 0,
     state BLOB
@@ -133,6 +162,12 @@ CREATE INDEX memory_item ON memory (item);
 CREATE INDEX memory_newest ON memory (scope, at);
 -- The words of an item, and its scope as one more word that no text can have.
 CREATE VIRTUAL TABLE memory_words USING fts5 (
+    words, content = '', contentless_delete = 1, detail = none,
+    tokenize = "unicode61 remove_diacritics 0 tokenchars '_'"
+);
+-- The words of what was said and of plans, and of the title under the number 0, with their owner as one more word that no
+-- text can have. A row has the number of its event.
+CREATE VIRTUAL TABLE said_words USING fts5 (
     words, content = '', contentless_delete = 1, detail = none,
     tokenize = "unicode61 remove_diacritics 0 tokenchars '_'"
 );

@@ -10,13 +10,13 @@ use planwright_domain::{
 };
 use planwright_format::body::Packer;
 use planwright_runtime::{failpoint, ports::journal::JournalError};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use uuid::Uuid;
 
 use super::{owner, sqlite};
-use crate::journal::Uncounted;
+use crate::journal::{UNCOUNTED, UNTAKEN, Uncounted};
 
-/// What belongs to an owner, and what they have used but for bytes.
+/// What belongs to an owner, and what they have used.
 pub(super) fn used(
     connection: &Connection,
     id: OwnerId,
@@ -25,23 +25,26 @@ pub(super) fn used(
     // Both in one look: what is taken up in between would be counted twice, or not at all.
     let read = connection.unchecked_transaction().map_err(sqlite)?;
     let owner = owner::read(&read, id)?;
-    let sql = "SELECT COALESCE(SUM(tokens - counted_tokens), 0), COALESCE(SUM(cost_micros - counted_cost_micros), 0)
-               FROM streams WHERE owner = ?1 AND (tokens > counted_tokens OR cost_micros > counted_cost_micros)
-               AND updated_at >= ?2";
-    let mut statement = read.prepare_cached(sql).map_err(sqlite)?;
+    let sql = format!("SELECT COALESCE(SUM(CASE WHEN updated_at >= ?2 THEN tokens - counted_tokens END), 0),
+                   COALESCE(SUM(CASE WHEN updated_at >= ?2 THEN cost_micros - counted_cost_micros END), 0),
+                   COALESCE(SUM(bytes - counted_bytes), 0) + COALESCE((SELECT bytes FROM owners WHERE id = ?1), 0),
+                   (SELECT COUNT(*) FROM streams WHERE owner = ?1 AND takes_room AND parked IS NULL)
+               FROM streams WHERE owner = ?1 AND {UNTAKEN}");
+    let mut statement = read.prepare_cached(&sql).map_err(sqlite)?;
     let since = Day(day.0 - 1).ends().0;
-    let (tokens, cost_micros): (i64, i64) = statement
-        .query_row(params![id.0.as_bytes(), since], |row| Ok((row.get(0)?, row.get(1)?)))
+    let number = |row: &Row<'_>, column| row.get(column).map(i64::cast_unsigned);
+    let (uncounted, bytes, turns) = statement
+        .query_row(params![id.0.as_bytes(), since], |row| {
+            let uncounted = DayUse { tokens: number(row, 0)?, cost_micros: number(row, 1)? };
+            Ok((uncounted, number(row, 2)?, number(row, 3)?))
+        })
         .map_err(sqlite)?;
-    let turns = under_way(&read, id)?;
-    let uncounted =
-        DayUse { tokens: tokens.cast_unsigned(), cost_micros: cost_micros.cast_unsigned() };
     let DayUse { tokens, cost_micros } = owner.used_on(day).plus(uncounted);
-    Ok((owner, Used { turns, tokens, cost_micros, bytes: 0 }))
+    Ok((owner, Used { turns, tokens, cost_micros, bytes }))
 }
 
 fn under_way(connection: &Connection, id: OwnerId) -> Result<u64, JournalError> {
-    let sql = "SELECT COUNT(*) FROM streams WHERE owner = ?1 AND running AND parked IS NULL";
+    let sql = "SELECT COUNT(*) FROM streams WHERE owner = ?1 AND takes_room AND parked IS NULL";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let many: i64 = statement.query_row([id.0.as_bytes()], |row| row.get(0)).map_err(sqlite)?;
     Ok(many.cast_unsigned())
@@ -56,17 +59,10 @@ pub(super) fn check_room(
     Ok(room.check(under_way(connection, id)?).map_err(Refusal::LimitReached))
 }
 
-pub(super) fn stored_bytes(connection: &Connection, id: OwnerId) -> Result<u64, JournalError> {
-    let sql = "SELECT COALESCE(SUM(bytes), 0) FROM streams WHERE owner = ?1";
-    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
-    let bytes: i64 = statement.query_row([id.0.as_bytes()], |row| row.get(0)).map_err(sqlite)?;
-    Ok(bytes.cast_unsigned())
-}
-
-/// Whether something was used that no owner took up.
-pub(super) fn has_uncounted(connection: &Connection) -> Result<bool, JournalError> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM streams WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros)";
-    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+/// Whether something was used that no owner took up, or said that is not indexed.
+pub(super) fn has_untaken(connection: &Connection) -> Result<bool, JournalError> {
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM streams WHERE {UNTAKEN})");
+    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
     statement.query_row([], |row| row.get(0)).map_err(sqlite)
 }
 
@@ -89,28 +85,35 @@ pub(super) fn count(
         Counted::Some(limit) => (None, i64::try_from(*limit).unwrap_or(i64::MAX)),
         Counted::One(stream) => (Some(*stream), 1),
     };
-    let sql = "SELECT id, owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros FROM streams
-               WHERE (tokens > counted_tokens OR cost_micros > counted_cost_micros) AND (?1 IS NULL OR id = ?1) LIMIT ?2";
-    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let sql = format!(
+        "SELECT id, owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros, bytes - counted_bytes
+         FROM streams WHERE {UNTAKEN} AND {UNCOUNTED} AND (?1 IS NULL OR id = ?1) ORDER BY owner LIMIT ?2"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
     let mut rows = statement.query(params![only, limit]).map_err(sqlite)?;
     let (mut uncounted, mut streams) = (Uncounted::default(), Vec::new());
     while let Some(row) = rows.next().map_err(sqlite)? {
         let number = |column| row.get::<_, i64>(column).map(i64::cast_unsigned).map_err(sqlite);
         let used = DayUse { tokens: number(3)?, cost_micros: number(4)? };
         let owner = OwnerId(Uuid::from_bytes(row.get(1).map_err(sqlite)?));
-        uncounted.add(owner, Time(row.get(2).map_err(sqlite)?), used);
+        let bytes = row.get(5).map_err(sqlite)?;
+        uncounted.add(owner, Time(row.get(2).map_err(sqlite)?), used, bytes);
         streams.push(row.get::<_, i64>(0).map_err(sqlite)?);
     }
     failpoint::hit("usage.before_facts");
-    for (id, decide) in uncounted.decisions() {
-        if name(connection, id)?.is_none() {
+    let add = "UPDATE owners SET bytes = bytes + ?2 WHERE id = ?1";
+    let mut add = connection.prepare_cached(add).map_err(sqlite)?;
+    for (id, used) in uncounted.0 {
+        if add.execute(params![id.0.as_bytes(), used.bytes]).map_err(sqlite)? == 0 {
             tracing::error!(owner = %id, event = "usage_of_nobody");
             continue;
         }
-        // Counting is never refused.
-        owner::append(connection, packer, id, at, &decide)?.ok();
+        for decide in used.decisions() {
+            // Counting is never refused.
+            owner::append(connection, packer, id, at, &decide)?.ok();
+        }
     }
-    let sql = "UPDATE streams SET counted_tokens = tokens, counted_cost_micros = cost_micros WHERE id = ?1";
+    let sql = "UPDATE streams SET counted_tokens = tokens, counted_cost_micros = cost_micros, counted_bytes = bytes WHERE id = ?1";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     for stream in &streams {
         statement.execute([stream]).map_err(sqlite)?;

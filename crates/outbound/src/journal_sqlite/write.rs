@@ -10,7 +10,6 @@ use std::{
 use planwright_domain::{
     actor::PersonId,
     backoff::{again_at, is_progress},
-    digest::Digest,
     id::{CommandId, OwnerId, Seq},
     identity::SessionKey,
     installation::{AccountRefusal, Installation, InstallationCommand, decide},
@@ -19,12 +18,15 @@ use planwright_domain::{
     session::{FOLD_VERSION, Session, erasure},
     time::Time,
 };
-use planwright_format::{body::Packer, event::known_level};
+use planwright_format::{
+    body::Packer,
+    event::{StoredEvent, known_level},
+};
 use planwright_runtime::{
     failpoint,
     ports::journal::{
-        Answer, Append, BackedOff, Decide, DecideInstallation, DecideOwner, JournalError, Recorded,
-        Stream, TakenHeads, Undecided,
+        Answer, Append, BackedOff, Decide, DecideInstallation, DecideOwner, JournalError,
+        KeptAnswer, Recorded, Stream, TakenHeads, Undecided,
     },
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -33,14 +35,16 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     erase, installation, memory, owner,
     read::{self, StreamRow},
-    sqlite,
+    search, sqlite,
     usage::{self, Counted},
 };
 use crate::journal::{
     Listed, SNAPSHOT_EVERY, due_column, last_anchor,
+    outputs::SealedOutput,
     remembering::{Whose, of_session},
-    sealed::{AnswerRow, event_place, seal_output, seal_snapshot},
-    waiting_column,
+    sealed::{AnswerRow, event_place, seal_snapshot},
+    search::Indexed,
+    verdicts, waiting_column,
     warm::Warm,
 };
 
@@ -53,9 +57,10 @@ type Reply<T> = oneshot::Sender<Result<T, JournalError>>;
 pub(super) enum Job {
     Append {
         identity: SessionKey,
-        command: CommandId,
+        command: Option<CommandId>,
         at: Time,
         decide: Decide,
+        prepared: Option<Box<Prepared>>,
         reply: Reply<Answer>,
     },
     BackOff {
@@ -69,12 +74,7 @@ pub(super) enum Job {
         now: Time,
         reply: Reply<()>,
     },
-    AppendOwner {
-        owner: OwnerId,
-        at: Time,
-        decide: DecideOwner,
-        reply: Reply<Result<Owner, Refusal>>,
-    },
+    Owner(OwnerJob),
     Log(LogJob),
     /// Not part of any transaction.
     Scrub {
@@ -85,37 +85,45 @@ pub(super) enum Job {
         limit: usize,
         reply: Reply<usize>,
     },
+    ForgetAnswers {
+        before: Time,
+        limit: usize,
+        reply: Reply<usize>,
+    },
     Postpone {
         identity: SessionKey,
         version: Seq,
         until: Time,
         reply: Reply<()>,
     },
-    NewOwner {
-        name: PersonId,
-        fresh: OwnerId,
-        reply: Reply<OwnerId>,
-    },
-    AdoptOwner {
-        name: PersonId,
-        owner: OwnerId,
-        reply: Reply<bool>,
-    },
     KeepOutput {
         identity: SessionKey,
-        digest: Digest,
-        text: String,
-        reply: Reply<()>,
-    },
-    /// A session that had to be folded from far back, so that the next to read it need not.
-    KeepSnapshot {
-        session: Arc<Session>,
-        reply: Reply<()>,
-    },
-    Restore {
-        whole: Box<(Stream, Append)>,
+        output: SealedOutput,
+        /// Whether the session has it now.
         reply: Reply<bool>,
     },
+    Derived(DerivedJob),
+    Restore {
+        whole: Box<(Stream, Append, Vec<SealedOutput>)>,
+        reply: Reply<bool>,
+    },
+}
+
+/// Something that is kept beside the events so that they need not all be read again.
+pub(super) enum DerivedJob {
+    /// Words by which sessions are found.
+    Words { all: Vec<Indexed>, reply: Reply<()> },
+    /// A conversation as it stood after it was summed up.
+    View { identity: SessionKey, upto: Seq, form: u32, body: Vec<u8>, reply: Reply<()> },
+    /// A session that had to be folded from far back, so that the next to read it need not.
+    Snapshot { session: Arc<Session>, reply: Reply<()> },
+}
+
+/// Something to be written of an owner.
+pub(super) enum OwnerJob {
+    Append { owner: OwnerId, at: Time, decide: DecideOwner, reply: Reply<Result<Owner, Refusal>> },
+    Make { name: PersonId, fresh: OwnerId, reply: Reply<OwnerId> },
+    Adopt { name: PersonId, owner: OwnerId, reply: Reply<bool> },
 }
 
 /// Something to be written into the audit log, alone or with what it is about.
@@ -154,6 +162,48 @@ pub(super) struct Writer {
     warm: Arc<Mutex<Warm>>,
     streams: HashMap<SessionKey, StreamRow>,
     packer: Packer,
+}
+
+/// What was decided and packed before it was the writer's turn. It holds if the session has not moved since.
+pub(super) struct Prepared {
+    before: Seq,
+    append: Append,
+    rows: Vec<StoredEvent>,
+}
+
+impl Prepared {
+    /// Decides on this session. What is refused, or breaks down, is left to the writer: it decides on what is stored.
+    pub(super) fn new(
+        packer: &mut Packer,
+        session: &Session,
+        at: Time,
+        decide: &Decide,
+    ) -> Option<Box<Self>> {
+        let decided = panic::catch_unwind(AssertUnwindSafe(|| decide(session)));
+        let append = decided.ok()?.ok()?;
+        let rows = packed(packer, &session.key(), &append, |_| at).ok()?;
+        Some(Box::new(Self { before: session.version, append, rows }))
+    }
+}
+
+/// The events of what was decided, each with its own time, as their rows hold them.
+fn packed(
+    packer: &mut Packer,
+    identity: &SessionKey,
+    append: &Append,
+    times: impl Fn(usize) -> Time,
+) -> Result<Vec<StoredEvent>, JournalError> {
+    let (key, level, first) = (identity.to_string(), known_level(), first_of(append));
+    let row = |(number, event)| {
+        let (seq, at) = (first + number as u64, times(number));
+        Ok(packer.seal_event(event_place(&key, seq, at), event, level)?)
+    };
+    append.events.iter().enumerate().map(row).collect()
+}
+
+/// The number of the first event of what was decided.
+fn first_of(append: &Append) -> u64 {
+    append.after.version.0 + 1 - append.events.len() as u64
 }
 
 /// What one group has changed and not committed yet.
@@ -286,9 +336,9 @@ impl Writer {
     /// Writes one job. What fails in it is told to its caller alone.
     fn write(&mut self, group: &mut Group, job: Job) {
         match job {
-            Job::Append { identity, command, at, decide, reply } => {
+            Job::Append { identity, command, at, decide, prepared, reply } => {
                 let written = self.in_savepoint(group, |writer, group| {
-                    writer.append(group, &identity, command, at, &decide)
+                    writer.append(group, &identity, (command, at), &decide, prepared)
                 });
                 settle(group, reply, written);
             }
@@ -303,13 +353,7 @@ impl Writer {
                     .in_savepoint(group, |writer, _| Ok((writer.unpark(&identity, now)?, None)));
                 settle(group, reply, written);
             }
-            Job::AppendOwner { owner: id, at, decide, reply } => {
-                let written = self.in_savepoint(group, |writer, _| {
-                    let Self { connection, packer, .. } = writer;
-                    Ok((owner::append(connection, packer, id, at, &decide)?, None))
-                });
-                settle(group, reply, written);
-            }
+            Job::Owner(job) => self.write_owner(group, job),
             Job::Log(job) => self.write_log(group, job),
             Job::CountUse { at, limit, reply } => {
                 let written = self.in_savepoint(group, |writer, _| {
@@ -324,35 +368,72 @@ impl Writer {
                 });
                 settle(group, reply, written);
             }
+            Job::ForgetAnswers { before, limit, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    Ok((writer.forget_answers(before, limit)?, None))
+                });
+                settle(group, reply, written);
+            }
             // Taken out before the transaction began.
             Job::Scrub { .. } => {}
-            Job::NewOwner { name, fresh, reply } => {
+            Job::KeepOutput { identity, output, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    Ok((writer.keep_output(&identity, &output)?, None))
+                });
+                settle(group, reply, written);
+            }
+            Job::Derived(job) => self.write_derived(group, job),
+            Job::Restore { whole, reply } => {
+                let (stream, append, outputs) = *whole;
+                let written = self.in_savepoint(group, |writer, group| {
+                    writer.restore(group, stream, append, &outputs)
+                });
+                settle(group, reply, written);
+            }
+        }
+    }
+
+    fn write_derived(&mut self, group: &mut Group, job: DerivedJob) {
+        match job {
+            DerivedJob::Words { all, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    Ok((search::add(&writer.connection, &all)?, None))
+                });
+                settle(group, reply, written);
+            }
+            DerivedJob::View { identity, upto, form, body, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    Ok((writer.keep_view(&identity, upto, form, &body)?, None))
+                });
+                settle(group, reply, written);
+            }
+            DerivedJob::Snapshot { session, reply } => {
+                let written = self
+                    .in_savepoint(group, |writer, _| Ok((writer.keep_snapshot(&session)?, None)));
+                settle(group, reply, written);
+            }
+        }
+    }
+
+    fn write_owner(&mut self, group: &mut Group, job: OwnerJob) {
+        match job {
+            OwnerJob::Append { owner: id, at, decide, reply } => {
+                let written = self.in_savepoint(group, |writer, _| {
+                    let Self { connection, packer, .. } = writer;
+                    Ok((owner::append(connection, packer, id, at, &decide)?, None))
+                });
+                settle(group, reply, written);
+            }
+            OwnerJob::Make { name, fresh, reply } => {
                 let written = self.in_savepoint(group, |writer, _| {
                     Ok((owner::made(&writer.connection, &name, fresh)?, None))
                 });
                 settle(group, reply, written);
             }
-            Job::AdoptOwner { name, owner: id, reply } => {
+            OwnerJob::Adopt { name, owner: id, reply } => {
                 let written = self.in_savepoint(group, |writer, _| {
                     Ok((owner::adopt(&writer.connection, &name, id)?, None))
                 });
-                settle(group, reply, written);
-            }
-            Job::KeepOutput { identity, digest, text, reply } => {
-                let written = self.in_savepoint(group, |writer, _| {
-                    Ok((writer.keep_output(&identity, digest, &text)?, None))
-                });
-                settle(group, reply, written);
-            }
-            Job::KeepSnapshot { session, reply } => {
-                let written = self
-                    .in_savepoint(group, |writer, _| Ok((writer.keep_snapshot(&session)?, None)));
-                settle(group, reply, written);
-            }
-            Job::Restore { whole, reply } => {
-                let (stream, append) = *whole;
-                let written =
-                    self.in_savepoint(group, |writer, group| writer.restore(group, stream, append));
                 settle(group, reply, written);
             }
         }
@@ -440,6 +521,7 @@ impl Writer {
         group: &Group,
         stream: Stream,
         append: Append,
+        outputs: &[SealedOutput],
     ) -> Result<(bool, Option<Change>), JournalError> {
         let (_, found) = self.load(group, &stream.key)?;
         if found.is_some() || erase::is_erased(&self.connection, &stream.key)? {
@@ -447,12 +529,12 @@ impl Writer {
         }
         let at = stream.events.last().map_or(Time(0), |recorded| recorded.at);
         let times = |event: usize| stream.events.get(event).map_or(at, |recorded| recorded.at);
-        let change = self.store(&stream.key, None, at, times, append)?;
-        for (command, answer) in &stream.answers {
-            self.keep_answer(&stream.key, change.stream, *command, answer)?;
+        let change = self.store(&stream.key, None, at, times, append, None)?;
+        for (command, KeptAnswer { at, answer }) in &stream.answers {
+            self.keep_answer(&stream.key, change.stream, (*command, *at), answer)?;
         }
-        for (digest, text) in &stream.outputs {
-            self.keep_output(&stream.key, *digest, text)?;
+        for output in outputs {
+            self.keep_output(&stream.key, output)?;
         }
         Ok((true, Some(change)))
     }
@@ -461,46 +543,56 @@ impl Writer {
         &mut self,
         group: &Group,
         identity: &SessionKey,
-        command: CommandId,
-        at: Time,
+        (command, at): (Option<CommandId>, Time),
         decide: &Decide,
+        prepared: Option<Box<Prepared>>,
     ) -> Result<(Answer, Option<Change>), JournalError> {
         let (session, stream) = self.load(group, identity)?;
-        if let Some(stream) = stream
+        if let (Some(stream), Some(command)) = (stream, command)
             && let Some(answer) = self.answered(identity, stream, command)?
         {
+            // What was decided before is not what is stored; whoever asked goes by what is decided last.
+            if prepared.is_some() {
+                drop(decide(&session));
+            }
             return Ok((answer, None));
         }
         let before = session.version;
-        match self.admitted(&session, decide)? {
+        let prepared = prepared.filter(|prepared| prepared.before == before && stream.is_some());
+        let (decided, rows) = match prepared.map(|prepared| *prepared) {
+            Some(Prepared { append, rows, .. }) => (Ok(append), Some(rows)),
+            None => (decide(&session), None),
+        };
+        match self.admitted(&session, decided)? {
             Err(Undecided::Corrupt(corrupt)) => Err(corrupt.into()),
             Err(Undecided::Refused(refusal)) => {
                 let is_kept = refusal.is_final();
                 let answer = Answer::Refused(refusal);
-                if let Some(stream) = stream
+                if let (Some(stream), Some(command)) = (stream, command)
                     && is_kept
                 {
-                    self.keep_answer(identity, stream, command, &answer)?;
+                    self.keep_answer(identity, stream, (command, at), &answer)?;
                 }
                 Ok((answer, None))
             }
             Ok(append) => {
                 let version = append.after.version;
-                let change = self.store(identity, stream, at, |_| at, append)?;
+                let change = self.store(identity, stream, at, |_| at, append, rows)?;
                 let answer = Answer::Accepted { before, version };
-                self.keep_answer(identity, change.stream, command, &answer)?;
+                if let Some(command) = command {
+                    self.keep_answer(identity, change.stream, (command, at), &answer)?;
+                }
                 Ok((answer, Some(change)))
             }
         }
     }
 
-    /// What is decided, if the owner has room for it.
+    /// What was decided, if the owner has room for it.
     fn admitted(
         &self,
         session: &Session,
-        decide: &Decide,
+        decided: Result<Append, Undecided>,
     ) -> Result<Result<Append, Undecided>, JournalError> {
-        let decided = decide(session);
         if let Ok(Append { turns: Some(room), .. }) = &decided
             && let Err(refusal) = usage::check_room(&self.connection, session.owner, room)?
         {
@@ -588,35 +680,63 @@ impl Writer {
         &self,
         identity: &SessionKey,
         stream: StreamRow,
-        command: CommandId,
+        (command, at): (CommandId, Time),
         answer: &Answer,
     ) -> Result<(), JournalError> {
         let AnswerRow { columns, checksum } = AnswerRow::new(identity, command, answer)?;
-        let sql = "INSERT INTO answers (stream, command, before, version, refusal, checksum)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let sql = "INSERT INTO answers (stream, command, before, version, refusal, checksum, at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let (before, version) = (columns.before, columns.version);
         self.execute(
             sql,
-            params![stream.id, command.0.as_bytes(), before, version, columns.refusal, checksum],
+            params![
+                stream.id,
+                command.0.as_bytes(),
+                before,
+                version,
+                columns.refusal,
+                checksum,
+                at.0
+            ],
         )
     }
 
+    fn forget_answers(&self, before: Time, limit: usize) -> Result<usize, JournalError> {
+        let sql = "DELETE FROM answers WHERE (stream, command) IN
+                   (SELECT stream, command FROM answers WHERE at < ?1 ORDER BY at LIMIT ?2)";
+        let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
+        statement.execute(params![before.0, limit as i64]).map_err(sqlite)
+    }
+
+    /// Keeps an output; whether the session has it, which it does not if it is not there any more.
     fn keep_output(
-        &mut self,
+        &self,
         identity: &SessionKey,
-        digest: Digest,
-        text: &str,
-    ) -> Result<(), JournalError> {
-        let body = seal_output(&mut self.packer, identity, digest, text)?;
+        output: &SealedOutput,
+    ) -> Result<bool, JournalError> {
         let sql = "INSERT OR IGNORE INTO outputs (stream, digest, body) SELECT id, ?3, ?4 FROM streams WHERE owner = ?1 AND identity = ?2";
         let (owner, text) = read::columns(identity);
         let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
-        let kept = statement.execute(params![owner, text, digest.0, body]).map_err(sqlite)?;
-        if kept == 0 {
-            return Ok(());
+        let row = params![owner, text, output.digest.0, output.body];
+        if statement.execute(row).map_err(sqlite)? == 0 {
+            return Ok(read::output(&self.connection, identity, output.digest)?.is_some());
         }
         let sql = "UPDATE streams SET bytes = bytes + ?3 WHERE owner = ?1 AND identity = ?2";
-        self.execute(sql, params![owner, text, body.len() as i64])
+        self.execute(sql, params![owner, text, output.bytes])?;
+        Ok(true)
+    }
+
+    fn keep_view(
+        &self,
+        identity: &SessionKey,
+        upto: Seq,
+        form: u32,
+        body: &[u8],
+    ) -> Result<(), JournalError> {
+        let (owner, text) = read::columns(identity);
+        let sql = "INSERT OR REPLACE INTO views (stream, upto, form, body)
+                   SELECT id, ?3, ?4, ?5 FROM streams WHERE owner = ?1 AND identity = ?2";
+        self.execute(sql, params![owner, text, upto.0.cast_signed(), form, body])
     }
 
     fn keep_snapshot(&mut self, session: &Session) -> Result<(), JournalError> {
@@ -637,7 +757,57 @@ impl Writer {
         self.execute(sql, params![stream, version.0.cast_signed(), FOLD_VERSION, body])
     }
 
-    /// Stores what was decided, each event with its own time. Everything is packed before anything is written.
+    /// Writes the row of a stream anew, or makes it. Its events take so many bytes more.
+    fn move_stream(
+        &self,
+        identity: &SessionKey,
+        stream: Option<StreamRow>,
+        at: Time,
+        append: &Append,
+        bytes: i64,
+    ) -> Result<StreamRow, JournalError> {
+        let Append { events, after, due, waiting, turns: _ } = append;
+        let version = after.version.0.cast_signed();
+        let (due, waiting) = (due_column(*due), waiting_column(*waiting));
+        let logged = last_anchor(first_of(append), events);
+        let Listed { title, life, plan, running, takes_room, used } = Listed::of(after);
+        let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
+        match stream {
+            Some(stream) => {
+                let sql = "UPDATE streams SET version = ?2, updated_at = ?3, due_at = ?4, waiting = ?5,
+                           title = ?7, life = ?8, plan = ?9, logged = COALESCE(?10, logged),
+                           running = ?11, takes_room = ?15, tokens = ?12, cost_micros = ?13, bytes = bytes + ?14,
+                           failures = CASE WHEN parked IS NULL AND NOT ?6 THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
+                let progress = is_progress(events);
+                self.execute(
+                    sql,
+                    params![
+                        stream.id, version, at.0, due, waiting, progress, title, life, plan,
+                        logged, running, tokens, cost, bytes, takes_room
+                    ],
+                )?;
+                Ok(stream)
+            }
+            None => {
+                let sql = "INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, plan, logged,
+                           running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros, takes_room)
+                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE(?10, 0), ?11, ?12, ?13, ?14, ?12, ?13, ?15)";
+                let (owner, text) = read::columns(identity);
+                self.execute(
+                    sql,
+                    params![
+                        owner, text, version, at.0, due, waiting, title, life, plan, logged,
+                        running, tokens, cost, bytes, takes_room
+                    ],
+                )?;
+                let id = self.connection.last_insert_rowid();
+                Ok(StreamRow { id, version: after.version, snapshot: Seq(0) })
+            }
+        }
+    }
+
+    /// Stores what was decided, each event with its own time. Everything is packed before anything is written; the events may
+    /// have been packed before.
     fn store(
         &mut self,
         identity: &SessionKey,
@@ -645,62 +815,34 @@ impl Writer {
         at: Time,
         times: impl Fn(usize) -> Time,
         append: Append,
+        rows: Option<Vec<StoredEvent>>,
     ) -> Result<Change, JournalError> {
-        let Append { events, after, due, waiting, turns: _ } = append;
-        let (key, level) = (identity.to_string(), known_level());
-        let first = after.version.0 + 1 - events.len() as u64;
-        let mut rows = Vec::with_capacity(events.len());
-        for (number, event) in events.iter().enumerate() {
-            let (seq, at) = (first + number as u64, times(number));
-            rows.push(self.packer.seal_event(event_place(&key, seq, at), event, level)?);
-        }
-        let last = stream.map_or(Seq(0), |stream| stream.snapshot);
-        let is_snapshot_due = after.version.0 >= last.0 + SNAPSHOT_EVERY;
-        let snapshot =
-            is_snapshot_due.then(|| seal_snapshot(&mut self.packer, &after, level)).transpose()?;
-        let version = after.version.0.cast_signed();
-        let (due, waiting) = (due_column(due), waiting_column(waiting));
-        let logged = last_anchor(first, &events);
-        let Listed { title, life, planning, running, used } = Listed::of(&after);
-        let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
-        let bytes = rows.iter().map(|row| row.body.len() as i64).sum::<i64>();
-        let mut stream = match stream {
-            Some(stream) => {
-                let sql = "UPDATE streams SET version = ?2, updated_at = ?3, due_at = ?4, waiting = ?5,
-                           title = ?7, life = ?8, planning = ?9, logged = COALESCE(?10, logged),
-                           running = ?11, tokens = ?12, cost_micros = ?13, bytes = bytes + ?14,
-                           failures = CASE WHEN parked IS NULL AND NOT ?6 THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
-                let progress = is_progress(&events);
-                self.execute(
-                    sql,
-                    params![
-                        stream.id, version, at.0, due, waiting, progress, title, life, planning,
-                        logged, running, tokens, cost, bytes
-                    ],
-                )?;
-                stream
-            }
-            None => {
-                let sql = "INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, planning, logged,
-                           running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros)
-                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE(?10, 0), ?11, ?12, ?13, ?14, ?12, ?13)";
-                let (owner, text) = read::columns(identity);
-                self.execute(
-                    sql,
-                    params![
-                        owner, text, version, at.0, due, waiting, title, life, planning, logged,
-                        running, tokens, cost, bytes
-                    ],
-                )?;
-                let id = self.connection.last_insert_rowid();
-                StreamRow { id, version: after.version, snapshot: Seq(0) }
-            }
+        let rows = match rows {
+            Some(rows) => rows,
+            None => packed(&mut self.packer, identity, &append, &times)?,
         };
+        let (first, level) = (first_of(&append), known_level());
+        let last = stream.map_or(Seq(0), |stream| stream.snapshot);
+        let is_snapshot_due = append.after.version.0 >= last.0 + SNAPSHOT_EVERY;
+        let after = &append.after;
+        let snapshot =
+            is_snapshot_due.then(|| seal_snapshot(&mut self.packer, after, level)).transpose()?;
+        let bytes = rows.iter().map(|row| row.body.len() as i64).sum::<i64>();
+        let mut stream = self.move_stream(identity, stream, at, &append, bytes)?;
+        let Append { events, after, .. } = append;
         stream.version = after.version;
         for (seq, (number, row)) in (first..).zip(rows.into_iter().enumerate()) {
             let sql = "INSERT INTO events (id, at, kind, body) VALUES (?1, ?2, ?3, ?4)";
             let (id, at) = (read::event_id(stream.id, seq)?, times(number).0);
             self.execute(sql, params![id, at, row.kind, row.body])?;
+        }
+        for seq in verdicts(first, &events) {
+            let sql = "INSERT INTO decisions (event, owner, at) VALUES (?1, ?2, ?3)";
+            let at = times((seq - first) as usize).0;
+            self.execute(
+                sql,
+                params![read::event_id(stream.id, seq)?, identity.owner.0.as_bytes(), at],
+            )?;
         }
         let changes = of_session(&events);
         memory::change(&self.connection, &mut self.packer, Whose::Session(identity), &changes)?;

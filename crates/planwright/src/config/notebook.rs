@@ -2,6 +2,8 @@
 
 use std::{path::Path, sync::Arc};
 
+#[cfg(feature = "cluster")]
+use planwright_outbound::journal_postgres::PostgresJournal;
 use planwright_outbound::notebook_object_store::{Bucket, NoNotebooks, ObjectStoreNotebooks};
 use planwright_runtime::{ports::notebook::Notebooks, settings::NotebookSettings};
 use schemars::JsonSchema;
@@ -15,7 +17,8 @@ pub struct NotebookConfig {
     pub enabled: bool,
     /// One in this many calls that read is noted in `findings`, and every error in `progress`; 0 notes nothing.
     pub note_every: u64,
-    /// The bucket that holds the pages; a directory of this machine, if not set. A cluster needs one.
+    /// The bucket that holds the pages, and on a cluster the long outputs of tools; a directory of this machine, if not set.
+    /// A cluster needs one.
     pub bucket: Option<String>,
     /// The address of the bucket's server; Amazon's own, if not set.
     pub endpoint: Option<String>,
@@ -48,16 +51,30 @@ impl NotebookConfig {
         NotebookSettings { enabled: self.enabled, note_every: self.note_every }
     }
 
-    fn bucket(&self) -> anyhow::Result<Option<Arc<dyn Notebooks>>> {
-        let Some(name) = self.bucket.clone() else { return Ok(None) };
-        let bucket = Bucket {
-            name,
+    /// The bucket that is named, if one is.
+    fn named_bucket(&self) -> Option<Bucket> {
+        Some(Bucket {
+            name: self.bucket.clone()?,
             endpoint: self.endpoint.clone(),
             region: self.region.clone(),
             access_key: self.access_key.clone(),
             secret_key: self.secret_key.clone(),
-        };
-        Ok(Some(Arc::new(ObjectStoreNotebooks::in_bucket(bucket)?)))
+        })
+    }
+
+    fn bucket(&self) -> anyhow::Result<Option<Arc<dyn Notebooks>>> {
+        let Some(bucket) = self.named_bucket() else { return Ok(None) };
+        Ok(Some(Arc::new(ObjectStoreNotebooks::in_bucket(bucket.open()?))))
+    }
+
+    /// The journal of a cluster, whose long outputs lie in the bucket if one is named.
+    #[cfg(feature = "cluster")]
+    pub async fn cluster_journal(&self, database: &str) -> anyhow::Result<PostgresJournal> {
+        let journal = PostgresJournal::open(database).await?;
+        Ok(match self.named_bucket() {
+            Some(bucket) => journal.with_outputs_in(bucket.open()?),
+            None => journal,
+        })
     }
 
     /// The pages of a local installation.

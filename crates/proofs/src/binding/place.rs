@@ -171,7 +171,7 @@ impl PostgresPlace {
 
     /// Puts everything back, and forgets what a process would know.
     async fn put_back(&mut self) -> anyhow::Result<()> {
-        let sql = "BEGIN; TRUNCATE events, answers; DELETE FROM streams;
+        let sql = "BEGIN; TRUNCATE events, answers, decisions; DELETE FROM streams;
                    INSERT INTO streams OVERRIDING SYSTEM VALUE SELECT * FROM streams_was;
                    INSERT INTO events SELECT * FROM events_was;
                    INSERT INTO answers SELECT * FROM answers_was; COMMIT";

@@ -133,7 +133,7 @@ pub(super) async fn bodies(place: &str, key: &str) -> anyhow::Result<Vec<Vec<u8>
     let scopes = format!("(SELECT id FROM memory_scopes WHERE session LIKE '%{key}%')");
     let mut queries = vec![
         format!("SELECT body FROM events WHERE stream IN {of} AND {events}"),
-        format!("SELECT body FROM outputs WHERE stream IN {of}"),
+        format!("SELECT body FROM outputs WHERE stream IN {of} AND body IS NOT NULL"),
         format!("SELECT body FROM memory WHERE scope IN {scopes}"),
     ];
     if place.starts_with("postgresql:") {

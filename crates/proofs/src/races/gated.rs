@@ -19,9 +19,9 @@ use planwright_domain::{
 };
 use planwright_runtime::ports::{
     journal::{
-        Answer, BackedOff, Decide, DecideInstallation, DecideOwner, DueRow, InstallationRecorded,
-        Journal, JournalError, Recorded, Reserved, SessionPage, SessionQuery, SessionRow, Since,
-        TakenHeads,
+        Answer, BackedOff, Decide, DecideInstallation, DecideOwner, DecisionRow, DueRow,
+        InstallationRecorded, Journal, JournalError, KeptView, Recorded, Reserved, SessionPage,
+        SessionQuery, SessionRow, Since, TakenHeads,
     },
     memory::{Memory, Store},
     toolbox::{Ran, Tool, ToolRun, Toolbox},
@@ -53,7 +53,7 @@ impl Journal for Gated<dyn Store> {
     async fn append(
         &self,
         identity: &SessionKey,
-        command: CommandId,
+        command: Option<CommandId>,
         at: Time,
         decide: Decide,
     ) -> Result<Answer, JournalError> {
@@ -81,6 +81,22 @@ impl Journal for Gated<dyn Store> {
         limit: usize,
     ) -> Result<Vec<Recorded>, JournalError> {
         self.inner.events(identity, after, limit).await
+    }
+
+    async fn index_words(&self) -> Result<usize, JournalError> {
+        self.inner.index_words().await
+    }
+
+    async fn sweep_outputs(&self, before: Time) -> Result<usize, JournalError> {
+        self.inner.sweep_outputs(before).await
+    }
+
+    async fn keep_view(&self, identity: &SessionKey, view: KeptView) -> Result<(), JournalError> {
+        self.inner.keep_view(identity, view).await
+    }
+
+    async fn kept_view(&self, identity: &SessionKey) -> Result<Option<KeptView>, JournalError> {
+        self.inner.kept_view(identity).await
     }
 
     async fn keep_output(&self, identity: &SessionKey, text: &str) -> Result<Digest, JournalError> {
@@ -133,17 +149,17 @@ impl Journal for Gated<dyn Store> {
         self.inner.session_page(query).await
     }
 
-    async fn waiting(
-        &self,
-        owner: Option<OwnerId>,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Vec<SessionRow>, JournalError> {
-        self.inner.waiting(owner, offset, limit).await
+    async fn forget_answers(&self, before: Time, limit: usize) -> Result<usize, JournalError> {
+        self.inner.forget_answers(before, limit).await
     }
 
-    async fn waiting_count(&self, owner: Option<OwnerId>) -> Result<u64, JournalError> {
-        self.inner.waiting_count(owner).await
+    async fn decisions(
+        &self,
+        owner: Option<OwnerId>,
+        since: Time,
+        limit: usize,
+    ) -> Result<Vec<DecisionRow>, JournalError> {
+        self.inner.decisions(owner, since, limit).await
     }
 
     async fn active(
@@ -189,10 +205,6 @@ impl Journal for Gated<dyn Store> {
 
     async fn used(&self, owner: OwnerId, day: Day) -> Result<(Owner, Used), JournalError> {
         self.inner.used(owner, day).await
-    }
-
-    async fn stored_bytes(&self, owner: OwnerId) -> Result<u64, JournalError> {
-        self.inner.stored_bytes(owner).await
     }
 
     async fn owner_name(&self, owner: OwnerId) -> Result<Option<PersonId>, JournalError> {

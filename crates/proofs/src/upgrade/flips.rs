@@ -58,6 +58,8 @@ enum What {
     AnswerVersion,
     AnswerChecksum,
     Output,
+    View,
+    ViewPlace,
     OwnerEvent,
     OwnerEventTime,
     OwnerEventKind,
@@ -151,7 +153,7 @@ type Row = (String, String, Option<Stored>);
 trait Journal: Archive + Memory {}
 impl<T: Archive + Memory> Journal for T {}
 
-const COLUMNS: [(What, &str, &str); 17] = [
+const COLUMNS: [(What, &str, &str); 19] = [
     (What::Event, "events", "body"),
     (What::EventTime, "events", "at"),
     (What::EventKind, "events", "kind"),
@@ -160,6 +162,8 @@ const COLUMNS: [(What, &str, &str); 17] = [
     (What::AnswerVersion, "answers", "version"),
     (What::AnswerChecksum, "answers", "checksum"),
     (What::Output, "outputs", "body"),
+    (What::View, "views", "body"),
+    (What::ViewPlace, "views", "upto"),
     (What::OwnerEvent, "owner_events", "body"),
     (What::OwnerEventTime, "owner_events", "at"),
     (What::OwnerEventKind, "owner_events", "kind"),
@@ -238,7 +242,7 @@ async fn targets(engine: &mut dyn Engine) -> anyhow::Result<Vec<Vec<Target>>> {
     let (table, column) = engine.snapshots();
     for (what, table, column) in COLUMNS.into_iter().chain([(What::Snapshot, table, column)]) {
         let session = match table {
-            "events" | "answers" | "snapshots" => {
+            "events" | "answers" | "snapshots" | "views" => {
                 "(SELECT identity FROM streams WHERE id = stream)"
             }
             "streams" => "identity",
@@ -295,6 +299,10 @@ async fn is_found(
         What::InstallationState => {
             let read = journal.installation().await.map_err(|error| error.to_string())?;
             return reported(read == truth.installation, reports);
+        }
+        What::View | What::ViewPlace => {
+            let read = journal.kept_view(&session()?).await.map_err(|error| error.to_string())?;
+            return reported(read.is_none(), reports);
         }
         What::Memory => journal.everything(&chain(), 100).await.map(drop),
         What::Snapshot => {
@@ -377,7 +385,7 @@ impl Engine for SqliteEngine {
             | What::InstallationEventTime
             | What::InstallationEventKind => "'seq = ' || seq",
             What::Memory => "'id = ' || id",
-            What::Snapshot => "'stream = ' || stream",
+            What::Snapshot | What::View | What::ViewPlace => "'stream = ' || stream",
             What::InstallationState => "'id = ' || id",
             What::OwnerState => "'id = x''' || hex(id) || ''''",
         }
@@ -459,6 +467,7 @@ impl Engine for PostgresEngine {
             | What::InstallationEvent
             | What::InstallationEventTime
             | What::InstallationEventKind => "'seq = ' || seq",
+            What::View | What::ViewPlace => "'stream = ' || stream",
             What::Memory | What::Snapshot | What::InstallationState => "'id = ' || id",
             What::OwnerState => "'id = ''' || id || ''''",
         }
@@ -501,7 +510,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Counts what is logged about snapshots that were discarded.
+/// Counts what is logged about snapshots and conversations that were discarded.
 #[derive(Clone, Default)]
 pub(super) struct Reports(Arc<AtomicU64>);
 
@@ -528,7 +537,7 @@ impl Visit for Reports {
     fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "event" && value == "snapshot_discarded" {
+        if field.name() == "event" && matches!(value, "snapshot_discarded" | "view_discarded") {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }

@@ -11,11 +11,11 @@ use planwright_domain::{
     },
     id::{CommandId, Seq},
     identity::{Root, SessionKey, Transport},
-    log::{SessionHead, head_with},
+    log::{Entry, SessionHead, head_with},
     next::{Due, next, waiting},
     policy::Policy,
     refusal::Refusal,
-    session::{begins_turn, decide, limits_of},
+    session::{SessionEvent, begins_turn, decide, limits_of},
     turn::Usage,
 };
 use tokio::time::sleep;
@@ -28,7 +28,7 @@ use crate::{
         Clock, Ports,
         audit::Handover,
         journal::{Answer, Append, Journal, JournalError, Undecided},
-        signal::{Broadcast, Lane, Signal},
+        signal::{Broadcast, Lane, ListChange, Signal},
     },
     quotas::Quotas,
     settings::Settings,
@@ -52,8 +52,15 @@ pub async fn dispatch(
 pub(crate) struct Decided {
     /// The answer.
     pub(crate) answer: Answer,
-    /// What is due since, and what is to be counted; nothing if the answer was there before.
-    pub(crate) since: Option<(Due, Happened)>,
+    /// What came of it; nothing if the answer was there before.
+    pub(crate) since: Option<Since>,
+}
+
+/// What came of a command.
+pub(crate) struct Since {
+    due: Due,
+    happened: Happened,
+    change: ListChange,
 }
 
 /// The same, with what is due since.
@@ -86,8 +93,16 @@ async fn decided_as(
         }
         let after = session.fold(at, &events)?;
         let due = next(&after).due();
-        *decided_here.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((due, Happened::of(session, &events)));
+        let since = Since {
+            due,
+            happened: Happened::of(session, &events),
+            change: ListChange {
+                begun: session.version == Seq(0),
+                decided: events.iter().any(is_verdict),
+                ..ListChange::of(&after, at)
+            },
+        };
+        *decided_here.lock().unwrap_or_else(PoisonError::into_inner) = Some(since);
         let turns = begins_turn(session, &events)
             .then(|| issued.quota.as_ref().and_then(|quota| quota.turn_room()))
             .flatten();
@@ -95,8 +110,14 @@ async fn decided_as(
     };
     let answer = journal.append(identity, id, at, Box::new(decide)).await;
     failpoint::hit("dispatch.after_append");
-    let since = last.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Ok(Decided { answer: answer?, since })
+    let (answer, since) = (answer?, last.lock().unwrap_or_else(PoisonError::into_inner).take());
+    // It may have been decided and found to have an answer already.
+    let is_of = |since: &Since| match &answer {
+        Answer::Accepted { version, .. } => since.change.row.version == *version,
+        Answer::Refused(_) => false,
+    };
+    let since = since.filter(is_of);
+    Ok(Decided { answer, since })
 }
 
 /// Where a command came from.
@@ -162,7 +183,9 @@ impl Dispatcher {
     ) -> Result<Answer, JournalError> {
         let (dispatcher, identity) = (self.clone(), identity.clone());
         let dispatching =
-            tokio::spawn(async move { dispatcher.dispatch(&identity, id, command, from).await });
+            tokio::spawn(
+                async move { dispatcher.dispatch(&identity, Some(id), command, from).await },
+            );
         match dispatching.await {
             Ok(answer) => answer,
             Err(broke) => Err(JournalError::Engine(Box::new(broke))),
@@ -175,7 +198,7 @@ impl Dispatcher {
     pub(crate) async fn dispatch(
         &self,
         identity: &SessionKey,
-        id: CommandId,
+        id: Option<CommandId>,
         command: SessionCommand,
         from: Origin,
     ) -> Result<Answer, JournalError> {
@@ -184,7 +207,7 @@ impl Dispatcher {
         let Origin { transport, project } = from;
         let at = self.clock.now();
         let quota = self.quotas.of(identity.owner, limits_of(&command), at).await?;
-        let issued = Issued::new(id, at, command).with_quota(quota);
+        let issued = Issued { id, ..Issued::once(at, command) }.with_quota(quota);
         let issued = issued.under(self.policy.clone()).of_project(project);
         let decided = match &self.handover {
             Some(handover) if is_decision(&issued.command) => {
@@ -206,14 +229,21 @@ impl Dispatcher {
                 metrics::line(identity, None, transport.as_ref(), event);
             }
             failpoint::hit("dispatch.before_wake");
+            self.broadcast.publish(identity, Signal::Moved(version));
             let due = match since {
-                Some((due, happened)) => {
+                Some(Since { due, happened, change }) => {
                     happened.record(identity, self.session_label);
+                    self.broadcast.hint(change);
                     due
                 }
-                None => next(&*self.journal.session(identity).await?).due(),
+                // Who was first to ask may never have learnt that it was stored, and then told nobody.
+                None => {
+                    let session = self.journal.session(identity).await?;
+                    let change = ListChange::of(&session, at);
+                    self.broadcast.hint(ListChange { decided: true, ..change });
+                    next(&session).due()
+                }
             };
-            self.broadcast.publish(identity, Signal::Moved(version));
             match due {
                 Due::Never => {}
                 due @ (Due::Now | Due::At(_)) => self.lane.wake(identity, version, due),
@@ -271,13 +301,14 @@ impl Dispatcher {
         refusal: Refusal,
     ) -> Result<Answer, JournalError> {
         let refuse = move |_: &_| Err(Undecided::Refused(refusal.clone()));
-        self.journal.append(identity, id, self.clock.now(), Box::new(refuse)).await
+        self.journal.append(identity, Some(id), self.clock.now(), Box::new(refuse)).await
     }
 
+    /// Decides what the runtime reports; without an id, if it is not reported again.
     pub(crate) async fn report(
         &self,
         identity: &SessionKey,
-        id: CommandId,
+        id: Option<CommandId>,
         command: SystemCommand,
     ) -> Result<Answer, JournalError> {
         let answer =
@@ -297,7 +328,7 @@ impl Dispatcher {
     ) -> Result<Answer, JournalError> {
         let mut attempt = 1;
         loop {
-            match self.report(identity, id, command.clone()).await {
+            match self.report(identity, Some(id), command.clone()).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if attempt >= RECORD_ATTEMPTS_MAX => return Err(error),
                 Err(error) => {
@@ -308,6 +339,11 @@ impl Dispatcher {
             }
         }
     }
+}
+
+/// Whether a person decided something with this.
+fn is_verdict(event: &SessionEvent) -> bool {
+    Entry::of(event).is_some_and(|entry| entry.is_verdict())
 }
 
 /// Whether this is a person's decision.

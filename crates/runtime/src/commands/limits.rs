@@ -16,7 +16,7 @@ use crate::{
         Commands,
         reply::{Reply, Spoken},
     },
-    ports::journal::JournalError,
+    ports::journal::{JournalError, SessionPage, SessionQuery},
 };
 
 /// How many waiting sessions are looked at in one read.
@@ -73,20 +73,21 @@ impl Commands {
     /// The turns of the session's owner that wait for a limit look again; how many. What is missed here looks by itself when the limit no
     /// longer holds.
     async fn resume_turns(&self, identity: &SessionKey) -> Result<usize, JournalError> {
-        let (mut offset, mut all) = (0, 0);
+        let (mut after, mut all) = (None, 0);
         loop {
-            let rows = self.journal.waiting(Some(identity.owner), offset, PAGE).await?;
+            let (owner, text) = (Some(identity.owner), String::new());
+            let query = SessionQuery { owner, waiting: true, text, after, limit: PAGE };
+            let SessionPage { rows, next, .. } = self.journal.session_page(&query).await?;
             let waits = rows.iter().filter(|row| row.waiting == Some(Waiting::Limit));
             for row in waits {
                 let command = SystemCommand::ResumeTurn;
-                let answer =
-                    self.dispatcher.report(&row.session, self.ids.command(), command).await?;
+                let answer = self.dispatcher.report(&row.session, None, command).await?;
                 all += usize::from(!answer.is_refused());
             }
-            if rows.len() < PAGE {
+            if next.is_none() {
                 return Ok(all);
             }
-            offset += PAGE;
+            after = next;
         }
     }
 }

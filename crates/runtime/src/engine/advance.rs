@@ -132,7 +132,7 @@ impl Engine {
                 let command = ModelCommand::UsePlanTool { call, given };
                 let id = report_id(call.0, "plan-tool", 0, 0);
                 let command = SessionCommand::Model(turn, command);
-                self.dispatcher.dispatch(identity, id, command, Origin::default()).await?;
+                self.dispatcher.dispatch(identity, Some(id), command, Origin::default()).await?;
             }
             Next::CallModel { not_before: Some(time), .. } if time > self.clock.now() => {
                 return Ok(Advanced::at(Due::At(time), version));
@@ -151,9 +151,7 @@ impl Engine {
                 return Ok(Advanced::at(Due::At(at), version));
             }
             Next::AwaitDecision { .. } => {
-                self.dispatcher
-                    .report(identity, self.ids.command(), SystemCommand::RingDecision)
-                    .await?;
+                self.dispatcher.report(identity, None, SystemCommand::RingDecision).await?;
             }
             Next::AwaitSlot { at, .. } if at > self.clock.now() => {
                 return Ok(Advanced::at(Due::At(at), version));
@@ -167,7 +165,9 @@ impl Engine {
             }
             Next::AwaitPermission { call, .. } => {
                 let id = report_id(call.0, "expire-ask", 0, 0);
-                self.dispatcher.report(identity, id, SystemCommand::ExpireAsk { call }).await?;
+                self.dispatcher
+                    .report(identity, Some(id), SystemCommand::ExpireAsk { call })
+                    .await?;
             }
             Next::AwaitModel { attempt, bracket } => {
                 if !self.is_orphan(life, &Attempt::Model(attempt), &bracket) {
@@ -175,7 +175,7 @@ impl Engine {
                 }
                 let id = report_id(attempt.turn.0, "orphan-model", attempt.round, attempt.number);
                 let command = SystemCommand::OrphanModelCall { attempt };
-                self.dispatcher.report(identity, id, command).await?;
+                self.dispatcher.report(identity, Some(id), command).await?;
                 lost = Some("nobody recorded what came of a call of the model".into());
             }
             Next::RemovePages { not_before: Some(time), .. } if time > self.clock.now() => {
@@ -199,7 +199,7 @@ impl Engine {
                 }
                 // It has a back-off of its own, and is never parked: the pages must go.
                 let command = SystemCommand::OrphanRemoval { attempt };
-                self.dispatcher.report(identity, self.ids.command(), command).await?;
+                self.dispatcher.report(identity, None, command).await?;
             }
             Next::RunCalls(_) if is_elsewhere(&session, &self.policy) => {
                 // Nothing began. Whoever has the directory goes on; here the session is parked with this reason in the end.
@@ -316,7 +316,7 @@ impl Engine {
         let (task, run) = (made("task").into(), made("run").into());
         let claim = Claim { schedule, missed, slot, next, until, task, run };
         let id = made("claim").into();
-        self.dispatcher.report(identity, id, SystemCommand::ClaimSlot(claim)).await.map(drop)
+        self.dispatcher.report(identity, Some(id), SystemCommand::ClaimSlot(claim)).await.map(drop)
     }
 
     /// An effect is orphaned when its process is gone, its deadline has passed, or nobody in this process works on it.
@@ -395,7 +395,7 @@ impl Engine {
         attempts: Vec<OpenAttempt>,
         start: SystemCommand,
     ) -> Result<Vec<OpenAttempt>, JournalError> {
-        let outcome = match self.dispatcher.report(identity, self.ids.command(), start).await {
+        let outcome = match self.dispatcher.report(identity, None, start).await {
             Ok(answer) if !answer.is_refused() => return Ok(attempts),
             // Somebody else started them meanwhile, or they are no longer due.
             Ok(_) => Ok(Outcome::NotStarted),

@@ -1,12 +1,12 @@
-//! The conversation as it is sent to the model: a fold over the recorded events, cached.
+//! The conversation as it is sent to the model: a fold over the recorded events.
 //!
 //! Every call of an answer is followed by exactly one result, in the order of the calls, whatever
 //! order the results were recorded in. What became known late is told as a note, after them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     ops::ControlFlow,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use planwright_domain::{
@@ -24,12 +24,13 @@ use planwright_domain::{
         step::{PlanStep, StepEnd},
     },
     prompt,
-    session::{CorruptJournal, Session, SessionEvent},
+    session::{CorruptJournal, SessionEvent},
     turn::{
         Answer, CallStatus, ToolReply,
         event::{Arrival, TurnEnd, TurnEvent},
     },
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::message_digest::{chain, link},
@@ -40,31 +41,16 @@ use crate::{
     },
 };
 
-/// How many bytes of conversations are kept warm.
-const WARM_BYTES_MAX: usize = 96 * 1024 * 1024;
-
-/// Conversations kept warm, so that a turn reads only what is new. The one that was used longest ago makes room.
-#[derive(Default)]
-pub(crate) struct Histories {
-    warm: HashMap<SessionKey, Warm>,
-    /// When each was used.
-    used: BTreeMap<u64, SessionKey>,
-    uses: u64,
-    bytes: usize,
-}
-
-struct Warm {
-    history: History,
-    bytes: usize,
-    used: u64,
-}
-
 /// One conversation, folded up to one place in its stream.
-#[derive(Clone, Default)]
-struct History {
-    upto: Seq,
-    view_from: Seq,
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct History {
+    pub(super) upto: Seq,
+    pub(super) view_from: Seq,
+    /// Where it was last summed up.
+    pub(super) compacted: Option<Seq>,
     /// What was said with the person, and apart from it what was said in the turns of each task.
+    #[serde(with = "pairs")]
     threads: BTreeMap<Option<TaskId>, Thread>,
     /// The thread of the turn that began last.
     here: Option<TaskId>,
@@ -87,7 +73,8 @@ struct History {
 }
 
 /// What was said in turns that see each other.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Thread {
     messages: Arc<Vec<Message>>,
     /// Where each message comes from, and how long it is.
@@ -106,7 +93,8 @@ struct Thread {
 }
 
 /// Where a message comes from, and how long it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Place {
     /// The event that added it.
     pub(crate) seq: Seq,
@@ -133,7 +121,8 @@ pub(crate) struct View {
 }
 
 /// A call of the last answer, and what came of it.
-#[derive(Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Called {
     id: CallId,
     wire_id: String,
@@ -144,7 +133,8 @@ struct Called {
     result: Option<(Seq, String)>,
 }
 
-#[derive(Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Opening {
     Task(TaskId, String),
     Message(String),
@@ -152,70 +142,6 @@ enum Opening {
     Execution { again: bool },
     Step,
     Compaction,
-}
-
-impl Histories {
-    /// Keeps nothing of a session that was erased.
-    pub(crate) fn forget(&mut self, identity: &SessionKey) {
-        self.take(identity);
-    }
-
-    /// The conversation, which is nobody else's until it is put back.
-    fn take(&mut self, identity: &SessionKey) -> Option<History> {
-        let Warm { history, bytes, used } = self.warm.remove(identity)?;
-        self.bytes -= bytes;
-        self.used.remove(&used);
-        Some(history)
-    }
-
-    fn put(&mut self, identity: &SessionKey, history: History, bytes_max: usize) {
-        self.take(identity);
-        let bytes = history.bytes();
-        if bytes > bytes_max {
-            return;
-        }
-        while self.bytes + bytes > bytes_max {
-            let Some((_, coldest)) = self.used.pop_first() else { break };
-            self.take(&coldest);
-        }
-        self.uses += 1;
-        self.bytes += bytes;
-        self.used.insert(self.uses, identity.clone());
-        self.warm.insert(identity.clone(), Warm { history, bytes, used: self.uses });
-    }
-}
-
-/// What the model is given of a session. A turn of a run sees the turns of its own task and no others.
-pub(crate) async fn view(
-    journal: &dyn Journal,
-    histories: &Mutex<Histories>,
-    identity: &SessionKey,
-    session: &Session,
-) -> Result<View, JournalError> {
-    let taken = histories.lock().unwrap_or_else(PoisonError::into_inner).take(identity);
-    let mut history =
-        taken.filter(|warm| warm.view_from == session.view_from).unwrap_or_else(|| History {
-            upto: session.view_from,
-            view_from: session.view_from,
-            ..History::default()
-        });
-    history.read(journal, identity, session.version).await?;
-    let seen = history.seen();
-    let mut histories = histories.lock().unwrap_or_else(PoisonError::into_inner);
-    histories.put(identity, history, WARM_BYTES_MAX);
-    Ok(seen)
-}
-
-/// What the model was given when it was asked here, read again from the facts.
-pub(crate) async fn view_at(
-    journal: &dyn Journal,
-    identity: &SessionKey,
-    view_from: Seq,
-    at: Seq,
-) -> Result<View, JournalError> {
-    let mut history = History { upto: view_from, view_from, ..History::default() };
-    history.read(journal, identity, at).await?;
-    Ok(history.seen())
 }
 
 /// The bytes of a message, with what every message costs besides.
@@ -232,9 +158,39 @@ pub(crate) fn bytes_of(message: &Message) -> usize {
     words + 16
 }
 
+/// A map whose keys are no texts, as a list of pairs.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        map: &BTreeMap<K, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<
+        'de,
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    >(
+        deserializer: D,
+    ) -> Result<BTreeMap<K, V>, D::Error> {
+        Ok(Vec::deserialize(deserializer)?.into_iter().collect())
+    }
+}
+
 impl History {
+    /// Nothing yet of what was said since this place.
+    pub(super) fn since(view_from: Seq) -> Self {
+        Self { upto: view_from, view_from, ..Self::default() }
+    }
+
     /// Reads what happened up to here.
-    async fn read(
+    pub(super) async fn read(
         &mut self,
         journal: &dyn Journal,
         identity: &SessionKey,
@@ -254,7 +210,7 @@ impl History {
     }
 
     /// About how much memory it takes.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let place = size_of::<Place>() + size_of::<Message>();
         let thread = |thread: &Thread| thread.bytes + thread.places.len() * place + 256;
         let threads: usize = self.threads.values().map(thread).sum();
@@ -266,7 +222,7 @@ impl History {
         threads + kept + self.waiting.len() * 1_024 + self.plans.len() * 64 + 1_024
     }
 
-    fn seen(&self) -> View {
+    pub(super) fn seen(&self) -> View {
         let thread = self.threads.get(&self.here).cloned().unwrap_or_default();
         let Thread { messages, mut places, bytes, opened, comments, shortened, .. } = thread;
         for place in &mut places {
@@ -293,6 +249,12 @@ impl History {
                 places.push(*place);
             }
         }
+        self.compacted = Some(self.upto);
+        let (newest, approved) = (self.plans.last(), self.approval.as_ref());
+        self.revisions.retain(|digest, revision| {
+            newest.is_some_and(|(plan, _)| *plan == revision.plan)
+                || approved.is_some_and(|approval| approval.revision_digest == *digest)
+        });
         thread.shortened = None;
         thread.bytes = places.iter().map(|place| place.bytes).sum();
         thread.messages_digest = Some(chain(&messages));
@@ -624,7 +586,7 @@ impl History {
         }
     }
 
-    fn push(&mut self, seq: Seq, message: Message) {
+    pub(super) fn push(&mut self, seq: Seq, message: Message) {
         self.push_from(seq, seq, message);
     }
 
@@ -636,43 +598,5 @@ impl History {
             Some(link(thread.messages_digest.unwrap_or_else(|| chain(&[])), &message));
         thread.places.push(place);
         Arc::make_mut(&mut thread.messages).push(message);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use planwright_domain::id::{OwnerId, Seq};
-    use uuid::Uuid;
-
-    use super::*;
-
-    fn session(number: usize) -> SessionKey {
-        SessionKey::named(&format!("cli:talk-{number:04}"), OwnerId(Uuid::from_u128(1)))
-            .expect("a key")
-    }
-
-    fn history(bytes: usize) -> History {
-        let mut history = History::default();
-        history.push(Seq(1), Message::User("x".repeat(bytes)));
-        history
-    }
-
-    #[test]
-    fn the_conversation_that_was_used_longest_ago_makes_room_and_no_other() {
-        let mut histories = Histories::default();
-        let each = history(10_000).bytes();
-        for number in 0..10 {
-            histories.put(&session(number), history(10_000), each * 10);
-        }
-        assert_eq!((histories.warm.len(), histories.bytes), (10, each * 10));
-        let used = histories.take(&session(0)).expect("the first");
-        histories.put(&session(0), used, each * 10);
-        histories.put(&session(10), history(10_000), each * 10);
-        assert!(histories.take(&session(1)).is_none(), "the coldest is gone");
-        assert!(histories.take(&session(0)).is_some(), "what was used since is there");
-        assert_eq!((histories.warm.len(), histories.used.len()), (9, 9));
-        assert_eq!(histories.bytes, each * 9);
-        histories.put(&session(20), history(each * 20), each * 10);
-        assert_eq!(histories.warm.len(), 9, "what is larger than all is not kept");
     }
 }

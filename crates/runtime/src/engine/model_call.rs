@@ -24,14 +24,19 @@ use planwright_domain::{
         Usage, Work, asking::Asking, decide::profile_of, role::Role,
     },
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::block_in_place,
+    time::{Instant, sleep, timeout},
+};
 
 use crate::{
     engine::Engine,
     engine::advance::{NOT_IN_TIME, TurnStart, WHY_CHARS_MAX},
     engine::attempt::{Attempt, OpenAttempt, Outcome},
     engine::context_window::{self, Bytes, Cut, Room, Shortened},
-    engine::conversation::{self, View},
+    engine::conversation::View,
+    engine::histories::view,
     engine::message_digest,
     engine::tool_call::read_result,
     failpoint,
@@ -50,6 +55,19 @@ const KEPT_WHEN_ASKED: u64 = 5;
 
 /// How long a subscription that ended is left alone before there is another.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// From how many bytes on a conversation is not looked through on a thread that others wait for.
+const LONG_BYTES: usize = 256 * 1024;
+
+/// Looks through a conversation of so many bytes: whoever else is served by this thread does not wait for it, if it is long.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing is waited for: it is work, and others are served meanwhile"
+)]
+fn beside<T>(bytes: usize, look: impl FnOnce() -> T) -> T {
+    let has_others = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+    if bytes >= LONG_BYTES && has_others { block_in_place(look) } else { look() }
+}
 
 /// A request that fits, or what must be done before one does.
 enum Fitted {
@@ -113,7 +131,7 @@ impl Engine {
         let open = self.attempts.open(Attempt::Model(attempt));
         let call = Some(self.bracket(life, self.settings.model_deadline_ms));
         let start = SystemCommand::StartTurn { turn, queued, profile, recalled, call };
-        match self.dispatcher.report(identity, self.ids.command(), start).await {
+        match self.dispatcher.report(identity, None, start).await {
             Ok(Answer::Refused(refusal)) => {
                 open.close(Outcome::NotStarted);
                 let is_held = matches!(refusal, Refusal::LimitReached(_));
@@ -312,14 +330,25 @@ impl Engine {
         model: &dyn Model,
     ) -> Result<Fitted, JournalError> {
         let identity = &session.key();
-        let view = conversation::view(&*self.journal, &self.histories, identity, session).await?;
+        let view = view(&*self.journal, &self.histories, identity, session).await?;
+        Ok(beside(view.bytes, || self.fit(session, turn, profile, model, view)))
+    }
+
+    fn fit(
+        &self,
+        session: &Session,
+        turn: &Turn,
+        profile: Option<&AgentProfile>,
+        model: &dyn Model,
+        view: View,
+    ) -> Fitted {
         let measure = session.measures.get(&model.id()).copied().unwrap_or_default();
         let Asking { halved, .. } = turn.asking;
         let room = Room::of(model.window_tokens(), self.settings.answer_tokens, halved, measure)
             .soft_from(model.soft_tokens());
         if turn.work == Work::Compacts {
             let cut = self.cut(&view, room, KEPT_WHEN_ASKED, model);
-            return Ok(cut.map_or(Fitted::Nothing, |cut| Fitted::Sum(cut, view, None)));
+            return cut.map_or(Fitted::Nothing, |cut| Fitted::Sum(cut, view, None));
         }
         let sized =
             |request: ModelRequest, bytes, messages_digest, shortened: Option<&Shortened>| {
@@ -350,15 +379,15 @@ impl Engine {
             Some(upto) => with(&context_window::shortened_upto(&view, upto)),
         };
         if sent.estimate <= room.soft() {
-            return Ok(Fitted::Send(request, sent));
+            return Fitted::Send(request, sent);
         }
         let (request, sent) = with(&context_window::shortened(&view));
         if sent.estimate <= room.soft() {
-            return Ok(Fitted::Send(request, sent));
+            return Fitted::Send(request, sent);
         }
         let (needed, fits) = (sent.estimate, sent.estimate <= room.tokens);
         let whole = fits.then_some((request, sent));
-        Ok(match (self.cut(&view, room, KEPT_OF_ROOM, model), whole) {
+        match (self.cut(&view, room, KEPT_OF_ROOM, model), whole) {
             (Some(cut), whole) => Fitted::Sum(cut, view, whole),
             (None, Some((request, sent))) => Fitted::Send(request, sent),
             (None, None) => Fitted::Not(ModelFailure::new(
@@ -369,7 +398,7 @@ impl Engine {
                     room.tokens
                 ),
             )),
-        })
+        }
     }
 
     /// Where what was said is cut, given what the one who sums it up can take in.
@@ -387,7 +416,7 @@ impl Engine {
         view: &View,
     ) -> Result<Summed, ModelFailure> {
         let model = self.roles.summary.as_ref().unwrap_or(model);
-        let transcript = cut.transcript(view);
+        let transcript = beside(view.bytes, || cut.transcript(view));
         let words = (transcript.len() / 60).clamp(60, 800);
         let request = ModelRequest {
             system: prompt::summary_prompt(words),

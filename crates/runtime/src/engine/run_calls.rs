@@ -228,7 +228,10 @@ impl Engine {
         attempt: CallAttempt,
     ) -> Result<(), JournalError> {
         let id = report_id(attempt.call.0, "orphan-call", 0, attempt.number);
-        self.dispatcher.report(identity, id, SystemCommand::OrphanCall { attempt }).await.map(drop)
+        self.dispatcher
+            .report(identity, Some(id), SystemCommand::OrphanCall { attempt })
+            .await
+            .map(drop)
     }
 
     async fn abandon_call(

@@ -9,8 +9,9 @@ use planwright_domain::{
     id::{CommandId, Incarnation, OwnerId, Seq},
     identity::{ChannelType, SessionKey},
     installation::{AccountRefusal, Installation, InstallationEvent},
-    next::{Due, Waiting},
+    next::{Due, Waiting, is_running, waiting},
     owner::{Owner, OwnerEvent},
+    plan::PlanStage,
     quota::{Day, TurnRoom, Used},
     refusal::Refusal,
     session::{CorruptJournal, Session, SessionEvent, life::Life},
@@ -80,6 +81,15 @@ impl Answer {
     }
 }
 
+/// An answer that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptAnswer {
+    /// When it was given.
+    pub at: Time,
+    /// The answer.
+    pub answer: Answer,
+}
+
 /// An event as the journal holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
@@ -89,6 +99,17 @@ pub struct Recorded {
     pub at: Time,
     /// What happened.
     pub event: SessionEvent,
+}
+
+/// A conversation as it stood after it was summed up, kept so that nobody reads all of it again. The events are the truth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptView {
+    /// Up to this event.
+    pub upto: Seq,
+    /// In which form the text is.
+    pub form: u32,
+    /// The conversation.
+    pub text: String,
 }
 
 /// A session that needs someone to act.
@@ -114,7 +135,7 @@ pub struct Reserved {
 }
 
 /// A session in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRow {
     /// Which session.
     pub session: SessionKey,
@@ -130,28 +151,101 @@ pub struct SessionRow {
     pub title: String,
     /// Whether it was put away.
     pub archived: bool,
+    /// Whether something is under way in it.
+    pub running: bool,
+    /// Where its plan stands; none without one.
+    pub plan: Option<PlanStage>,
+    /// What its models have cost, in millionths of a dollar.
+    pub cost_micros: u64,
 }
 
-/// Which of an owner's sessions are looked for.
+impl SessionRow {
+    /// The row of a session in which something happened just now.
+    #[must_use]
+    pub fn of(session: &Session, updated: Time) -> Self {
+        Self {
+            session: session.key(),
+            version: session.version,
+            updated,
+            waiting: waiting(session),
+            parked: None,
+            title: session.title.clone(),
+            archived: session.life == Life::Archived,
+            running: is_running(session),
+            plan: session.plan().map(|plan| plan.status.stage()),
+            cost_micros: session.usage.cost_micros,
+        }
+    }
+}
+
+/// Which sessions are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionQuery {
-    /// Whose.
-    pub owner: OwnerId,
-    /// What stands in their title or identity, whatever its case; all of them, if it is empty.
+    /// Whose; everyone's, for those who may decide.
+    pub owner: Option<OwnerId>,
+    /// Only those that wait for a person.
+    pub waiting: bool,
+    /// Those with these words, the last of them by its beginning, in their title and identity, or in something that was said or
+    /// planned there and was indexed since; all of them, if it is empty.
     pub text: String,
-    /// Without so many of the newest.
-    pub offset: usize,
+    /// Those after this place; the newest, if there is none.
+    pub after: Option<ListPlace>,
     /// At most so many.
     pub limit: usize,
 }
 
-/// Some of an owner's sessions, newest first.
+/// A place in a list whose newest rows come first. It stays where it is, whatever comes before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListPlace {
+    /// When something last happened in the session of the row.
+    pub updated: Time,
+    /// The number of its stream.
+    pub stream: i64,
+}
+
+impl ListPlace {
+    /// Before every row.
+    pub const BEGINNING: Self = Self { updated: Time(i64::MAX), stream: i64::MAX };
+}
+
+impl std::fmt::Display for ListPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.updated.0, self.stream)
+    }
+}
+
+impl std::str::FromStr for ListPlace {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (updated, stream) = text.rsplit_once('-').unwrap_or((text, ""));
+        Ok(Self { updated: Time(updated.parse()?), stream: stream.parse()? })
+    }
+}
+
+/// How far the sessions of a list are counted.
+pub const TOTAL_MAX: u64 = 1_000;
+
+/// Some of the sessions that are there, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionPage {
     /// Those of this page.
     pub rows: Vec<SessionRow>,
-    /// How many there are on all pages.
+    /// Where the next page begins, if there is one.
+    pub next: Option<ListPlace>,
+    /// How many there are on all pages; `TOTAL_MAX`, if there are so many or more.
     pub total: u64,
+}
+
+/// Something that a person decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionRow {
+    /// In which session.
+    pub session: SessionKey,
+    /// What the session is called.
+    pub title: String,
+    /// The decision.
+    pub recorded: Recorded,
 }
 
 /// What became of a session on which acting failed.
@@ -215,11 +309,12 @@ impl JournalError {
 #[async_trait]
 pub trait Journal: Send + Sync {
     /// Decides under the session's lock and stores, in one transaction, the events, the answer for
-    /// this command and what is due. Answers only when that is durable.
+    /// this command and what is due. Answers only when that is durable. Without an id nobody asks for the answer again, and it
+    /// is not kept.
     async fn append(
         &self,
         session: &SessionKey,
-        command: CommandId,
+        command: Option<CommandId>,
         at: Time,
         decide: Decide,
     ) -> Result<Answer, JournalError>;
@@ -255,6 +350,16 @@ pub trait Journal: Send + Sync {
         digest: Digest,
     ) -> Result<Option<String>, JournalError>;
 
+    /// Removes long outputs that were written before then and that nothing names: whoever wrote them ended before they did, or
+    /// their session was erased meanwhile. How many.
+    async fn sweep_outputs(&self, before: Time) -> Result<usize, JournalError>;
+
+    /// Keeps a conversation of this session instead of what was kept of it; nothing, if the session is not there.
+    async fn keep_view(&self, session: &SessionKey, view: KeptView) -> Result<(), JournalError>;
+
+    /// The conversation that was kept, if it can be read.
+    async fn kept_view(&self, session: &SessionKey) -> Result<Option<KeptView>, JournalError>;
+
     /// The sessions that need someone to act by then, or at any time; the longest due first.
     async fn due(&self, by: Option<Time>, limit: usize) -> Result<Vec<DueRow>, JournalError>;
 
@@ -285,20 +390,16 @@ pub trait Journal: Send + Sync {
         limit: usize,
     ) -> Result<Vec<SessionRow>, JournalError>;
 
-    /// A page of an owner's sessions that are there, newest first.
+    /// A page of the sessions that are there, newest first.
     async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError>;
 
-    /// The sessions that wait for a person, newest first, without so many of the newest: those of this owner, or
-    /// everyone's.
-    async fn waiting(
+    /// What people decided since then, newest first, at most so many: in the sessions of this owner, or in everyone's.
+    async fn decisions(
         &self,
         owner: Option<OwnerId>,
-        offset: usize,
+        since: Time,
         limit: usize,
-    ) -> Result<Vec<SessionRow>, JournalError>;
-
-    /// How many sessions wait for a person: of this owner, or of everyone.
-    async fn waiting_count(&self, owner: Option<OwnerId>) -> Result<u64, JournalError>;
+    ) -> Result<Vec<DecisionRow>, JournalError>;
 
     /// The sessions that are there and in which something happened at or after this time, in the order of their
     /// keys after this one: those of this owner, or everyone's.
@@ -309,6 +410,9 @@ pub trait Journal: Send + Sync {
         after: Option<&SessionKey>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, JournalError>;
+
+    /// Forgets what was answered before then, at most so many; how many. Who asks again is decided on anew.
+    async fn forget_answers(&self, before: Time, limit: usize) -> Result<usize, JournalError>;
 
     /// How many sessions have plan work.
     async fn planning(&self) -> Result<u64, JournalError>;
@@ -334,18 +438,18 @@ pub trait Journal: Send + Sync {
         decide: DecideOwner,
     ) -> Result<Result<Owner, Refusal>, JournalError>;
 
-    /// What belongs to this owner, and what they have used, but for the bytes: what was taken up, and what was not yet.
+    /// What belongs to this owner, and what they have used: what was taken up, and what was not yet.
     async fn used(&self, owner: OwnerId, day: Day) -> Result<(Owner, Used), JournalError>;
-
-    /// How many bytes the sessions of this owner take: events and outputs, as they are stored.
-    async fn stored_bytes(&self, owner: OwnerId) -> Result<u64, JournalError>;
 
     /// The name of this owner.
     async fn owner_name(&self, owner: OwnerId) -> Result<Option<PersonId>, JournalError>;
 
-    /// Takes up what the models were used in sessions into the streams of their owners: of so many sessions at most. All of it is
-    /// one transaction. Of how many sessions.
+    /// Takes up what sessions used into what their owners used, models into their streams: of so many sessions at most. All of it
+    /// is one transaction. Of how many sessions.
     async fn count_use(&self, at: Time, limit: usize) -> Result<usize, JournalError>;
+
+    /// Puts some of what was said and planned since into the index of words; of how many sessions. None, if there is nothing more.
+    async fn index_words(&self) -> Result<usize, JournalError>;
 
     /// Nobody needs to act on this session before then, as long as it stands at this version.
     async fn postpone(
@@ -442,7 +546,7 @@ pub struct Stream {
     /// Everything that happened, from the first event on.
     pub events: Vec<Recorded>,
     /// What every command was answered, by the command's id.
-    pub answers: BTreeMap<CommandId, Answer>,
+    pub answers: BTreeMap<CommandId, KeptAnswer>,
     /// The outputs that were kept, by their digests.
     pub outputs: BTreeMap<Digest, String>,
 }
@@ -470,7 +574,7 @@ pub trait Archive: Journal {
     async fn answers(
         &self,
         session: &SessionKey,
-    ) -> Result<BTreeMap<CommandId, Answer>, JournalError>;
+    ) -> Result<BTreeMap<CommandId, KeptAnswer>, JournalError>;
 
     /// The outputs that were kept of a session.
     async fn outputs(&self, session: &SessionKey) -> Result<Vec<Digest>, JournalError>;

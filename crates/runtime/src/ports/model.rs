@@ -10,6 +10,7 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{Kept, ModelFailure, Usage, profile::Profile},
 };
+use serde::{Deserialize, Serialize};
 
 /// What the model is given.
 #[derive(Debug, Clone)]
@@ -25,7 +26,8 @@ pub struct ModelRequest {
 }
 
 /// One message of the conversation, as the model is given it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Message {
     /// From outside.
     User(String),
@@ -50,7 +52,8 @@ pub enum Message {
 }
 
 /// What a provider wants back with an answer of its own. It goes to the model that gave it, and to no other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KeptBy {
     /// The model that gave it.
     pub by: String,
@@ -59,7 +62,8 @@ pub struct KeptBy {
 }
 
 /// A call as the provider writes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WireCall {
     /// The provider's id.
     pub wire_id: String,

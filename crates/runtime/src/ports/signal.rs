@@ -2,11 +2,15 @@
 
 use async_trait::async_trait;
 use planwright_domain::{
-    id::{Seq, TurnId},
+    id::{OwnerId, Seq, TurnId},
     identity::SessionKey,
     next::Due,
+    session::{Session, life::Life},
+    time::Time,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::ports::journal::SessionRow;
 
 /// Makes sure that someone acts on a session: one at a time per session, any number at once.
 pub trait Lane: Send + Sync {
@@ -54,8 +58,11 @@ pub trait Broadcast: Send + Sync {
     /// Listens to one session.
     fn subscribe(&self, session: &SessionKey) -> Box<dyn Subscription>;
 
-    /// Listens to which sessions move, for those who keep lists.
-    fn hints(&self) -> Box<dyn Hints>;
+    /// Tells those who keep lists what changed in them. Never waits.
+    fn hint(&self, change: ListChange);
+
+    /// Listens to what changes in the lists of this owner, or in everyone's.
+    fn hints(&self, owner: Option<OwnerId>) -> Box<dyn Hints>;
 
     /// What a person should know, if signals do not get through.
     fn trouble(&self) -> Option<String> {
@@ -63,16 +70,38 @@ pub trait Broadcast: Send + Sync {
     }
 }
 
-/// Why a list should be read again.
+/// What changed in lists, with the row as it is now: nobody needs to read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListChange {
+    /// The row.
+    pub row: SessionRow,
+    /// Whether the session began with it.
+    pub begun: bool,
+    /// Whether the session was deleted: no list shows it any more.
+    pub deleted: bool,
+    /// Whether a person decided something in it.
+    pub decided: bool,
+}
+
+impl ListChange {
+    /// A session as lists show it, after something else than a decision.
+    #[must_use]
+    pub fn of(session: &Session, at: Time) -> Self {
+        let deleted = session.life == Life::Deleted;
+        Self { row: SessionRow::of(session, at), begun: false, deleted, decided: false }
+    }
+}
+
+/// Something that those who keep lists should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hint {
-    /// This session moved.
-    Moved(SessionKey),
+    /// This changed.
+    Changed(Box<ListChange>),
     /// Something was missed; read all of it again.
     Missed,
 }
 
-/// Subscription to changes of any session.
+/// Subscription to changes of lists.
 #[async_trait]
 pub trait Hints: Send {
     /// The next hint; none when there will be no more.

@@ -14,14 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     event_pages::for_each_event_since,
-    ports::journal::{JournalError, Recorded, SessionRow, Since},
-    queries::{Queries, sessions::unreadable},
+    ports::journal::{DecisionRow, JournalError, ListPlace, SessionPage, SessionQuery, Since},
+    queries::Queries,
 };
 
-/// How many sessions are read at once.
-const SESSIONS: usize = 256;
-/// How far the clocks of nodes may lie apart: the last event of a session may carry an earlier time than one before it.
-const CLOCK_SKEW_MICROS_MAX: i64 = 3_600_000_000;
+/// How many decisions are listed.
+const DECISIONS_MAX: usize = 500;
 /// How many slots are listed.
 const SLOTS_MAX: usize = 200;
 
@@ -49,17 +47,8 @@ pub struct SlotRow {
     pub verdict: String,
 }
 
-/// A page of the sessions that wait for a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approvals {
-    /// The sessions of this page, newest first.
-    pub rows: Vec<SessionRow>,
-    /// How many there are on all pages.
-    pub total: u64,
-}
-
 /// Whose sessions this person sees in lists: their own alone, or everyone's if they may decide.
-fn seen_by(person: &Person) -> Option<OwnerId> {
+pub(crate) fn seen_by(person: &Person) -> Option<OwnerId> {
     (person.standing != Standing::Decides).then_some(person.owner)
 }
 
@@ -68,18 +57,11 @@ impl Queries {
     pub async fn approvals(
         &self,
         person: &Person,
-        offset: usize,
+        after: Option<ListPlace>,
         limit: usize,
-    ) -> Result<Approvals, JournalError> {
-        let (journal, owner) = (&self.journal, seen_by(person));
-        let rows = journal.waiting(owner, offset, limit).await?;
-        let is_last_page = !rows.is_empty() && rows.len() < limit;
-        let total = if is_last_page {
-            (offset + rows.len()) as u64
-        } else {
-            journal.waiting_count(owner).await?
-        };
-        Ok(Approvals { rows, total })
+    ) -> Result<SessionPage, JournalError> {
+        let (owner, text) = (seen_by(person), String::new());
+        self.journal.session_page(&SessionQuery { owner, waiting: true, text, after, limit }).await
     }
 
     /// What people decided since then, newest first: in this person's sessions, or in all if they may decide.
@@ -88,18 +70,12 @@ impl Queries {
         person: &Person,
         since: Time,
     ) -> Result<Vec<Decided>, JournalError> {
-        let mut decided = Vec::new();
-        let since = Since { time: since, kinds: &[] };
-        self.each_since(seen_by(person), since, |row, Recorded { at, event, .. }| {
-            let entry = Entry::of(&event).filter(|entry| entry.who.is_some());
-            if let Some(entry) = entry.filter(|entry| entry.kind != "revision_shown") {
-                let (session, title) = (row.session.clone(), row.title.clone());
-                decided.push(Decided { session, title, at, entry });
-            }
-        })
-        .await?;
-        decided.sort_by_key(|decided| std::cmp::Reverse(decided.at));
-        Ok(decided)
+        let rows = self.journal.decisions(seen_by(person), since, DECISIONS_MAX).await?;
+        let decided = rows.into_iter().filter_map(|DecisionRow { session, title, recorded }| {
+            let entry = Entry::of(&recorded.event)?;
+            Some(Decided { session, title, at: recorded.at, entry })
+        });
+        Ok(decided.collect())
     }
 
     /// The slots of a session's schedules that came out, newest first.
@@ -146,33 +122,5 @@ impl Queries {
         rows.reverse();
         rows.truncate(SLOTS_MAX);
         Ok(rows)
-    }
-
-    /// Visits what was recorded since then, in every session of this owner or of everyone.
-    async fn each_since(
-        &self,
-        owner: Option<OwnerId>,
-        since: Since,
-        mut visit: impl FnMut(&SessionRow, Recorded),
-    ) -> Result<(), JournalError> {
-        let journal = &*self.journal;
-        let active = since.time.plus_micros(-CLOCK_SKEW_MICROS_MAX);
-        let mut last: Option<SessionKey> = None;
-        loop {
-            let rows = journal.active(owner, active, last.as_ref(), SESSIONS).await?;
-            for row in &rows {
-                let read = for_each_event_since(journal, &row.session, since, |recorded| {
-                    visit(row, recorded)
-                })
-                .await;
-                if let Err(error) = read {
-                    unreadable(&row.session, error)?;
-                }
-            }
-            match rows.into_iter().next_back() {
-                Some(row) => last = Some(row.session),
-                None => return Ok(()),
-            }
-        }
     }
 }

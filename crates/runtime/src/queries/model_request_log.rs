@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::context_window::{digest, shortened_upto},
-    engine::conversation::view_at,
+    engine::histories::view_at,
     engine::message_digest::chain,
     event_pages::for_each_event,
     ports::{

@@ -16,24 +16,13 @@ use crate::{
         journal::{JournalError, Recorded, SessionPage, SessionQuery, SessionRow},
         signal::{Hints, Subscription},
     },
-    queries::Queries,
+    queries::{Queries, activity::seen_by},
 };
 
 impl Queries {
     /// The session as it stands.
     pub async fn session(&self, identity: &SessionKey) -> Result<Arc<Session>, JournalError> {
         self.journal.session(identity).await
-    }
-
-    /// The same for a list, in which one session that cannot be read does not hide the others: why it cannot.
-    pub async fn readable_session(
-        &self,
-        identity: &SessionKey,
-    ) -> Result<Result<Arc<Session>, String>, JournalError> {
-        match self.session(identity).await {
-            Ok(session) => Ok(Ok(session)),
-            Err(error) => unreadable(identity, error).map(Err),
-        }
     }
 
     /// The events of a session after this one, oldest first.
@@ -61,10 +50,10 @@ impl Queries {
         self.broadcast.subscribe(identity)
     }
 
-    /// Listens to which sessions move.
+    /// Listens to what changes in the lists that this person sees.
     #[must_use]
-    pub fn hints(&self) -> Box<dyn Hints> {
-        self.broadcast.hints()
+    pub fn hints(&self, person: &Person) -> Box<dyn Hints> {
+        self.broadcast.hints(seen_by(person))
     }
 
     /// The sessions of this person, newest first.
@@ -76,43 +65,17 @@ impl Queries {
         self.journal.sessions(Some(owner), limit).await
     }
 
-    /// A page of the sessions of a person, newest first.
+    /// A page of sessions, newest first.
     pub async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError> {
         self.journal.session_page(query).await
     }
 
-    /// Whether a session is there for this person.
-    pub async fn is_visible(
-        &self,
-        person: &Person,
-        identity: &SessionKey,
-    ) -> Result<bool, JournalError> {
-        Ok(may_see(&*self.session(identity).await?, person))
-    }
-
     /// Whether this person, who asks for this session, may see it; a refusal is counted.
     pub async fn sees(&self, person: &Person, identity: &SessionKey) -> Result<bool, JournalError> {
-        let sees = self.is_visible(person, identity).await?;
+        let sees = may_see(&*self.session(identity).await?, person);
         if !sees {
             metrics::counter!("routing.session_mismatch.blocked.count").increment(1);
         }
         Ok(sees)
-    }
-}
-
-/// Why this session alone cannot be read; any other failure of the journal is one of all sessions.
-pub(crate) fn unreadable(
-    identity: &SessionKey,
-    error: JournalError,
-) -> Result<String, JournalError> {
-    match error {
-        JournalError::Format(_) | JournalError::Corrupt(_) => {
-            tracing::warn!(session = %identity, %error, event = "session_unreadable");
-            Ok(error.to_string())
-        }
-        JournalError::NewerSchema { .. }
-        | JournalError::DevelopmentData
-        | JournalError::Engine(_)
-        | JournalError::Closed => Err(error),
     }
 }

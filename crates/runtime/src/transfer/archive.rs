@@ -27,7 +27,7 @@ use crate::{
     commands::dispatch::dispatch,
     ports::{
         audit::Signature,
-        journal::{Answer, Append, Archive, JournalError, Recorded, Stream},
+        journal::{Answer, Append, Archive, JournalError, KeptAnswer, Recorded, Stream},
         notebook::{NotebookError, Notebooks, Put},
     },
 };
@@ -41,14 +41,42 @@ const PAGE: usize = 256;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Line {
-    Planwright { format: u32 },
-    Person { name: PersonId, owner: OwnerId },
-    Session { key: SessionKey, events: u64, answers: u64, outputs: u64 },
-    Event { seq: Seq, at: Time, event: Box<StoredSessionEvent> },
-    Answer { command: CommandId, before: Seq, version: Seq, refusal: Option<Box<StoredRefusal>> },
+    Planwright {
+        format: u32,
+    },
+    Person {
+        name: PersonId,
+        owner: OwnerId,
+    },
+    Session {
+        key: SessionKey,
+        events: u64,
+        answers: u64,
+        outputs: u64,
+    },
+    Event {
+        seq: Seq,
+        at: Time,
+        event: Box<StoredSessionEvent>,
+    },
+    Answer {
+        at: Time,
+        command: CommandId,
+        before: Seq,
+        version: Seq,
+        refusal: Option<Box<StoredRefusal>>,
+    },
     Output(String),
-    Page { key: SessionKey, name: String, text: String },
-    Owner { owner: OwnerId, at: Time, event: Box<StoredOwnerEvent> },
+    Page {
+        key: SessionKey,
+        name: String,
+        text: String,
+    },
+    Owner {
+        owner: OwnerId,
+        at: Time,
+        event: Box<StoredOwnerEvent>,
+    },
     End(Totals),
     Signed(Signature),
 }
@@ -227,12 +255,13 @@ impl Writer<'_> {
             let Recorded { seq, at, event } = recorded;
             self.line(&Line::Event { seq, at, event: Box::new((&event).into()) })?;
         }
-        for (command, answer) in answers {
+        for (command, KeptAnswer { at, answer }) in answers {
             self.line(&match answer {
                 Answer::Accepted { before, version } => {
-                    Line::Answer { command, before, version, refusal: None }
+                    Line::Answer { at, command, before, version, refusal: None }
                 }
                 Answer::Refused(refusal) => Line::Answer {
+                    at,
                     command,
                     before: Seq(0),
                     version: Seq(0),
@@ -389,13 +418,13 @@ async fn store(
                     stream.events.push(Recorded { seq, at, event: (*event).into() });
                 }
             }
-            Line::Answer { command, before, version, refusal } => {
+            Line::Answer { at, command, before, version, refusal } => {
                 if let Some((stream, _)) = &mut open {
                     let answer = match refusal {
                         None => Answer::Accepted { before, version },
                         Some(refusal) => Answer::Refused((*refusal).into()),
                     };
-                    stream.answers.insert(command, answer);
+                    stream.answers.insert(command, KeptAnswer { at, answer });
                 }
             }
             Line::Output(text) => {

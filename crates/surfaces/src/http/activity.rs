@@ -1,6 +1,6 @@
 //! Timeline, schedule slots, recent decisions, usage and its limits, change hints.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -14,17 +14,17 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_runtime::{
-    ports::signal::{Hint, Hints},
+    ports::signal::{Hint, Hints, ListChange},
     queries::timeline::{Bar, BarKind, BarState, Part},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::http::{
     app::App,
     auth::Caller,
+    dto::SessionRowDto,
     params::InPath,
     problem::bad_query,
     problem::{Problem, Problems},
@@ -188,7 +188,7 @@ impl Since {
     }
 }
 
-/// What people decided lately, newest first: in the caller's sessions, and in everyone's if the caller may decide.
+/// What people decided lately, newest first, at most 500: in the caller's sessions, and in everyone's if the caller may decide.
 #[utoipa::path(get, path = "/api/decisions", params(Since), responses((status = 200, body = [DecidedDto]), Problems))]
 pub(crate) async fn list_decisions(
     State(app): State<Arc<App>>,
@@ -280,59 +280,93 @@ pub(crate) async fn raise_limit(
     Ok(Json(UsageDto::of(stands, app.queries.now(), priced)))
 }
 
-/// Which sessions move, for those who keep lists: an event `moved` with `sessionId` for each that the caller may see,
-/// and `missed` where everything should be read again.
-#[utoipa::path(get, path = "/api/hints", params(("ticket" = Option<String>, Query, description = "A ticket of /api/tickets: a page cannot send its key here")), responses((status = 200, content_type = "text/event-stream", body = Object), Problems))]
+/// A row of a list that changed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListChangeDto {
+    /// The row as it is now.
+    pub row: SessionRowDto,
+    /// Whether it is the caller's own.
+    pub own: bool,
+    /// Whether the session began with it.
+    pub begun: bool,
+    /// Whether the session was deleted: no list shows it any more.
+    pub deleted: bool,
+    /// Whether a person decided something in it: `/api/decisions` has more.
+    pub decided: bool,
+}
+
+impl ListChangeDto {
+    fn of(caller: &Caller, change: ListChange) -> Self {
+        Self {
+            own: change.row.session.owner == caller.person.owner,
+            row: SessionRowDto::of(caller, change.row),
+            begun: change.begun,
+            deleted: change.deleted,
+            decided: change.decided,
+        }
+    }
+}
+
+/// What changes in the lists that the caller sees: an event `changed` with the row (`ListChangeDto`), and `missed` where
+/// everything should be read again.
+#[utoipa::path(get, path = "/api/hints", params(("ticket" = Option<String>, Query, description = "A ticket of /api/tickets: a page cannot send its key here")), responses((status = 200, content_type = "text/event-stream", body = ListChangeDto), Problems))]
 pub(crate) async fn stream_hints(
     State(app): State<Arc<App>>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    let subscription = app.queries.hints();
-    let begun = vec![Event::default().event("missed").data("{}")];
-    let state = (app.clone(), caller.clone(), subscription, begun);
-    let events = stream::unfold(state, |(app, caller, mut subscription, mut ready)| async move {
+    let subscription = app.queries.hints(&caller.person);
+    let begun = vec![missed()];
+    let state = (caller.clone(), subscription, begun);
+    let events = stream::unfold(state, |(caller, mut subscription, mut ready)| async move {
         loop {
             if let Some(event) = ready.pop() {
-                return Some((event, (app, caller, subscription, ready)));
+                return Some((event, (caller, subscription, ready)));
             }
-            ready = gathered(&app, &caller, &mut *subscription).await?;
+            ready = gathered(&caller, &mut *subscription).await?;
         }
     });
     sse(&app, &caller, events)
 }
 
-/// The moves of a moment, as events; only of what the caller may see.
-async fn gathered(app: &App, caller: &Caller, subscription: &mut dyn Hints) -> Option<Vec<Event>> {
-    let (mut moved, mut missed) = (BTreeSet::new(), false);
-    let mut take = |hint, missed: &mut bool| match hint {
-        Hint::Moved(identity) => {
-            moved.insert(identity);
+fn missed() -> Event {
+    Event::default().event("missed").data("{}")
+}
+
+/// What changed in a moment, as events: the last of each row.
+async fn gathered(caller: &Caller, subscription: &mut dyn Hints) -> Option<Vec<Event>> {
+    let (mut changed, mut is_missed) = (BTreeMap::<_, ListChange>::new(), false);
+    let mut take = |hint, is_missed: &mut bool| match hint {
+        Hint::Changed(mut change) => {
+            let before = changed.remove(&change.row.session);
+            change.decided |= before.as_ref().is_some_and(|before| before.decided);
+            change.begun |= before.as_ref().is_some_and(|before| before.begun);
+            // Two nodes may be heard the wrong way round.
+            let newer = match before {
+                Some(before) if before.row.version > change.row.version => {
+                    ListChange { decided: change.decided, begun: change.begun, ..before }
+                }
+                Some(_) | None => *change,
+            };
+            changed.insert(newer.row.session.clone(), newer);
         }
-        Hint::Missed => *missed = true,
+        Hint::Missed => *is_missed = true,
     };
-    take(subscription.next().await?, &mut missed);
+    take(subscription.next().await?, &mut is_missed);
     let end = tokio::time::sleep(GATHER);
     tokio::pin!(end);
     loop {
         tokio::select! {
-            hint = subscription.next() => take(hint?, &mut missed),
+            hint = subscription.next() => take(hint?, &mut is_missed),
             () = &mut end => break,
         }
     }
-    let mut events = Vec::new();
-    for identity in moved {
-        match app.queries.is_visible(&caller.person, &identity).await {
-            Ok(true) => {
-                let data = json!({"sessionId": caller.name_of(&identity)}).to_string();
-                events.push(Event::default().event("moved").data(data));
-            }
-            Ok(false) => {}
-            // A session that could not be read may have moved all the same.
-            Err(_) => missed = true,
-        }
+    if is_missed {
+        return Some(vec![missed()]);
     }
-    if missed {
-        return Some(vec![Event::default().event("missed").data("{}")]);
-    }
-    Some(events)
+    let event = |change| {
+        let data = serde_json::to_string(&ListChangeDto::of(caller, change)).unwrap_or_default();
+        Event::default().event("changed").data(data)
+    };
+    Some(changed.into_values().map(event).collect())
 }

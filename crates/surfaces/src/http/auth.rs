@@ -293,13 +293,16 @@ fn surface(bearer: &Bearer, named: Option<&str>) -> Surface {
     }
 }
 
-/// Ends when the caller's grant does: taken back, logged out, or over. A stream ends with it.
-pub(crate) async fn grant_ends(app: Arc<App>, secret: Digest) {
+/// Ends when the caller's grant does: taken back, logged out, or over. A stream ends with it. It ends also when the caller may
+/// do something else than when it began, as that may be what it shows: whoever asks for it again gets what they may see now.
+pub(crate) async fn grant_ends(app: Arc<App>, secret: Digest, standing: Standing) {
     loop {
         tokio::time::sleep(GRANT_CHECK).await;
-        // What cannot be looked up now is looked up again; nothing can be read then either.
-        if matches!(app.accounts.bearer(secret).await, Ok(None)) {
-            return;
+        match app.accounts.bearer(secret).await {
+            Ok(Some(bearer)) if bearer.standing == standing => {}
+            Ok(_) => return,
+            // What cannot be looked up now is looked up again; nothing can be read then either.
+            Err(_) => {}
         }
     }
 }

@@ -1,14 +1,11 @@
 //! What the API says, in the form that is published: `camelCase`, with `sessionId` on everything.
 
-use std::sync::Arc;
-
 use planwright_domain::{
     diff::{Change, DiffRow, Part, PartChange},
     digest::Digest,
-    next::{Waiting, is_running},
+    next::Waiting,
     outcome::{PlanCard, StepRow},
     quota::LimitReached,
-    session::Session,
 };
 use planwright_runtime::{
     ports::journal::SessionRow,
@@ -214,7 +211,7 @@ pub struct SessionRowDto {
     pub version: u64,
     /// When something last happened.
     pub updated: String,
-    /// What it waits for: `decision`, `resume`, `doubt`, `permission` or `run`.
+    /// What it waits for: `decision`, `resume`, `doubt`, `permission`, `run` or `limit`.
     pub waiting: Option<String>,
     /// Why nobody acts on it any more, if it was parked.
     pub parked: Option<String>,
@@ -224,15 +221,6 @@ pub struct SessionRowDto {
     /// Whether it was put away.
     #[serde(default)]
     pub archived: bool,
-}
-
-/// A session in the list of its owner, with what only the session itself tells.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct OwnSessionDto {
-    /// The session in a list.
-    #[serde(flatten)]
-    pub row: SessionRowDto,
     /// Whether something is under way in it.
     pub running: bool,
     /// Where its plan stands, as people read it; none without one.
@@ -452,30 +440,6 @@ impl From<StepRow> for StepDto {
     }
 }
 
-impl OwnSessionDto {
-    /// The session in its row; where it cannot be read, with the reason in place of what only it tells.
-    pub(crate) fn of(
-        caller: &Caller,
-        mut row: SessionRow,
-        session: Result<Arc<Session>, String>,
-    ) -> Self {
-        let session = match session {
-            Ok(session) => session,
-            Err(why) => {
-                row.parked.get_or_insert(why);
-                let row = SessionRowDto::of(caller, row);
-                return Self { row, running: false, plan: None, cost_micros: 0 };
-            }
-        };
-        Self {
-            row: SessionRowDto::of(caller, row),
-            running: is_running(&session),
-            plan: session.plan().map(|plan| plan.status.label().to_owned()),
-            cost_micros: session.usage.cost_micros,
-        }
-    }
-}
-
 impl SessionRowDto {
     pub(crate) fn of(caller: &Caller, row: SessionRow) -> Self {
         Self {
@@ -486,6 +450,9 @@ impl SessionRowDto {
             parked: row.parked,
             title: row.title,
             archived: row.archived,
+            running: row.running,
+            plan: row.plan.map(|stage| stage.label().to_owned()),
+            cost_micros: row.cost_micros,
         }
     }
 }

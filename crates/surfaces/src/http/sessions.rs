@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::{Path, Query, State},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
 };
 use planwright_domain::{
     command::{LifeCommand, PersonCommand},
@@ -15,7 +15,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     commands::reply::{Reply, Spoken},
-    ports::journal::SessionQuery,
+    ports::journal::{ListPlace, SessionPage, SessionQuery},
     reply_text::text_of,
 };
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ use crate::http::{
     app::App,
     auth::Caller,
     body::Body,
-    dto::{Accepted, OwnSessionDto, SessionDto, SessionRowDto},
+    dto::{Accepted, SessionDto, SessionRowDto},
     params::{InPath, Once},
     problem::bad_query,
     problem::{Problem, Problems},
@@ -39,10 +39,8 @@ use crate::http::{
 
 /// How many rows one answer lists.
 const ROWS_MAX: usize = 500;
-/// How many rows one answer lists where nothing is said, and each is looked at.
+/// How many rows one answer lists where nothing is said.
 const ROWS: usize = 100;
-/// How far a list can be paged.
-const OFFSET_MAX: usize = 100_000;
 /// The longest text that is searched for.
 const SEARCH_BYTES_MAX: usize = 200;
 
@@ -93,43 +91,65 @@ pub struct Rows {
     /// At most so many; 100, if it is not said.
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<usize>,
-    /// Without so many of the newest.
-    #[param(maximum = 100_000)]
-    pub offset: Option<usize>,
-    /// Only those with this in their title or key, whatever its case.
+    /// Those after this place: `x-next-page` of the page before.
+    pub after: Option<String>,
+    /// Only those with these words, the last of them by its beginning, all in their title and key, in one message or answer, or
+    /// in a revision of a plan; a second after it was said.
     #[param(max_length = 200)]
     pub search: Option<String>,
 }
 
-/// The caller's sessions, newest first, a page at a time. `x-total-count` says how many there are on all pages.
-#[utoipa::path(get, path = "/api/sessions", params(Rows), responses((status = 200, body = [OwnSessionDto], headers(("x-total-count" = u64, description = "how many sessions there are on all pages"))), Problems))]
+/// A page of a list, with what its headers say.
+type Listed = (HeaderMap, Json<Vec<SessionRowDto>>);
+
+/// The caller's sessions, newest first, a page at a time. `x-total-count` says how many there are on all pages, up to 1,000;
+/// `x-next-page` says where the next page begins, if there is one.
+#[utoipa::path(get, path = "/api/sessions", params(Rows), responses((status = 200, body = [SessionRowDto], headers(("x-total-count" = u64, description = "how many sessions there are on all pages; 1000 for as many or more"), ("x-next-page" = Option<String>, description = "what `after` of the next page is; none on the last"))), Problems))]
 pub(crate) async fn list_sessions(
     State(app): State<Arc<App>>,
     caller: Caller,
     query: Result<Query<Rows>, axum::extract::rejection::QueryRejection>,
-) -> Result<([(&'static str, String); 1], Json<Vec<OwnSessionDto>>), Problem> {
+) -> Result<Listed, Problem> {
     let Query(wanted) = query.map_err(bad_query)?;
-    let (limit, offset) = (wanted.limit.unwrap_or(ROWS), wanted.offset.unwrap_or(0));
+    let (limit, after) = page_asked(wanted.limit.unwrap_or(ROWS), wanted.after.as_deref())?;
     let text = wanted.search.unwrap_or_default().trim().to_owned();
-    let is_short = text.len() <= SEARCH_BYTES_MAX;
-    if !(1..=ROWS_MAX).contains(&limit) || offset > OFFSET_MAX || !is_short {
-        let words = format!(
-            "limit is 1 to {ROWS_MAX}, offset at most {OFFSET_MAX}, search at most {SEARCH_BYTES_MAX} bytes"
-        );
+    if text.len() > SEARCH_BYTES_MAX {
+        let words = format!("search is at most {SEARCH_BYTES_MAX} bytes");
         return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
     }
-    let query = SessionQuery { owner: caller.person.owner, text, offset, limit };
+    let owner = Some(caller.person.owner);
+    let query = SessionQuery { owner, waiting: false, text, after, limit };
     let page = app.queries.session_page(&query).await?;
-    let mut listed = Vec::new();
-    for row in page.rows {
-        let session = app.queries.readable_session(&row.session).await?;
-        listed.push(OwnSessionDto::of(&caller, row, session));
+    Ok(listed(&caller, page))
+}
+
+/// How many rows are asked for, and after which place.
+fn page_asked(limit: usize, after: Option<&str>) -> Result<(usize, Option<ListPlace>), Problem> {
+    let bad = |words: String| Problem::new(StatusCode::BAD_REQUEST, "bad_query", words);
+    if !(1..=ROWS_MAX).contains(&limit) {
+        return Err(bad(format!("limit is 1 to {ROWS_MAX}")));
     }
-    Ok(([(TOTAL, page.total.to_string())], Json(listed)))
+    let place = after.map(str::parse).transpose();
+    let place = place.map_err(|_| {
+        bad(format!(
+            "after is what {NEXT_PAGE} of the page before said; leave it out for the first page"
+        ))
+    })?;
+    Ok((limit, place))
+}
+
+fn listed(caller: &Caller, page: SessionPage) -> Listed {
+    let mut headers = HeaderMap::from_iter([(TOTAL, page.total.into())]);
+    let next = page.next.and_then(|place| HeaderValue::from_str(&place.to_string()).ok());
+    headers.extend(next.map(|place| (NEXT_PAGE, place)));
+    let rows = page.rows.into_iter().map(|row| SessionRowDto::of(caller, row)).collect();
+    (headers, Json(rows))
 }
 
 /// The header that says how many rows there are on all pages of a list.
-const TOTAL: &str = "x-total-count";
+const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
+/// The header that says where the next page of a list begins.
+const NEXT_PAGE: HeaderName = HeaderName::from_static("x-next-page");
 
 /// Which of the sessions that wait.
 #[derive(Deserialize, IntoParams)]
@@ -139,28 +159,22 @@ pub struct WaitingRows {
     /// At most so many; 500, if it is not said.
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<usize>,
-    /// Without so many of the newest.
-    #[param(maximum = 100_000)]
-    pub offset: Option<usize>,
+    /// Those after this place: `x-next-page` of the page before.
+    pub after: Option<String>,
 }
 
 /// The sessions that wait for a person, newest first: the caller's own, and everyone's if the caller may decide. The
-/// header `x-total-count` says how many there are on all pages.
-#[utoipa::path(get, path = "/api/approvals", params(WaitingRows), responses((status = 200, description = "A page of the sessions that wait", body = [SessionRowDto], headers(("x-total-count" = u64, description = "How many wait on all pages"))), Problems))]
+/// headers are those of `/api/sessions`.
+#[utoipa::path(get, path = "/api/approvals", params(WaitingRows), responses((status = 200, description = "A page of the sessions that wait", body = [SessionRowDto], headers(("x-total-count" = u64, description = "how many wait on all pages; 1000 for as many or more"), ("x-next-page" = Option<String>, description = "what `after` of the next page is; none on the last"))), Problems))]
 pub(crate) async fn list_approvals(
     State(app): State<Arc<App>>,
     caller: Caller,
     query: Result<Query<WaitingRows>, axum::extract::rejection::QueryRejection>,
-) -> Result<([(&'static str, String); 1], Json<Vec<SessionRowDto>>), Problem> {
+) -> Result<Listed, Problem> {
     let Query(wanted) = query.map_err(bad_query)?;
-    let (limit, offset) = (wanted.limit.unwrap_or(ROWS_MAX), wanted.offset.unwrap_or(0));
-    if !(1..=ROWS_MAX).contains(&limit) || offset > OFFSET_MAX {
-        let words = format!("limit is 1 to {ROWS_MAX}, offset at most {OFFSET_MAX}");
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
-    }
-    let approvals = app.queries.approvals(&caller.person, offset, limit).await?;
-    let rows = approvals.rows.into_iter().map(|row| SessionRowDto::of(&caller, row)).collect();
-    Ok(([(TOTAL, approvals.total.to_string())], Json(rows)))
+    let (limit, after) = page_asked(wanted.limit.unwrap_or(ROWS_MAX), wanted.after.as_deref())?;
+    let page = app.queries.approvals(&caller.person, after, limit).await?;
+    Ok(listed(&caller, page))
 }
 
 /// Names a new session of the caller's channel. It exists once something is said in it.

@@ -119,7 +119,7 @@ pub(crate) async fn open_socket(
     })?;
     let place = app.limits.stream(&caller.person.id)?;
     let cursor = Cursor::new(&app, &caller, identity, socket.after).await?;
-    let ended = grant_ends(app, caller.secret);
+    let ended = grant_ends(app, caller.secret, caller.person.standing);
     // The connection's own task ends with the upgrade: it is kept, and counted, for as long as the socket is open.
     let hold = accepted.map(|Extension(accepted)| accepted.hold());
     Ok(upgrade

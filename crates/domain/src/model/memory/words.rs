@@ -24,6 +24,58 @@ pub fn words(text: &str) -> Vec<String> {
 /// The same, each beside how the text spells it.
 pub(crate) fn spelled(text: &str) -> Vec<(String, String)> {
     let mut words = Vec::new();
+    each_run(text, |kind, run| match kind {
+        Kind::Between => {}
+        Kind::Spaced => words.push((run.to_owned(), plain(&stem(run)))),
+        Kind::Unspaced => words.extend(pairs(run)),
+    });
+    words.retain(|(_, word)| !word.is_empty());
+    words
+}
+
+/// A word as it is spelled, in small letters, as every engine takes it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spelled {
+    pub(crate) word: String,
+    /// Whether others that begin like it are found by it: it stands between spaces, and is not too short.
+    pub(crate) begins_others: bool,
+}
+
+/// The words of a text as they are spelled, whatever they have in common with others.
+pub(crate) fn unstemmed(text: &str) -> Vec<Spelled> {
+    let mut words = Vec::new();
+    each_run(text, |kind, run| match kind {
+        Kind::Between => {}
+        Kind::Spaced => {
+            let begins_others = run.chars().nth(limits::BEGINNING_CHARS_MIN - 1).is_some();
+            words.push(Spelled { word: letter_by_letter(run), begins_others });
+        }
+        Kind::Unspaced => words.extend(
+            pairs(run)
+                .into_iter()
+                .map(|(said, _)| Spelled { word: letter_by_letter(&said), begins_others: false }),
+        ),
+    });
+    words
+}
+
+/// A word as every engine takes it, so that what begins it begins this, too: a letter that is not ASCII by its bytes.
+fn letter_by_letter(word: &str) -> String {
+    let mut taken = String::new();
+    for letter in word.chars().take(limits::WORD_CHARS_MAX) {
+        if letter.is_ascii() {
+            taken.push(letter);
+        } else {
+            let mut bytes = [0; 4];
+            let bytes = letter.encode_utf8(&mut bytes).bytes();
+            taken.extend(bytes.map(|byte| format!("_{byte:02x}")));
+        }
+    }
+    taken
+}
+
+/// The parts of a text in small letters, each of one kind of characters.
+fn each_run(text: &str, mut each: impl FnMut(Kind, &str)) {
     let lower = text.to_lowercase();
     let mut rest = lower.as_str();
     while let Some(first) = rest.chars().next() {
@@ -31,14 +83,8 @@ pub(crate) fn spelled(text: &str) -> Vec<(String, String)> {
         let end = rest.find(|letter| Kind::of(letter) != kind).unwrap_or(rest.len());
         let (run, after) = rest.split_at(end);
         rest = after;
-        match kind {
-            Kind::Between => {}
-            Kind::Spaced => words.push((run.to_owned(), plain(&stem(run)))),
-            Kind::Unspaced => words.extend(pairs(run)),
-        }
+        each(kind, run);
     }
-    words.retain(|(_, word)| !word.is_empty());
-    words
 }
 
 /// What is looked up. Its words are found when somebody needs them, and once: where nothing is remembered, nobody does.

@@ -21,7 +21,8 @@ pub(crate) fn sse(
     events: impl Stream<Item = Event> + Send + 'static,
 ) -> Result<Response, Problem> {
     let place = app.limits.stream(&caller.person.id)?;
-    let events = events.take_until(grant_ends(app.clone(), caller.secret)).map(move |event| {
+    let ended = grant_ends(app.clone(), caller.secret, caller.person.standing);
+    let events = events.take_until(ended).map(move |event| {
         let _ = &place;
         Ok::<_, Infallible>(event)
     });
