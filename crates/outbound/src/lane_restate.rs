@@ -1,8 +1,8 @@
 //! Lanes on Restate: one virtual object per session, on whichever node gets the call.
 //!
 //! Restate gives exclusivity, failover, retries and delayed wake-ups, and only the session's identity
-//! passes through it. The truth stays in the journal: a handler journals nothing there, does one
-//! effect, and ends. A wake-up that is lost is found by the sweep over overdue rows.
+//! passes through it. The truth stays in the journal: a handler journals nothing there, does what is due
+//! now, and ends. A wake-up that is lost is found by the sweep over overdue rows.
 
 #![deny(clippy::disallowed_methods)]
 
@@ -122,8 +122,8 @@ impl RestateWorker {
         stopping: watch::Receiver<bool>,
     ) -> Result<(), RestateError> {
         let Self { lane, ingress, settings } = self;
-        let endpoint =
-            object::endpoint(engine.clone(), lane.clone(), settings.identity_key.as_deref())?;
+        let key = settings.identity_key.as_deref();
+        let endpoint = object::endpoint(engine.clone(), lane.clone(), stopping.clone(), key)?;
         let sweeping = tokio::spawn(sweep::sweep(engine, lane, ingress, stopping.clone()));
         serve::serve(endpoint, listener, settings.drain, stopping).await;
         sweeping.abort();

@@ -8,13 +8,16 @@ use std::{
 };
 
 use futures_util::StreamExt as _;
+use planwright_domain::{id::Seq, session::SessionEvent, turn::event::TurnEvent};
 use planwright_outbound::journal_postgres::PostgresJournal;
+use planwright_runtime::ports::journal::{Journal as _, Recorded};
 use planwright_testkit::{
     cluster::{
         Cluster, Shape,
         load::{Load, Seen},
     },
     kill::verdict::judge,
+    people::key_in,
     scripted_model::{Conduct, ScriptedReply, SeenRequest, worker::worker},
     streams::{Wire, listen_at},
 };
@@ -152,6 +155,41 @@ async fn a_rolling_restart_loses_no_turn_and_runs_none_twice() {
     );
     let told = cluster.restate.log(0);
     assert_eq!((wrong.as_str(), cluster.model.request_count()), ("", TURNS), "{told}");
+}
+
+/// The balancer gives each call of the engine to whichever node is next: rounds that did not stay would be spread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rounds_of_a_turn_stay_on_the_node_that_began_it() {
+    const ROUNDS: usize = 8;
+    let model: Conduct = Arc::new(|told: &SeenRequest| match told.rounds {
+        ROUNDS.. => ScriptedReply::text("looked through"),
+        _ => ScriptedReply::call("list_files", &json!({"path": "."})),
+    });
+    let cluster = Cluster::start(model, nodes(3)).await.unwrap();
+    let sessions: Vec<_> = (0..9).map(Load::session).collect();
+    for (at, session) in sessions.iter().enumerate() {
+        cluster.says(at % 3, session, "look through it").await.unwrap();
+    }
+    for session in &sessions {
+        cluster.until(0, session, at_rest).await.unwrap();
+    }
+    let journal = PostgresJournal::open(&cluster.postgres.address()).await.unwrap();
+    for session in &sessions {
+        let identity = key_in(&journal, &format!("cli:{session}")).await.unwrap();
+        let events = journal.events(&identity, Seq(0), usize::MAX).await.unwrap();
+        let mut lives = Vec::new();
+        for Recorded { event, .. } in &events {
+            if let SessionEvent::Turn(
+                TurnEvent::ModelCallStarted { bracket, .. }
+                | TurnEvent::CallStarted { bracket, .. },
+            ) = event
+            {
+                lives.push(bracket.incarnation);
+            }
+        }
+        assert_eq!(lives.len(), 2 * ROUNDS + 1, "{session}");
+        assert!(lives.iter().all(|life| *life == lives[0]), "{session}: {lives:?}");
+    }
 }
 
 /// Brings a plan to execution on the second of two nodes, which freezes at this point until it is told to

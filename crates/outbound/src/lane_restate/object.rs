@@ -1,9 +1,13 @@
-//! The virtual object: one call, one effect.
+//! The virtual object: one call acts for one session, effect after effect, for as long as something is due now.
+//!
+//! Must always hold: a call that the engine no longer waits for ends after the effect that it has begun. Another call may then
+//! be under way for the session, on another node, and two must not drive it.
 
 use std::{
     collections::HashMap,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::{
@@ -13,21 +17,34 @@ use futures_util::{
 use planwright_domain::{id::Seq, identity::SessionKey, next::Due};
 use planwright_runtime::{
     engine::Engine,
-    engine::advance::Advanced,
+    engine::advance::{Advanced, Driver},
     failpoint,
     ports::journal::{BackedOff, JournalError},
 };
 use restate_sdk::prelude::{Endpoint, HandlerError, ObjectContext, TerminalError};
+use tokio::{sync::watch, time::Instant};
 
 use super::{RestateLane, peer::RestateError};
 use crate::advancing::ADVANCING;
 
-type Running = Shared<BoxFuture<'static, Result<(), String>>>;
+type Running = Shared<BoxFuture<'static, Result<Left, String>>>;
+
+/// How long one call goes on with what is due next: a session stays where its conversation is known. With the longest effect
+/// it is shorter than the inactivity timeout.
+const STAYS: Duration = Duration::from_secs(5 * 60);
+
+/// What is left to do when an effect was done.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    version: Seq,
+    due: Due,
+}
 
 /// What the engine calls.
 pub(super) struct Lane {
     engine: Arc<Engine>,
     lane: Arc<RestateLane>,
+    stopping: watch::Receiver<bool>,
     /// What is under way here, though its call may be gone.
     running: Arc<Mutex<HashMap<SessionKey, Running>>>,
 }
@@ -55,23 +72,39 @@ impl Lane {
     async fn advance(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {
         let identity = SessionKey::parse(context.key())
             .map_err(|error| TerminalError::new(error.to_string()))?;
-        self.go_on(identity).await.map_err(|words| HandlerError::from(std::io::Error::other(words)))
+        self.drive(identity).await.map_err(|words| HandlerError::from(std::io::Error::other(words)))
     }
 }
 
 impl Lane {
+    /// Ends with the call: it is dropped when the engine gives the call up.
+    async fn drive(&self, identity: SessionKey) -> Result<(), String> {
+        let life = self.engine.new_life();
+        let begun = Instant::now();
+        let mut driver = Driver::Woken(life);
+        loop {
+            let Left { version, due } = self.act(identity.clone(), driver).await?;
+            let stays = begun.elapsed() < STAYS && !*self.stopping.borrow();
+            if due != Due::Now || !stays {
+                self.lane.send(&identity, version, due);
+                return Ok(());
+            }
+            driver = Driver::GoesOn(life);
+        }
+    }
+
     /// The effect outlives the call that asked for it: a connection that breaks must not cut it off.
     /// A call that comes again here waits for it; on another node it finds it open, and nobody's.
-    async fn go_on(&self, identity: SessionKey) -> Result<(), String> {
+    async fn act(&self, identity: SessionKey, driver: Driver) -> Result<Left, String> {
         let under_way =
             self.running.lock().unwrap_or_else(PoisonError::into_inner).get(&identity).cloned();
         if let Some(under_way) = under_way {
             let _ = under_way.await;
         }
-        let (engine, lane) = (self.engine.clone(), self.lane.clone());
+        let engine = self.engine.clone();
         let (running, key) = (self.running.clone(), identity.clone());
         let under_way = async move {
-            let outcome = ADVANCING.scope(key.clone(), one_effect(&engine, &lane, &key)).await;
+            let outcome = ADVANCING.scope(key.clone(), one_effect(&engine, &key, driver)).await;
             running.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             outcome
         };
@@ -87,60 +120,49 @@ impl Lane {
     }
 }
 
-/// Advances until one effect was done or nothing is due, and says what comes then.
+/// Advances until one effect was done or nothing is due; what is left then.
 async fn one_effect(
     engine: &Engine,
-    lane: &RestateLane,
     identity: &SessionKey,
-) -> Result<(), String> {
-    let life = engine.new_life();
+    mut driver: Driver,
+) -> Result<Left, String> {
     loop {
         failpoint::hit("lane.before_advance");
-        let advancing = AssertUnwindSafe(engine.advance_as(identity, life)).catch_unwind().await;
+        let advancing = AssertUnwindSafe(engine.advance_as(identity, driver)).catch_unwind().await;
         let outcome =
             advancing.map_err(|_| JournalError::Engine("acting on the session panicked".into()));
         failpoint::hit("lane.after_advance");
         match outcome.and_then(|advanced| advanced) {
             // An attempt that was lost is a failure too: it is tried again a limited number of times.
-            Ok(Advanced { lost: Some(why), .. }) => {
-                return back_off(engine, lane, identity, &why).await;
-            }
+            Ok(Advanced { lost: Some(why), .. }) => return back_off(engine, identity, &why).await,
             Ok(advanced) if advanced.due == Due::Now && !advanced.acted => {}
-            Ok(advanced) => {
-                lane.send(identity, advanced.version, advanced.due);
-                return Ok(());
-            }
+            Ok(Advanced { version, due, .. }) => return Ok(Left { version, due }),
             // An event that this version does not know is a failure like any other: another node, to which the next
             // wake-up may go, may know it; and a row that stays due would keep the sweep from all others.
-            Err(error) => return back_off(engine, lane, identity, &error.to_string()).await,
+            Err(error) => return back_off(engine, identity, &error.to_string()).await,
         }
+        driver = Driver::GoesOn(driver.life());
     }
 }
 
 /// Acting on the session failed: it is tried again later, or parked.
-async fn back_off(
-    engine: &Engine,
-    lane: &RestateLane,
-    identity: &SessionKey,
-    why: &str,
-) -> Result<(), String> {
+async fn back_off(engine: &Engine, identity: &SessionKey, why: &str) -> Result<Left, String> {
     tracing::error!(session_identity = %identity, why, event = "advance_failed");
-    match engine.back_off(identity, why).await {
-        Ok(BackedOff::Until(time)) => {
-            lane.send(identity, Seq(0), Due::At(time));
-            Ok(())
-        }
-        Ok(BackedOff::Parked) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    }
+    let due = match engine.back_off(identity, why).await {
+        Ok(BackedOff::Until(time)) => Due::At(time),
+        Ok(BackedOff::Parked) => Due::Never,
+        Err(error) => return Err(error.to_string()),
+    };
+    Ok(Left { version: Seq(0), due })
 }
 
 pub(super) fn endpoint(
     engine: Arc<Engine>,
     lane: Arc<RestateLane>,
+    stopping: watch::Receiver<bool>,
     identity_key: Option<&str>,
 ) -> Result<Endpoint, RestateError> {
-    let object = Lane { engine, lane, running: Arc::default() };
+    let object = Lane { engine, lane, stopping, running: Arc::default() };
     let mut builder = Endpoint::builder().bind(object);
     if let Some(key) = identity_key {
         builder = builder.identity_key(key).map_err(|error| RestateError {

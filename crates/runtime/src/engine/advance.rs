@@ -71,6 +71,25 @@ impl Advanced {
     }
 }
 
+/// Who drives a session: one life of a lane, woken just now or going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Driver {
+    /// Woken just now: what an earlier driver left open is nobody's.
+    Woken(Incarnation),
+    /// Goes on from one effect to the next: what it finds open and did not begin, a later driver did.
+    GoesOn(Incarnation),
+}
+
+impl Driver {
+    /// Its life, which the effects carry that it begins.
+    #[must_use]
+    pub fn life(self) -> Incarnation {
+        match self {
+            Self::Woken(life) | Self::GoesOn(life) => life,
+        }
+    }
+}
+
 /// What came of beginning a turn.
 pub(crate) enum TurnStart {
     /// Others of its owner leave it no room.
@@ -90,17 +109,17 @@ fn is_elsewhere(session: &Session, policy: &Policy) -> bool {
 impl Engine {
     /// Does the one thing that should happen now, and says when the next one is due.
     pub async fn advance(&self, identity: &SessionKey) -> Result<Advanced, JournalError> {
-        self.advance_as(identity, self.incarnation).await
+        self.advance_as(identity, Driver::Woken(self.incarnation)).await
     }
 
-    /// The same for a lane that delivers: each delivery is a life of its own, and what an earlier
-    /// one left open is nobody's.
+    /// The same for a lane that wakes one node of many: each wake-up is a life of its own.
     #[expect(clippy::too_many_lines, reason = "one arm for each thing that may be next")]
     pub async fn advance_as(
         &self,
         identity: &SessionKey,
-        life: Incarnation,
+        driver: Driver,
     ) -> Result<Advanced, JournalError> {
+        let life = driver.life();
         let session = self.journal.session(identity).await?;
         let (mut acted, mut lost, version) = (false, None, session.version);
         let due = next(&session);
@@ -170,7 +189,7 @@ impl Engine {
                     .await?;
             }
             Next::AwaitModel { attempt, bracket } => {
-                if !self.is_orphan(life, &Attempt::Model(attempt), &bracket) {
+                if !self.is_orphan(driver, &Attempt::Model(attempt), &bracket) {
                     return Ok(Advanced::at(Due::At(bracket.deadline), version));
                 }
                 let id = report_id(attempt.turn.0, "orphan-model", attempt.round, attempt.number);
@@ -194,7 +213,7 @@ impl Engine {
             }
             Next::AwaitRemoval { attempt, bracket } => {
                 let of = Attempt::Removal(identity.clone(), attempt);
-                if !self.is_orphan(life, &of, &bracket) {
+                if !self.is_orphan(driver, &of, &bracket) {
                     return Ok(Advanced::at(Due::At(bracket.deadline), version));
                 }
                 // It has a back-off of its own, and is never parked: the pages must go.
@@ -210,7 +229,7 @@ impl Engine {
                 acted = true;
                 lost = self.run_calls(identity, life, &session, &calls).await?;
             }
-            Next::AwaitCalls(calls) => match self.orphan_all(identity, life, &calls).await? {
+            Next::AwaitCalls(calls) => match self.orphan_all(identity, driver, &calls).await? {
                 Some(deadline) => return Ok(Advanced::at(Due::At(deadline), version)),
                 None => lost = Some("nobody recorded what came of a tool call".into()),
             },
@@ -319,23 +338,29 @@ impl Engine {
         self.dispatcher.report(identity, Some(id), SystemCommand::ClaimSlot(claim)).await.map(drop)
     }
 
-    /// An effect is orphaned when its process is gone, its deadline has passed, or nobody in this process works on it.
-    fn is_orphan(&self, life: Incarnation, attempt: &Attempt, bracket: &Bracket) -> bool {
-        bracket.incarnation != life
-            || bracket.deadline <= self.clock.now()
-            || (life == self.incarnation && !self.attempts.is_open(attempt))
+    /// An effect is orphaned when its driver is gone, its deadline has passed, or nobody in this process works on it.
+    fn is_orphan(&self, driver: Driver, attempt: &Attempt, bracket: &Bracket) -> bool {
+        if bracket.deadline <= self.clock.now() {
+            return true;
+        }
+        let is_dropped = || !self.attempts.is_open(attempt);
+        match driver {
+            Driver::Woken(life) if bracket.incarnation != life => true,
+            Driver::Woken(life) => life == self.incarnation && is_dropped(),
+            Driver::GoesOn(life) => bracket.incarnation == life && is_dropped(),
+        }
     }
 
     /// Records which of these calls are orphans; if none is, gives the first deadline.
     async fn orphan_all(
         &self,
         identity: &SessionKey,
-        life: Incarnation,
+        driver: Driver,
         calls: &[StartedCall],
     ) -> Result<Option<Time>, JournalError> {
         let (orphans, rest): (Vec<_>, Vec<_>) =
             calls.iter().partition(|StartedCall { attempt, bracket }| {
-                self.is_orphan(life, &Attempt::Call(*attempt), bracket)
+                self.is_orphan(driver, &Attempt::Call(*attempt), bracket)
             });
         for StartedCall { attempt, .. } in &orphans {
             self.orphan_call(identity, *attempt).await?;
