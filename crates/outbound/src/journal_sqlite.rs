@@ -53,7 +53,7 @@ mod usage;
 mod write;
 
 use read::StreamRow;
-use write::{DerivedJob, Job, LogJob, OwnerJob, Prepared, Writer};
+use write::{DerivedJob, Job, LogJob, OwnerJob, Writer, append::Prepared};
 
 use crate::{
     journal::{

@@ -11,8 +11,8 @@ use rusqlite::{
 /// What begins and ends transactions, or parts of them, asks nothing.
 const IN_TRANSACTIONS: [&str; 5] = ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"];
 
-/// An index of words reads tables of its own while one statement runs.
-const SHADOW_TABLES: &str = "_words_";
+/// What an index of words asks for itself while a statement runs is traced as a comment.
+const NESTED: &str = "--";
 
 static WANTED: AtomicBool = AtomicBool::new(false);
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -44,7 +44,7 @@ pub(crate) fn watch(connection: &mut Connection) -> rusqlite::Result<()> {
     let add = |event: TraceEvent<'_>| {
         if let TraceEvent::Stmt(_, sql) = event
             && !IN_TRANSACTIONS.iter().any(|begins| sql.starts_with(begins))
-            && !sql.contains(SHADOW_TABLES)
+            && !sql.starts_with(NESTED)
         {
             COUNT.fetch_add(1, Ordering::SeqCst);
         }

@@ -69,7 +69,7 @@ impl Place for WithBucket {
 async fn long_outputs_of_a_cluster_lie_in_its_bucket() {
     let place = WithBucket(Postgres::start(), S3::start());
     place.1.make_bucket("notes").await;
-    journal_contract::an_output_is_kept_once_and_for_its_session_alone(&place).await;
+    journal_contract::reads::an_output_is_kept_once_and_for_its_session_alone(&place).await;
     assert_eq!(place.0.psql("SELECT count(*) || ' ' || count(body) FROM outputs"), "1 0");
     let journal = place.open().await;
     assert_eq!(journal.sweep_outputs(Time(i64::MAX)).await.unwrap(), 0, "it is named");
@@ -88,7 +88,10 @@ async fn long_outputs_of_a_cluster_lie_in_its_bucket() {
 async fn nothing_of_an_erased_session_is_left_in_the_bucket() {
     let place = WithBucket(Postgres::start(), S3::start());
     place.1.make_bucket("notes").await;
-    journal_contract::a_deleted_session_is_erased_once_and_its_key_is_not_used_again(&place).await;
+    journal_contract::erasure::a_deleted_session_is_erased_once_and_its_key_is_not_used_again(
+        &place,
+    )
+    .await;
     let journal = place.open().await;
     assert_eq!(journal.sweep_outputs(Time(i64::MAX)).await.unwrap(), 0);
 }

@@ -202,4 +202,5 @@ CREATE TABLE said_words (
     words TSVECTOR NOT NULL,
     PRIMARY KEY (stream, seq)
 );
-CREATE INDEX said_words_words ON said_words USING gin (words);
+-- What waited to be sorted in would be looked through by every search.
+CREATE INDEX said_words_words ON said_words USING gin (words) WITH (fastupdate = off);

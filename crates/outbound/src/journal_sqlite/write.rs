@@ -9,44 +9,38 @@ use std::{
 
 use planwright_domain::{
     actor::PersonId,
-    backoff::{again_at, is_progress},
     id::{CommandId, OwnerId, Seq},
     identity::SessionKey,
     installation::{AccountRefusal, Installation, InstallationCommand, decide},
     owner::Owner,
     refusal::Refusal,
-    session::{FOLD_VERSION, Session, erasure},
+    session::{Session, erasure},
     time::Time,
 };
-use planwright_format::{
-    body::Packer,
-    event::{StoredEvent, known_level},
-};
+use planwright_format::body::Packer;
 use planwright_runtime::{
     failpoint,
     ports::journal::{
-        Answer, Append, BackedOff, Decide, DecideInstallation, DecideOwner, JournalError,
-        KeptAnswer, Recorded, Stream, TakenHeads, Undecided,
+        Answer, Append, BackedOff, Decide, DecideInstallation, DecideOwner, JournalError, Recorded,
+        Stream, TakenHeads,
     },
 };
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    erase, installation, memory, owner,
-    read::{self, StreamRow},
+    erase, installation, owner,
+    read::StreamRow,
     search, sqlite,
     usage::{self, Counted},
 };
-use crate::journal::{
-    Listed, SNAPSHOT_EVERY, due_column, last_anchor,
-    outputs::SealedOutput,
-    remembering::{Whose, of_session},
-    sealed::{AnswerRow, event_place, seal_snapshot},
-    search::Indexed,
-    verdicts, waiting_column,
-    warm::Warm,
-};
+use crate::journal::{outputs::SealedOutput, search::Indexed, warm::Warm};
+
+pub(super) mod append;
+mod kept;
+mod postponed;
+
+use append::Prepared;
 
 /// How many jobs share one commit at most.
 const GROUP_MAX: usize = 64;
@@ -162,48 +156,6 @@ pub(super) struct Writer {
     warm: Arc<Mutex<Warm>>,
     streams: HashMap<SessionKey, StreamRow>,
     packer: Packer,
-}
-
-/// What was decided and packed before it was the writer's turn. It holds if the session has not moved since.
-pub(super) struct Prepared {
-    before: Seq,
-    append: Append,
-    rows: Vec<StoredEvent>,
-}
-
-impl Prepared {
-    /// Decides on this session. What is refused, or breaks down, is left to the writer: it decides on what is stored.
-    pub(super) fn new(
-        packer: &mut Packer,
-        session: &Session,
-        at: Time,
-        decide: &Decide,
-    ) -> Option<Box<Self>> {
-        let decided = panic::catch_unwind(AssertUnwindSafe(|| decide(session)));
-        let append = decided.ok()?.ok()?;
-        let rows = packed(packer, &session.key(), &append, |_| at).ok()?;
-        Some(Box::new(Self { before: session.version, append, rows }))
-    }
-}
-
-/// The events of what was decided, each with its own time, as their rows hold them.
-fn packed(
-    packer: &mut Packer,
-    identity: &SessionKey,
-    append: &Append,
-    times: impl Fn(usize) -> Time,
-) -> Result<Vec<StoredEvent>, JournalError> {
-    let (key, level, first) = (identity.to_string(), known_level(), first_of(append));
-    let row = |(number, event)| {
-        let (seq, at) = (first + number as u64, times(number));
-        Ok(packer.seal_event(event_place(&key, seq, at), event, level)?)
-    };
-    append.events.iter().enumerate().map(row).collect()
-}
-
-/// The number of the first event of what was decided.
-fn first_of(append: &Append) -> u64 {
-    append.after.version.0 + 1 - append.events.len() as u64
 }
 
 /// What one group has changed and not committed yet.
@@ -515,92 +467,6 @@ impl Writer {
         }
     }
 
-    /// Stores a whole stream that is not there yet.
-    fn restore(
-        &mut self,
-        group: &Group,
-        stream: Stream,
-        append: Append,
-        outputs: &[SealedOutput],
-    ) -> Result<(bool, Option<Change>), JournalError> {
-        let (_, found) = self.load(group, &stream.key)?;
-        if found.is_some() || erase::is_erased(&self.connection, &stream.key)? {
-            return Ok((false, None));
-        }
-        let at = stream.events.last().map_or(Time(0), |recorded| recorded.at);
-        let times = |event: usize| stream.events.get(event).map_or(at, |recorded| recorded.at);
-        let change = self.store(&stream.key, None, at, times, append, None)?;
-        for (command, KeptAnswer { at, answer }) in &stream.answers {
-            self.keep_answer(&stream.key, change.stream, (*command, *at), answer)?;
-        }
-        for output in outputs {
-            self.keep_output(&stream.key, output)?;
-        }
-        Ok((true, Some(change)))
-    }
-
-    fn append(
-        &mut self,
-        group: &Group,
-        identity: &SessionKey,
-        (command, at): (Option<CommandId>, Time),
-        decide: &Decide,
-        prepared: Option<Box<Prepared>>,
-    ) -> Result<(Answer, Option<Change>), JournalError> {
-        let (session, stream) = self.load(group, identity)?;
-        if let (Some(stream), Some(command)) = (stream, command)
-            && let Some(answer) = self.answered(identity, stream, command)?
-        {
-            // What was decided before is not what is stored; whoever asked goes by what is decided last.
-            if prepared.is_some() {
-                drop(decide(&session));
-            }
-            return Ok((answer, None));
-        }
-        let before = session.version;
-        let prepared = prepared.filter(|prepared| prepared.before == before && stream.is_some());
-        let (decided, rows) = match prepared.map(|prepared| *prepared) {
-            Some(Prepared { append, rows, .. }) => (Ok(append), Some(rows)),
-            None => (decide(&session), None),
-        };
-        match self.admitted(&session, decided)? {
-            Err(Undecided::Corrupt(corrupt)) => Err(corrupt.into()),
-            Err(Undecided::Refused(refusal)) => {
-                let is_kept = refusal.is_final();
-                let answer = Answer::Refused(refusal);
-                if let (Some(stream), Some(command)) = (stream, command)
-                    && is_kept
-                {
-                    self.keep_answer(identity, stream, (command, at), &answer)?;
-                }
-                Ok((answer, None))
-            }
-            Ok(append) => {
-                let version = append.after.version;
-                let change = self.store(identity, stream, at, |_| at, append, rows)?;
-                let answer = Answer::Accepted { before, version };
-                if let Some(command) = command {
-                    self.keep_answer(identity, change.stream, (command, at), &answer)?;
-                }
-                Ok((answer, Some(change)))
-            }
-        }
-    }
-
-    /// What was decided, if the owner has room for it.
-    fn admitted(
-        &self,
-        session: &Session,
-        decided: Result<Append, Undecided>,
-    ) -> Result<Result<Append, Undecided>, JournalError> {
-        if let Ok(Append { turns: Some(room), .. }) = &decided
-            && let Err(refusal) = usage::check_room(&self.connection, session.owner, room)?
-        {
-            return Ok(Err(refusal.into()));
-        }
-        Ok(decided)
-    }
-
     /// Erases a session if that is due; the installation then.
     fn erase(
         &mut self,
@@ -633,281 +499,11 @@ impl Writer {
         stored.map_err(|refusal| JournalError::Engine(refusal.into()))
     }
 
-    /// The session with what this group has done to it, and its row.
-    fn load(
-        &mut self,
-        group: &Group,
-        identity: &SessionKey,
-    ) -> Result<(Arc<Session>, Option<StreamRow>), JournalError> {
-        if group.erased.contains(identity) {
-            return Ok((Arc::new(Session::erased(identity.clone())), None));
-        }
-        let stream = group.streams.get(identity).or_else(|| self.streams.get(identity)).copied();
-        if let (Some(session), Some(stream)) = (group.sessions.get(identity), stream) {
-            return Ok((session.clone(), Some(stream)));
-        }
-        let warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner).get(identity);
-        if let Some(session) = warm {
-            let stream = match stream {
-                Some(stream) => Some(stream),
-                None => read::stream(&self.connection, identity)?,
-            };
-            // A reader may have warmed it: what is decided on is what is stored.
-            if let Some(stream) = stream.filter(|stream| stream.version == session.version) {
-                return Ok((session, Some(stream)));
-            }
-        }
-        let (session, stream) = read::session(&self.connection, identity)?;
-        Ok((Arc::new(session), stream))
-    }
-
-    fn answered(
+    pub(super) fn execute(
         &self,
-        identity: &SessionKey,
-        stream: StreamRow,
-        command: CommandId,
-    ) -> Result<Option<Answer>, JournalError> {
-        let sql = "SELECT before, version, refusal, checksum FROM answers WHERE stream = ?1 AND command = ?2";
-        let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
-        let row = statement
-            .query_row(params![stream.id, command.0.as_bytes()], read::answer_row)
-            .optional()
-            .map_err(sqlite)?;
-        row.map(|row| row.answer(identity, command)).transpose()
-    }
-
-    fn keep_answer(
-        &self,
-        identity: &SessionKey,
-        stream: StreamRow,
-        (command, at): (CommandId, Time),
-        answer: &Answer,
+        sql: &str,
+        parameters: &[&dyn rusqlite::ToSql],
     ) -> Result<(), JournalError> {
-        let AnswerRow { columns, checksum } = AnswerRow::new(identity, command, answer)?;
-        let sql = "INSERT INTO answers (stream, command, before, version, refusal, checksum, at)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let (before, version) = (columns.before, columns.version);
-        self.execute(
-            sql,
-            params![
-                stream.id,
-                command.0.as_bytes(),
-                before,
-                version,
-                columns.refusal,
-                checksum,
-                at.0
-            ],
-        )
-    }
-
-    fn forget_answers(&self, before: Time, limit: usize) -> Result<usize, JournalError> {
-        let sql = "DELETE FROM answers WHERE (stream, command) IN
-                   (SELECT stream, command FROM answers WHERE at < ?1 ORDER BY at LIMIT ?2)";
-        let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
-        statement.execute(params![before.0, limit as i64]).map_err(sqlite)
-    }
-
-    /// Keeps an output; whether the session has it, which it does not if it is not there any more.
-    fn keep_output(
-        &self,
-        identity: &SessionKey,
-        output: &SealedOutput,
-    ) -> Result<bool, JournalError> {
-        let sql = "INSERT OR IGNORE INTO outputs (stream, digest, body) SELECT id, ?3, ?4 FROM streams WHERE owner = ?1 AND identity = ?2";
-        let (owner, text) = read::columns(identity);
-        let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
-        let row = params![owner, text, output.digest.0, output.body];
-        if statement.execute(row).map_err(sqlite)? == 0 {
-            return Ok(read::output(&self.connection, identity, output.digest)?.is_some());
-        }
-        let sql = "UPDATE streams SET bytes = bytes + ?3 WHERE owner = ?1 AND identity = ?2";
-        self.execute(sql, params![owner, text, output.bytes])?;
-        Ok(true)
-    }
-
-    fn keep_view(
-        &self,
-        identity: &SessionKey,
-        upto: Seq,
-        form: u32,
-        body: &[u8],
-    ) -> Result<(), JournalError> {
-        let (owner, text) = read::columns(identity);
-        let sql = "INSERT OR REPLACE INTO views (stream, upto, form, body)
-                   SELECT id, ?3, ?4, ?5 FROM streams WHERE owner = ?1 AND identity = ?2";
-        self.execute(sql, params![owner, text, upto.0.cast_signed(), form, body])
-    }
-
-    fn keep_snapshot(&mut self, session: &Session) -> Result<(), JournalError> {
-        let stream = read::stream(&self.connection, &session.key())?;
-        let Some(stream) = stream.filter(|stream| stream.snapshot < session.version) else {
-            return Ok(());
-        };
-        let body = seal_snapshot(&mut self.packer, session, known_level())?;
-        self.write_snapshot(stream.id, session.version, &body)?;
-        if let Some(known) = self.streams.get_mut(&session.key()) {
-            known.snapshot = session.version;
-        }
-        Ok(())
-    }
-
-    fn write_snapshot(&self, stream: i64, version: Seq, body: &[u8]) -> Result<(), JournalError> {
-        let sql = "INSERT OR REPLACE INTO snapshots (stream, version, fold_version, body) VALUES (?1, ?2, ?3, ?4)";
-        self.execute(sql, params![stream, version.0.cast_signed(), FOLD_VERSION, body])
-    }
-
-    /// Writes the row of a stream anew, or makes it. Its events take so many bytes more.
-    fn move_stream(
-        &self,
-        identity: &SessionKey,
-        stream: Option<StreamRow>,
-        at: Time,
-        append: &Append,
-        bytes: i64,
-    ) -> Result<StreamRow, JournalError> {
-        let Append { events, after, due, waiting, turns: _ } = append;
-        let version = after.version.0.cast_signed();
-        let (due, waiting) = (due_column(*due), waiting_column(*waiting));
-        let logged = last_anchor(first_of(append), events);
-        let Listed { title, life, plan, running, takes_room, used } = Listed::of(after);
-        let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
-        match stream {
-            Some(stream) => {
-                let sql = "UPDATE streams SET version = ?2, updated_at = ?3, due_at = ?4, waiting = ?5,
-                           title = ?7, life = ?8, plan = ?9, logged = COALESCE(?10, logged),
-                           running = ?11, takes_room = ?15, tokens = ?12, cost_micros = ?13, bytes = bytes + ?14,
-                           failures = CASE WHEN parked IS NULL AND NOT ?6 THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
-                let progress = is_progress(events);
-                self.execute(
-                    sql,
-                    params![
-                        stream.id, version, at.0, due, waiting, progress, title, life, plan,
-                        logged, running, tokens, cost, bytes, takes_room
-                    ],
-                )?;
-                Ok(stream)
-            }
-            None => {
-                let sql = "INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, plan, logged,
-                           running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros, takes_room)
-                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE(?10, 0), ?11, ?12, ?13, ?14, ?12, ?13, ?15)";
-                let (owner, text) = read::columns(identity);
-                self.execute(
-                    sql,
-                    params![
-                        owner, text, version, at.0, due, waiting, title, life, plan, logged,
-                        running, tokens, cost, bytes, takes_room
-                    ],
-                )?;
-                let id = self.connection.last_insert_rowid();
-                Ok(StreamRow { id, version: after.version, snapshot: Seq(0) })
-            }
-        }
-    }
-
-    /// Stores what was decided, each event with its own time. Everything is packed before anything is written; the events may
-    /// have been packed before.
-    fn store(
-        &mut self,
-        identity: &SessionKey,
-        stream: Option<StreamRow>,
-        at: Time,
-        times: impl Fn(usize) -> Time,
-        append: Append,
-        rows: Option<Vec<StoredEvent>>,
-    ) -> Result<Change, JournalError> {
-        let rows = match rows {
-            Some(rows) => rows,
-            None => packed(&mut self.packer, identity, &append, &times)?,
-        };
-        let (first, level) = (first_of(&append), known_level());
-        let last = stream.map_or(Seq(0), |stream| stream.snapshot);
-        let is_snapshot_due = append.after.version.0 >= last.0 + SNAPSHOT_EVERY;
-        let after = &append.after;
-        let snapshot =
-            is_snapshot_due.then(|| seal_snapshot(&mut self.packer, after, level)).transpose()?;
-        let bytes = rows.iter().map(|row| row.body.len() as i64).sum::<i64>();
-        let mut stream = self.move_stream(identity, stream, at, &append, bytes)?;
-        let Append { events, after, .. } = append;
-        stream.version = after.version;
-        for (seq, (number, row)) in (first..).zip(rows.into_iter().enumerate()) {
-            let sql = "INSERT INTO events (id, at, kind, body) VALUES (?1, ?2, ?3, ?4)";
-            let (id, at) = (read::event_id(stream.id, seq)?, times(number).0);
-            self.execute(sql, params![id, at, row.kind, row.body])?;
-        }
-        for seq in verdicts(first, &events) {
-            let sql = "INSERT INTO decisions (event, owner, at) VALUES (?1, ?2, ?3)";
-            let at = times((seq - first) as usize).0;
-            self.execute(
-                sql,
-                params![read::event_id(stream.id, seq)?, identity.owner.0.as_bytes(), at],
-            )?;
-        }
-        let changes = of_session(&events);
-        memory::change(&self.connection, &mut self.packer, Whose::Session(identity), &changes)?;
-        failpoint::hit("journal.after_events");
-        if let Some(body) = snapshot {
-            self.write_snapshot(stream.id, after.version, &body)?;
-            stream.snapshot = after.version;
-        }
-        failpoint::hit("journal.after_snapshot");
-        let recorded = events.into_iter().enumerate().map(|(number, event)| Recorded {
-            seq: Seq(first + number as u64),
-            at: times(number),
-            event,
-        });
-        Ok(Change { stream, news: recorded.collect(), session: Arc::new(after) })
-    }
-
-    fn back_off(
-        &self,
-        identity: &SessionKey,
-        now: Time,
-        why: &str,
-    ) -> Result<BackedOff, JournalError> {
-        let (owner, text) = read::columns(identity);
-        let sql =
-            "SELECT failures, life = 'deleted' FROM streams WHERE owner = ?1 AND identity = ?2";
-        let found: Option<(u32, bool)> = self
-            .connection
-            .query_row(sql, params![owner, text], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()
-            .map_err(sqlite)?;
-        let (failures, is_deleted) = found.unwrap_or_default();
-        let failures = failures.saturating_add(1);
-        let Some(until) = again_at(now, failures, is_deleted) else {
-            let sql =
-                "UPDATE streams SET failures = ?3, parked = ?4 WHERE owner = ?1 AND identity = ?2";
-            self.execute(sql, params![owner, text, failures, why])?;
-            return Ok(BackedOff::Parked);
-        };
-        let sql =
-            "UPDATE streams SET failures = ?3, due_at = ?4 WHERE owner = ?1 AND identity = ?2";
-        self.execute(sql, params![owner, text, failures, until.0])?;
-        Ok(BackedOff::Until(until))
-    }
-
-    fn postpone(
-        &self,
-        identity: &SessionKey,
-        version: Seq,
-        until: Time,
-    ) -> Result<(), JournalError> {
-        let sql =
-            "UPDATE streams SET due_at = ?4 WHERE owner = ?1 AND identity = ?2 AND version = ?3";
-        let (owner, text) = read::columns(identity);
-        self.execute(sql, params![owner, text, version.0.cast_signed(), until.0])
-    }
-
-    fn unpark(&self, identity: &SessionKey, now: Time) -> Result<(), JournalError> {
-        let sql = "UPDATE streams SET failures = 0, due_at = CASE WHEN parked IS NULL THEN due_at ELSE ?3 END,
-                   parked = NULL WHERE owner = ?1 AND identity = ?2";
-        let (owner, text) = read::columns(identity);
-        self.execute(sql, params![owner, text, now.0])
-    }
-
-    fn execute(&self, sql: &str, parameters: &[&dyn rusqlite::ToSql]) -> Result<(), JournalError> {
         let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
         statement.execute(parameters).map(drop).map_err(sqlite)
     }
