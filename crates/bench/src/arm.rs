@@ -24,7 +24,7 @@ use planwright_domain::{
     identity::ChannelType,
 };
 use planwright_outbound::access_file::FileAccess;
-use planwright_runtime::commands::grants::Wanted;
+use planwright_runtime::{commands::grants::Wanted, runtime::Runtime};
 use planwright_surfaces::http::{App, HttpSettings, serve};
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -115,24 +115,33 @@ pub(crate) async fn run(name: &str) -> anyhow::Result<()> {
 /// Our API over the real journal. Nobody acts on what is due: the command alone is measured.
 async fn ours_at(listener: TcpListener, port: u16, ours: Ours) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
-    let access = Arc::new(FileAccess::open(home.path())?);
-    let accounts = ours.runtime.commands.accounts(access.clone());
-    let owner = PersonId("owner".into());
-    let wanted = Wanted::new("bench", owner, Standing::Decides, ChannelType::Api);
-    accounts.give_for(wanted, TOKEN).await?;
+    let tokens = [(TOKEN, "owner", Standing::Decides)];
+    let app = app_over(&ours.runtime, home.path(), port, &tokens).await?;
+    serve(listener, app, std::future::pending()).await;
+    Ok(())
+}
+
+/// Our API at this port, with a token for each of these people. Nobody has too many streams.
+pub(crate) async fn app_over(
+    runtime: &Runtime,
+    home: &Path,
+    port: u16,
+    tokens: &[(&str, &str, Standing)],
+) -> anyhow::Result<Arc<App>> {
+    let access = Arc::new(FileAccess::open(home)?);
+    let accounts = runtime.commands.accounts(access.clone());
+    for (token, person, standing) in tokens {
+        let person = PersonId((*person).into());
+        let wanted = Wanted::new("bench", person, *standing, ChannelType::Api);
+        accounts.give_for(wanted, token).await?;
+    }
     let settings = HttpSettings {
         requests_per_second: u32::MAX,
         streams_per_person_max: usize::MAX,
         ..HttpSettings::loopback(port)
     };
-    let app = Arc::new(App::new(
-        ours.runtime.commands.clone(),
-        ours.runtime.queries.clone(),
-        access,
-        settings,
-    ));
-    serve(listener, app, std::future::pending()).await;
-    Ok(())
+    let (commands, queries) = (runtime.commands.clone(), runtime.queries.clone());
+    Ok(Arc::new(App::new(commands, queries, access, settings)))
 }
 
 #[derive(Clone)]

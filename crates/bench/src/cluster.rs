@@ -392,7 +392,7 @@ pub(crate) fn waiting(quick: bool) -> anyhow::Result<Judged> {
 async fn copies(postgres: &Postgres, count: u32) -> anyhow::Result<()> {
     let one = "SELECT id FROM streams WHERE identity = 'cli:session-0'";
     let _ = postgres.psql(&format!(
-        "INSERT INTO streams (owner, identity, version, updated_at, waiting) SELECT owner, 'cli:copy-' || at, version, updated_at + at, waiting FROM streams, generate_series(1, {count}) AS at WHERE id = ({one})"
+        "INSERT INTO streams (owner, identity, version, updated_at, waiting, plan, searched) SELECT owner, 'cli:copy-' || at, version, updated_at + at, waiting, plan, version FROM streams, generate_series(1, {count}) AS at WHERE id = ({one})"
     ));
     let journal = PostgresJournal::open(&postgres.address()).await?;
     let session = key_in(&journal, "cli:session-0").await?;

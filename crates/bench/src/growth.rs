@@ -100,6 +100,8 @@ async fn ours(turns: usize) -> anyhow::Result<(u64, usize, Vec<f64>)> {
     for recorded in ours.runtime.queries.events(&identity, Seq(0), usize::MAX).await? {
         raw += said(&recorded.event);
     }
+    // With the words that it is found by.
+    while ours.runtime.housekeeping.index().await? > 0 {}
     let connection = Connection::open(ours.journal())?;
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok((std::fs::metadata(ours.journal())?.len(), raw, costs))

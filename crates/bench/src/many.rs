@@ -35,7 +35,7 @@ pub(crate) fn session(number: usize) -> anyhow::Result<SessionKey> {
     Ok(ada_key(&format!("cli:waiting-{number:06}"))?)
 }
 
-/// Fills a journal with so many sessions, in each of which a plan waits for a decision.
+/// Fills a journal with so many sessions, in each of which a plan waits for a decision. They count as indexed.
 pub(crate) fn fill(path: &Path, count: usize) -> anyhow::Result<()> {
     drop(SqliteJournal::open(path)?);
     let mut connection = Connection::open(path)?;
@@ -46,7 +46,7 @@ pub(crate) fn fill(path: &Path, count: usize) -> anyhow::Result<()> {
         let identity = session(number)?;
         let (after, events) = ready(&identity, number, "ada")?;
         transaction
-            .prepare_cached("INSERT INTO streams (id, owner, identity, version, updated_at, waiting) VALUES (?1, ?5, ?2, ?3, ?4, 'decision')")?
+            .prepare_cached("INSERT INTO streams (id, owner, identity, version, updated_at, waiting, plan, searched) VALUES (?1, ?5, ?2, ?3, ?4, 'decision', 'ready', ?3)")?
             .execute(params![number as i64 + 1, identity.identity.to_string(), after.version.0 as i64, number as i64, identity.owner.0.as_bytes()])?;
         for (at, event) in events.iter().enumerate() {
             let (seq, time) = (at as u64 + 1, number as i64);
@@ -109,6 +109,14 @@ async fn begin_turn(journal: &SqliteJournal, round: usize, number: usize) -> any
     asks(SessionCommand::System(start)).await
 }
 
+/// How many places are asked for: each in so many sessions as there are more.
+const PLACES: usize = 5_000;
+
+/// What a plan is asked for with: prose, and a place that few others name.
+fn request(number: usize) -> String {
+    format!("{} Plan it for the depot{:04}.", nth(&TURNS, number as u64), number % PLACES)
+}
+
 /// A session in which a plan waits, and the events that made it so.
 pub(crate) fn ready(
     identity: &SessionKey,
@@ -139,7 +147,7 @@ pub(crate) fn ready(
                 reads: planwright_domain::plan::Reads::Record,
             },
         ),
-        SessionCommand::Person(ada, PersonCommand::Say { text: "plan it".into() }),
+        SessionCommand::Person(ada, PersonCommand::Say { text: request(number) }),
         SessionCommand::System(SystemCommand::StartTurn {
             turn,
             queued: Seq(2),

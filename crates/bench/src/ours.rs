@@ -196,6 +196,7 @@ impl Ours {
         let runtime = Runtime::new(&ports, &settings);
         let stopping = watch::Sender::new(false);
         if driven == Driven::ByItsLane {
+            tokio::spawn(runtime.housekeeping.clone().run(stopping.subscribe()));
             tokio::spawn(worker.run(
                 runtime.engine.clone(),
                 Scope::Everything,

@@ -209,7 +209,10 @@ impl Broadcast for NatsBroadcast {
     }
 
     fn hint(&self, change: ListChange) {
-        if let Ok(body) = serde_json::to_vec(&change) {
+        // While nothing gets through, hints are not piled up: who listens elsewhere reads everything again from time to time.
+        if let Ok(body) = serde_json::to_vec(&change)
+            && self.waiting.load(Ordering::SeqCst) < WAITING_MAX
+        {
             self.waiting.fetch_add(1, Ordering::SeqCst);
             let _ =
                 self.outgoing.send((format!("{}{}", self.lists, change.row.session.owner), body));

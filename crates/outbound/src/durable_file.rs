@@ -35,7 +35,7 @@ pub(crate) fn write_private_once(path: &Path, contents: &[u8]) -> io::Result<boo
 }
 
 /// Makes the names in a directory durable.
-fn sync_directory(directory: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     File::open(directory)?.sync_all()
 }

@@ -16,7 +16,8 @@ use planwright_domain::{
 };
 use planwright_format::event::read_event;
 use planwright_runtime::ports::journal::{
-    DecideOwner, DecisionRow, JournalError, ListPlace, Recorded, SessionPage, SessionRow,
+    DecideOwner, DecisionPage, DecisionPlace, DecisionRow, JournalError, ListPlace, Recorded,
+    SessionPage, SessionRow,
 };
 use uuid::Uuid;
 
@@ -36,10 +37,10 @@ pub(crate) const COLD_FOLD_MIN: u64 = 4 * SNAPSHOT_EVERY;
 /// one owner fills a page.
 pub(crate) const DUE_ORDER: &str = "row_number() OVER (PARTITION BY owner ORDER BY due_at), due_at";
 
-/// Which streams have something that was not taken up: what owners are charged, and what is found by its words.
-pub(crate) const UNTAKEN: &str = "(tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes OR searched < version)";
+/// Which streams have events that are not found by their words yet.
+pub(crate) const UNINDEXED: &str = "searched < version";
 
-/// Of these, those with something that owners are charged.
+/// Which streams have something that their owners were not charged.
 pub(crate) const UNCOUNTED: &str =
     "(tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes)";
 
@@ -242,6 +243,17 @@ pub(crate) fn decision_at(key: SessionKey, title: String, row: EventRow) -> Opti
             None
         }
     }
+}
+
+/// A page of this many decisions, of which one more was read if there is one. Those that cannot be read have their places.
+pub(crate) fn decision_page(
+    mut rows: Vec<(DecisionPlace, Option<DecisionRow>)>,
+    limit: usize,
+) -> DecisionPage {
+    let is_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().map(|(place, _)| *place).filter(|_| is_more);
+    DecisionPage { rows: rows.into_iter().filter_map(|(_, row)| row).collect(), next }
 }
 
 /// A page of this many rows, of which one more was read if there is one, with the numbers of their streams.

@@ -37,13 +37,15 @@ use planwright_runtime::{
     ports::{
         journal::{
             Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner,
-            DecisionRow, DueRow, InstallationRecorded, Journal, JournalError, KeptAnswer, KeptView,
-            OwnerRecorded, Recorded, Reserved, SessionPage, SessionQuery, SessionRow, Since,
-            Stream, TakenHeads, Undecided,
+            DecisionPage, DecisionQuery, DueRow, InstallationRecorded, Journal, JournalError,
+            KeptAnswer, KeptView, OwnerRecorded, Recorded, Reserved, SessionPage, SessionQuery,
+            SessionRow, Since, Stream, TakenHeads, Undecided,
         },
         memory::Memory,
     },
 };
+
+use tokio::sync::OwnedRwLockReadGuard;
 
 mod erase;
 mod installation;
@@ -63,6 +65,7 @@ use crate::{
         outputs::{Beside, OutputRow, OutputStore, SealedOutput},
         remembering::{ItemPlace, Whose, of_session},
         sealed::{AnswerRow, seal_snapshot, seal_view},
+        search::{READ_AT_ONCE, Unindexed, WORDS_MAX},
         warm::Warm,
     },
     postgres::{ANSWER_MAX, connection, pool},
@@ -160,6 +163,14 @@ impl PostgresJournal {
                     format!("the database did not answer within {} s", ANSWER_MAX.as_secs());
                 Err(JournalError::Engine(words.into()))
             }
+        }
+    }
+
+    /// Held from before an output is written until its row is.
+    async fn writing_outputs(&self) -> Option<OwnedRwLockReadGuard<()>> {
+        match &self.outputs {
+            Some(outputs) => Some(outputs.writing().await),
+            None => None,
         }
     }
 
@@ -463,6 +474,7 @@ impl Journal for PostgresJournal {
     }
 
     async fn keep_output(&self, identity: &SessionKey, text: &str) -> Result<Digest, JournalError> {
+        let _writing = self.writing_outputs().await;
         let output = self.take_output(identity, text.to_owned()).await?;
         let (digest, is_beside) = (output.digest, output.body.is_none());
         let named = self.ask(async |client| write::output(client, identity, &output).await).await?;
@@ -493,12 +505,13 @@ impl Journal for PostgresJournal {
     async fn sweep_outputs(&self, before: Time) -> Result<usize, JournalError> {
         let Some(outputs) = &self.outputs else { return Ok(0) };
         let mut swept = 0;
-        for Beside { session, digest } in outputs.written_before(before).await? {
+        for beside in outputs.written_before(before).await? {
+            let _sweeping = outputs.sweeping().await;
+            let Beside { session, digest } = &beside;
             let found =
-                self.ask(async |client| read::output(client, &session, digest).await).await?;
+                self.ask(async |client| read::output(client, session, *digest).await).await?;
             if found.is_none() {
-                outputs.remove(&session, digest).await?;
-                swept += 1;
+                swept += usize::from(outputs.remove_unnamed(&beside, before).await?);
             }
         }
         Ok(swept)
@@ -549,17 +562,17 @@ impl Journal for PostgresJournal {
         self.ask(async |client| read::sessions(client, owner, limit).await).await
     }
 
+    async fn row(&self, session: &SessionKey) -> Result<Option<SessionRow>, JournalError> {
+        self.ask(async |client| read::session_row_of(client, session).await).await
+    }
+
     async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError> {
         self.ask(async |client| read::session_page(client, query).await).await
     }
 
-    async fn decisions(
-        &self,
-        owner: Option<OwnerId>,
-        since: Time,
-        limit: usize,
-    ) -> Result<Vec<DecisionRow>, JournalError> {
-        self.ask(async |client| read::decisions(client, owner, since, limit).await).await
+    async fn decisions(&self, query: &DecisionQuery) -> Result<DecisionPage, JournalError> {
+        let query = *query;
+        self.ask(async |client| read::decisions(client, query).await).await
     }
 
     async fn forget_answers(&self, before: Time, limit: usize) -> Result<usize, JournalError> {
@@ -612,14 +625,30 @@ impl Journal for PostgresJournal {
     }
 
     async fn index_words(&self) -> Result<usize, JournalError> {
-        self.ask(async |client| {
-            let all = search::unindexed(&*client).await?;
-            if !all.is_empty() {
-                search::add(&*client, &all).await?;
-            }
-            Ok(all.len())
-        })
-        .await
+        let mut streams = self.ask(async |client| search::unindexed(&*client).await).await?;
+        let (mut all, mut words_left) = (Vec::new(), WORDS_MAX);
+        while !streams.is_empty() && words_left > 0 {
+            let rest = streams.split_off(streams.len().min(READ_AT_ONCE));
+            let some = std::mem::replace(&mut streams, rest);
+            let mut events = self.ask(async |client| search::events(&*client, &some).await).await?;
+            // Words are split where nobody else waits.
+            let splitting = tokio::task::spawn_blocking(move || {
+                let mut left = words_left;
+                let split = |unindexed: Unindexed| {
+                    let events = events.remove(&unindexed.stream).unwrap_or_default();
+                    (left > 0).then(|| unindexed.indexed(events, &mut left))
+                };
+                let indexed: Vec<_> = some.into_iter().map_while(split).collect();
+                (indexed, left)
+            });
+            let (indexed, left) = splitting.await.map_err(engine)?;
+            all.extend(indexed);
+            words_left = left;
+        }
+        if !all.is_empty() {
+            self.ask(async |client| search::add(&*client, &all).await).await?;
+        }
+        Ok(all.len())
     }
 
     async fn postpone(
@@ -675,8 +704,7 @@ impl Journal for PostgresJournal {
         }
         let erased = self.ask(async |client| self.erase_rows(client, session, at).await).await?;
         if let Some(outputs) = self.outputs.as_ref().filter(|_| erased) {
-            // What was written meanwhile.
-            outputs.remove_all(session).await?;
+            outputs.remove_rest(session).await;
         }
         Ok(erased)
     }
@@ -777,6 +805,7 @@ impl Archive for PostgresJournal {
         let rows = self
             .with_packer(|packer| write::Rows::pack(packer, &append, None, times, self.level()))?;
         let mut outputs = Vec::new();
+        let _writing = self.writing_outputs().await;
         for text in stream.outputs.values() {
             outputs.push(self.take_output(&stream.key, text.clone()).await?);
         }

@@ -33,9 +33,9 @@ use planwright_runtime::{
     ports::{
         journal::{
             Answer, Append, Archive, BackedOff, Decide, DecideInstallation, DecideOwner,
-            DecisionRow, DueRow, InstallationRecorded, Journal, JournalError, KeptAnswer, KeptView,
-            OwnerRecorded, Recorded, Reserved, SessionPage, SessionQuery, SessionRow, Since,
-            Stream, TakenHeads,
+            DecisionPage, DecisionQuery, DueRow, InstallationRecorded, Journal, JournalError,
+            KeptAnswer, KeptView, OwnerRecorded, Recorded, Reserved, SessionPage, SessionQuery,
+            SessionRow, Since, Stream, TakenHeads,
         },
         memory::Memory,
     },
@@ -308,6 +308,7 @@ impl Journal for SqliteJournal {
     async fn keep_output(&self, identity: &SessionKey, text: &str) -> Result<Digest, JournalError> {
         let (session, text) = (identity.clone(), text.to_owned());
         let sealed = self.beside_others(move || SealedOutput::of(&session, &text)).await?;
+        let _writing = self.outputs.writing().await;
         let output = self.outputs.take(identity, sealed).await?;
         let (key, digest, is_beside) = (identity.clone(), output.digest, output.body.is_none());
         let named = self.submit(|reply| Job::KeepOutput { identity: key, output, reply }).await?;
@@ -332,12 +333,13 @@ impl Journal for SqliteJournal {
 
     async fn sweep_outputs(&self, before: Time) -> Result<usize, JournalError> {
         let mut swept = 0;
-        for Beside { session, digest } in self.outputs.written_before(before).await? {
-            let key = session.clone();
-            let found = self.read(move |connection| read::output(connection, &key, digest)).await?;
+        for beside in self.outputs.written_before(before).await? {
+            let _sweeping = self.outputs.sweeping().await;
+            let Beside { session, digest } = beside.clone();
+            let found =
+                self.read(move |connection| read::output(connection, &session, digest)).await?;
             if found.is_none() {
-                self.outputs.remove(&session, digest).await?;
-                swept += 1;
+                swept += usize::from(self.outputs.remove_unnamed(&beside, before).await?);
             }
         }
         Ok(swept)
@@ -392,18 +394,19 @@ impl Journal for SqliteJournal {
         self.read(move |connection| read::sessions(connection, owner, limit)).await
     }
 
+    async fn row(&self, session: &SessionKey) -> Result<Option<SessionRow>, JournalError> {
+        let key = session.clone();
+        self.read(move |connection| read::session_row_of(connection, &key)).await
+    }
+
     async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError> {
         let query = query.clone();
         self.read(move |connection| read::session_page(connection, &query)).await
     }
 
-    async fn decisions(
-        &self,
-        owner: Option<OwnerId>,
-        since: Time,
-        limit: usize,
-    ) -> Result<Vec<DecisionRow>, JournalError> {
-        self.read(move |connection| read::decisions(connection, owner, since, limit)).await
+    async fn decisions(&self, query: &DecisionQuery) -> Result<DecisionPage, JournalError> {
+        let query = *query;
+        self.read(move |connection| read::decisions(connection, query)).await
     }
 
     async fn forget_answers(&self, before: Time, limit: usize) -> Result<usize, JournalError> {
@@ -453,7 +456,7 @@ impl Journal for SqliteJournal {
     }
 
     async fn count_use(&self, at: Time, limit: usize) -> Result<usize, JournalError> {
-        if !self.read(usage::has_untaken).await? {
+        if !self.read(usage::has_uncounted).await? {
             return Ok(0);
         }
         self.submit(|reply| Job::CountUse { at, limit, reply }).await
@@ -518,11 +521,10 @@ impl Journal for SqliteJournal {
         }
         let key = session.clone();
         let erased = self.submit(|reply| Job::Log(LogJob::Erase { key, at, reply })).await?;
-        if erased.is_some() {
-            // What was written meanwhile.
-            self.outputs.remove_all(session).await?;
-        }
-        Ok(erased.map(|installation| self.installation.keep(installation)).is_some())
+        let Some(installation) = erased else { return Ok(false) };
+        self.installation.keep(installation);
+        self.outputs.remove_rest(session).await;
+        Ok(true)
     }
 
     async fn erase_owner(
@@ -638,6 +640,7 @@ impl Archive for SqliteJournal {
 
     async fn restore(&self, mut stream: Stream, append: Append) -> Result<bool, JournalError> {
         let mut outputs = Vec::new();
+        let _writing = self.outputs.writing().await;
         for text in std::mem::take(&mut stream.outputs).into_values() {
             let key = stream.key.clone();
             let sealed = self.beside_others(move || SealedOutput::of(&key, &text)).await?;

@@ -10,7 +10,8 @@ use planwright_runtime::ports::signal::{Broadcast as _, Hint, Hints, ListChange}
 use planwright_testkit::{people::ada_key, servers::Nats};
 
 fn change(at: i64) -> ListChange {
-    ListChange::of(&Session::new(ada_key("cli:talk-0001").unwrap()), Time(at))
+    let session = Session::new(ada_key("cli:talk-0001").unwrap());
+    ListChange::of(&session, &session, &[], Time(at))
 }
 
 /// How often this is heard within a second.

@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use planwright_domain::{
     actor::Standing,
-    command::{Issued, PersonCommand, SessionCommand},
+    command::{Issued, LifeCommand, PersonCommand, SessionCommand},
     id::Seq,
     identity::{ChannelType, ConversationKey, SessionKey, Transport},
     memory::{ItemKind, MemoryCommand},
@@ -417,9 +417,31 @@ async fn an_output_that_nothing_names_is_swept_once_it_is_old() {
     let [file] = &outputs_in(&place)[..] else { panic!("nothing is kept of what is not there") };
     let beside = file.with_file_name("0".repeat(64));
     std::fs::copy(file, &beside).unwrap();
+    // As it is called while it is written, by a process that was killed.
+    let unfinished = file.with_file_name(format!("{}#1", "1".repeat(64)));
+    std::fs::copy(file, &unfinished).unwrap();
     std::fs::write(place.0.path().join("outputs").join("readme"), "not ours").unwrap();
     assert_eq!(journal.sweep_outputs(Time(0)).await.unwrap(), 0, "they are younger");
     assert_eq!(journal.sweep_outputs(Time(i64::MAX)).await.unwrap(), 1);
-    assert!(!beside.exists() && file.exists());
+    assert!(!beside.exists() && !unfinished.exists() && file.exists());
     assert_eq!(journal.output(&identity(), named).await.unwrap(), Some(text));
+}
+
+/// Not what a killed process had half written, and not the folder, whose name is the key of the session.
+#[tokio::test]
+async fn nothing_of_an_erased_session_lies_beside_the_journal() {
+    let place = Directory::new();
+    let journal = place.open().await;
+    say(&*journal, "talk-0001", 1).await.unwrap();
+    journal.keep_output(&identity(), &"y".repeat(100_000)).await.unwrap();
+    let [file] = &outputs_in(&place)[..] else { panic!("one file") };
+    std::fs::copy(file, file.with_file_name(format!("{}#1", "1".repeat(64)))).unwrap();
+    let delete = PersonCommand::Life(LifeCommand::Delete);
+    let command = SessionCommand::Person(person("ada", "cli", Standing::Decides), delete);
+    let asked = Issued::new(uuid::Uuid::from_u128(2), Time(2), command);
+    assert!(!dispatch(&*journal, &identity(), asked).await.unwrap().is_refused());
+    journal_contract::remove_pages(&*journal, &identity(), "talk-0001").await;
+    assert!(journal.erase(&identity(), Time(9_001)).await.unwrap());
+    let left = std::fs::read_dir(place.0.path().join("outputs")).unwrap().count();
+    assert_eq!(left, 0);
 }

@@ -6,6 +6,7 @@ planwright_testkit::stories!(House::cluster);
 planwright_testkit::work_stories!(House::cluster);
 planwright_testkit::notebook_stories!(House::cluster);
 planwright_testkit::lane_stories!(House::cluster);
+planwright_testkit::list_stories!(House::cluster);
 planwright_testkit::quota_stories!(House::cluster);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,6 +15,7 @@ planwright_testkit::stories!(House::local);
 planwright_testkit::work_stories!(House::local);
 planwright_testkit::notebook_stories!(House::local);
 planwright_testkit::lane_stories!(House::local);
+planwright_testkit::list_stories!(House::local);
 planwright_testkit::quota_stories!(House::local);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ use std::{
 use planwright_domain::{
     actor::{Person, PersonId},
     command::{PersonCommand, SessionCommand},
-    id::{CommandId, OwnerId, Seq},
+    id::{CommandId, OwnerId},
     identity::SessionKey,
 };
 use uuid::Uuid;
@@ -98,13 +98,9 @@ impl Commands {
 
     /// Lets a session that was parked after failures go on.
     pub async fn unpark(&self, identity: &SessionKey) -> Result<(), JournalError> {
-        let now = self.clock.now();
-        self.journal.unpark(identity, now).await?;
-        // It may be parked because it cannot be read.
-        if let Ok(session) = self.journal.session(identity).await
-            && session.version > Seq(0)
-        {
-            self.broadcast.hint(ListChange::of(&session, now));
+        self.journal.unpark(identity, self.clock.now()).await?;
+        if let Some(row) = self.journal.row(identity).await? {
+            self.broadcast.hint(ListChange::read(row));
         }
         Ok(())
     }

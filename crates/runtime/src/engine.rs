@@ -153,11 +153,9 @@ impl Engine {
         let now = self.clock.now();
         let backed_off = self.journal.back_off(identity, now, why).await?;
         if backed_off == BackedOff::Parked
-            && let Ok(session) = self.journal.session(identity).await
+            && let Some(row) = self.journal.row(identity).await?
         {
-            let mut change = ListChange::of(&session, now);
-            change.row.parked = Some(why.to_owned());
-            self.broadcast.hint(change);
+            self.broadcast.hint(ListChange::read(row));
         }
         Ok(backed_off)
     }

@@ -30,6 +30,7 @@ pub mod model;
 pub mod model_requests;
 pub mod notebook;
 pub mod openai;
+mod pages;
 pub mod params;
 pub mod plans;
 pub mod problem;

@@ -29,7 +29,7 @@ use planwright_outbound::{
 };
 use planwright_runtime::{
     ports::{
-        journal::{Archive, Journal as _},
+        journal::{Archive, DecisionQuery, Journal as _},
         memory::Memory,
     },
     transfer::archive::{Trust, export, import, verify},
@@ -92,8 +92,10 @@ pub async fn folded(journal: &impl Whole) -> anyhow::Result<Value> {
         let all = json!({"owner": journal.owner(owner).await?, "events": events});
         owners.insert(name.0, all);
     }
-    let decisions = journal.decisions(None, Time(0), 10_000).await?;
+    let query = DecisionQuery { owner: None, since: Time(0), after: None, limit: 10_000 };
+    let decisions = journal.decisions(&query).await?;
     let decisions: BTreeSet<_> = decisions
+        .rows
         .into_iter()
         .map(|row| (row.session.to_string(), row.recorded.seq, row.recorded.at))
         .collect();

@@ -206,7 +206,8 @@ fn by_ada(command: PersonCommand) -> SessionCommand {
 }
 
 /// Does what is due of a deleted session until it is erased.
-async fn remove_pages(journal: &dyn Journal, gone: &SessionKey, key: &str) {
+/// Does what is due in a deleted session until it is to be erased.
+pub async fn remove_pages(journal: &dyn Journal, gone: &SessionKey, key: &str) {
     let bracket = Bracket {
         incarnation: Incarnation(Uuid::from_u128(7)),
         start_by: Time(9_000),

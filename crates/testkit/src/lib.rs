@@ -19,6 +19,7 @@ pub mod journal_contract;
 pub mod kill;
 pub mod lane_stories;
 pub mod ledger;
+pub mod list_stories;
 pub mod machine;
 pub mod modules;
 pub mod notebook_contract;

@@ -279,13 +279,17 @@ pub async fn an_error_before_the_request_is_sent_parks_the_session(
     let heard = tokio::time::timeout(Duration::from_secs(5), async {
         loop {
             if let Some(Hint::Changed(change)) = hints.next().await
-                && let Some(why) = change.row.parked
+                && change.row.parked.is_some()
             {
-                return Some(why);
+                return change.row;
             }
         }
     });
-    assert_eq!(heard.await.expect("those who keep lists are told"), parked().await);
+    let row = async || house.ports.journal.row(&talk()).await.expect("a row");
+    assert_eq!(Some(heard.await.expect("those who keep lists are told")), row().await);
+    house.runtime.commands.unpark(&talk()).await.expect("it is released");
+    let Some(Hint::Changed(change)) = hints.next().await else { panic!("nobody was told") };
+    assert_eq!((change.row.parked.clone(), Some(change.row)), (None, row().await));
 }
 
 /// A word that names nothing, or another plan: nothing is approved, and nothing runs.

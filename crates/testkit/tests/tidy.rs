@@ -203,6 +203,7 @@ const HANDLER: &[&str] = &[
     "http::auth",
     "http::body",
     "http::dto",
+    "http::pages",
     "http::params",
     "http::problem",
     "http::sessions::access",
@@ -212,10 +213,11 @@ const HANDLER: &[&str] = &[
 ];
 
 /// The same for the surfaces.
-const SURFACES: [Part; 38] = [
+const SURFACES: [Part; 39] = [
     ("mcp", &[]),
     ("http::time", &[]),
     ("http::problem", &[]),
+    ("http::pages", &["http::problem"]),
     ("http::params", &[]),
     ("http::tags", &[]),
     ("http::agents::presence", &[]),
@@ -334,7 +336,7 @@ fn modules_use_only_what_the_tables_allow() {
 
 /// What surfaces name of the runtime's ports: what ports give and take, who a caller is (`Access`), and which model is asked
 /// (`Connection`). No journal, no lane, no broadcast, no toolbox.
-const PORTS_OF_SURFACES: [&str; 21] = [
+const PORTS_OF_SURFACES: [&str; 20] = [
     "Access",
     "AccessError",
     "AgentGrant",
@@ -345,7 +347,6 @@ const PORTS_OF_SURFACES: [&str; 21] = [
     "Hints",
     "JournalError",
     "ListChange",
-    "ListPlace",
     "ModelWish",
     "Preview",
     "Recorded",

@@ -74,6 +74,12 @@ export async function got<T>(asked: Promise<Answer<T>>): Promise<T> {
   );
 }
 
+/** The same with its headers: where the next page of a list begins. */
+export async function gotWithHeaders<T>(asked: Promise<Answer<T>>): Promise<[T, Headers]> {
+  const data = await got(asked);
+  return [data, (await asked).response.headers];
+}
+
 /** Whether nobody knows what became of it: it may have been done, and is asked for again under the same key. */
 export const isUnknown = (problem: unknown) => problem instanceof Problem && (problem.kind === "offline" || problem.kind === "bad_answer" || !isDefinite(problem.status));
 

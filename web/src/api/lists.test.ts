@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { ListChange, SessionRow } from "./client";
-import { foundWith, Heard, NEWEST_MAX, newestWith, pagesWith, searchedWith, TOTAL_MAX, waitingWith } from "./lists";
+import { foundWith, Heard, NEWEST_MAX, newestWith, pagesWith, searchedWith, TOTAL_MAX, usedMore, waitingWith } from "./lists";
 
 const row = (sessionId: string, more: Partial<SessionRow> = {}): SessionRow => ({ sessionId, version: 1, updated: "", title: sessionId, archived: false, running: false, costMicros: 0, ...more });
-const change = (one: SessionRow, more: Partial<ListChange> = {}): ListChange => ({ row: one, own: true, begun: false, deleted: false, decided: false, ...more });
+const change = (one: SessionRow, more: Partial<ListChange> = {}): ListChange => ({ row: one, own: true, begun: false, deleted: false, decided: false, usedTokens: 0, usedCostMicros: 0, ...more });
 const ids = (rows: SessionRow[]) => rows.map((one) => one.sessionId);
 
 describe("lists that hear what changed", () => {
@@ -65,5 +65,13 @@ describe("lists that hear what changed", () => {
     const asks = change(row("o.a", { version: 2, waiting: "decision" }), { own: false });
     expect(ids(waitingWith([b], asks))).toEqual(["o.a", "b"]);
     expect(ids(waitingWith([asks.row, b], change(row("o.a", { version: 3 }), { own: false })))).toEqual(["b"]);
+  });
+
+  it("adds up what the owner's own sessions used", () => {
+    const meter = (used: number) => ({ used, max: null });
+    const usage = { owner: "ada", until: "", money: meter(1), tokens: meter(10), turns: meter(1), bytes: meter(5), priced: true };
+    const used = { usedTokens: 7, usedCostMicros: 3 };
+    expect(usedMore(usage, change(row("a"), used))).toEqual({ ...usage, money: meter(4), tokens: meter(17) });
+    expect(usedMore(usage, change(row("a"), { ...used, own: false }))).toEqual(usage);
   });
 });

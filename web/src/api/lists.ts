@@ -1,4 +1,4 @@
-import type { ListChange, SessionRow } from "./client";
+import type { ListChange, SessionRow, Usage } from "./client";
 
 /** A page of sessions, how many there are on all pages as far as they are counted, and where the next one begins. */
 export interface SessionPage {
@@ -82,4 +82,11 @@ export function waitingWith(rows: SessionRow[], change: ListChange): SessionRow[
   if (isOld(known, change)) return rows;
   const others = rows.filter((row) => row !== known);
   return change.row.waiting && !change.deleted ? [change.row, ...others].sort(newestFirst) : known ? others : rows;
+}
+
+/** What was used today, with what a change of their own session used. */
+export function usedMore(usage: Usage, change: ListChange): Usage {
+  if (!change.own) return usage;
+  const { money, tokens } = usage;
+  return { ...usage, money: { ...money, used: money.used + change.usedCostMicros }, tokens: { ...tokens, used: tokens.used + change.usedTokens } };
 }

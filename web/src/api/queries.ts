@@ -1,6 +1,6 @@
 import { type InfiniteData, infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
-import { api, got, inSession, Problem, type ListChange, type Memory, type SessionRow } from "./client";
-import { foundWith, Heard, NEWEST_MAX, newestWith, pagesWith, searchedWith, type SessionPage, waitingWith } from "./lists";
+import { api, got, gotWithHeaders, inSession, Problem, type ListChange, type Memory, type SessionRow } from "./client";
+import { foundWith, Heard, NEWEST_MAX, newestWith, pagesWith, searchedWith, type SessionPage, usedMore, waitingWith } from "./lists";
 import { rereader } from "./reread";
 
 export const queries = new QueryClient({
@@ -21,12 +21,8 @@ export const foundQuery = queryOptions({ queryKey: ["model-found"], queryFn: () 
 
 /** Some of the sessions, newest first. */
 async function sessionPage(search: string, after: string | null, limit: number): Promise<SessionPage> {
-  let headers = new Headers();
-  const asked = api.GET("/api/sessions", { params: { query: { limit, after: after ?? undefined, search: search || undefined } } });
-  const rows = await got(asked.then((answer) => {
-    headers = answer.response.headers;
-    return answer;
-  }));
+  const query = { limit, after: after ?? undefined, search: search || undefined };
+  const [rows, headers] = await gotWithHeaders(api.GET("/api/sessions", { params: { query } }));
   return { rows, total: Number(headers.get("x-total-count") ?? 0), next: headers.get("x-next-page") };
 }
 export const sessionsQuery = queryOptions({
@@ -47,9 +43,19 @@ export const peopleQuery = queryOptions({ queryKey: ["people"], queryFn: () => g
 export const tokensQuery = queryOptions({ queryKey: ["tokens"], queryFn: () => got(api.GET("/api/tokens")) });
 export const decisionsQuery = queryOptions({
   queryKey: ["decisions"],
-  queryFn: () => got(api.GET("/api/decisions", { params: { query: { since: new Date().setHours(0, 0, 0, 0) } } })),
+  queryFn: async () => {
+    const since = new Date().setHours(0, 0, 0, 0);
+    const [rows, headers] = await gotWithHeaders(api.GET("/api/decisions", { params: { query: { since } } }));
+    return { rows, more: headers.has("x-next-page") };
+  },
 });
-export const usageQuery = queryOptions({ queryKey: ["usage"], queryFn: () => got(api.GET("/api/usage")), staleTime: 10_000 });
+/** Hints add what is used meanwhile; a new day begins at zero. */
+export const usageQuery = queryOptions({
+  queryKey: ["usage"],
+  queryFn: () => got(api.GET("/api/usage")),
+  staleTime: 10_000,
+  refetchInterval: ({ state }) => (state.data ? Math.max(1_000, Date.parse(state.data.until) - Date.now() + 1_000) : false),
+});
 
 export const controlQuery = (id: string) =>
   queryOptions({
@@ -129,24 +135,11 @@ export function listsMoved(): void {
   for (const kind of ["sessions", "approvals", "decisions", "usage"]) reread(JSON.stringify([kind]));
 }
 
-/** How long after what was used was read it is read again at the earliest. */
-const USAGE_EVERY = 5_000;
 const heard = new Heard();
-let usageRead = 0;
-
-/** What was used today is read again where it is shown, soon: of many hints only once. */
-function usageMoved(): void {
-  if (usageRead) return;
-  usageRead = window.setTimeout(() => {
-    usageRead = 0;
-    reread(JSON.stringify(["usage"]));
-  }, USAGE_EVERY);
-}
-
 /** What a hint brought is put where lists show it; only what it does not bring is read. */
 export function listChanged(change: ListChange): void {
   if (change.decided) reread(JSON.stringify(["decisions"]));
-  if (change.own) usageMoved();
+  queries.setQueryData(usageQuery.queryKey, (usage) => usage && usedMore(usage, change));
   if (!heard.takes(change)) return;
   // What is being read may be older than this.
   for (const kind of ["sessions", "approvals"]) if (queries.isFetching({ queryKey: [kind] })) reread(JSON.stringify([kind]));

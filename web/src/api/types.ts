@@ -82,7 +82,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What people decided lately, newest first, at most 500: in the caller's sessions, and in everyone's if the caller may decide. */
+        /**
+         * What people decided lately, newest first, a page at a time: in the caller's sessions, and in everyone's if the caller may
+         *     decide. `x-next-page` says where the next page begins, if there is one.
+         */
         get: operations["list_decisions"];
         put?: never;
         post?: never;
@@ -1516,6 +1519,16 @@ export interface components {
             own: boolean;
             /** @description The row as it is now. */
             row: components["schemas"]["SessionRowDto"];
+            /**
+             * Format: int64
+             * @description So many millionths of a dollar.
+             */
+            usedCostMicros: number;
+            /**
+             * Format: int64
+             * @description So many tokens more were used in it, which count towards today's usage of its owner.
+             */
+            usedTokens: number;
         };
         /** @description A login that was made. */
         LoggedIn: {
@@ -4161,7 +4174,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -4236,8 +4249,12 @@ export interface operations {
     list_decisions: {
         parameters: {
             query?: {
-                /** @description In milliseconds since 1970; the last 24 hours if it is not said. */
+                /** @description Those since this time, in milliseconds since 1970; of the last 24 hours if it is not said. */
                 since?: number;
+                /** @description At most so many; 100, if it is not said. */
+                limit?: number;
+                /** @description Those after this place: `x-next-page` of the page before. */
+                after?: string;
             };
             header?: never;
             path?: never;
@@ -4248,6 +4265,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description what `after` of the next page is; none on the last */
+                    "x-next-page"?: string | null;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5463,7 +5482,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -5536,7 +5555,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -6104,7 +6123,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -6176,7 +6195,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -6326,7 +6345,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -6402,7 +6421,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -6550,7 +6569,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -6699,7 +6718,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -6920,7 +6939,7 @@ export interface operations {
             header: {
                 /** @description The digest of what was read, in double quotes. */
                 "If-Match": string;
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7065,7 +7084,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7141,7 +7160,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7215,7 +7234,7 @@ export interface operations {
             header: {
                 /** @description The digest of what was read, in double quotes. */
                 "If-Match": string;
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7293,7 +7312,7 @@ export interface operations {
             header: {
                 /** @description The digest of what was read, in double quotes. */
                 "If-Match": string;
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7440,7 +7459,7 @@ export interface operations {
             header: {
                 /** @description The digest of what was read, in double quotes. */
                 "If-Match": string;
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7590,7 +7609,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7664,7 +7683,7 @@ export interface operations {
             header: {
                 /** @description The digest of what was read, in double quotes. */
                 "If-Match": string;
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7740,7 +7759,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7885,7 +7904,7 @@ export interface operations {
             header: {
                 /** @description The digest of what was read, in double quotes. */
                 "If-Match": string;
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7961,7 +7980,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -8039,7 +8058,7 @@ export interface operations {
             header: {
                 /** @description The digest of what was read, in double quotes. */
                 "If-Match": string;
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -8111,7 +8130,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -8187,7 +8206,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -8537,7 +8556,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -8747,7 +8766,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key has one effect and one answer. */
+                /** @description The same key has one effect and one answer, for seven days. */
                 "Idempotency-Key"?: string | null;
             };
             path: {

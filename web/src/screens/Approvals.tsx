@@ -38,10 +38,10 @@ export function Approvals({ onPick }: { onPick?: () => void }) {
       {shown.length === 0 && <Empty title={t("Nothing waits for you.")} />}
       {shown.map((row) => <Card key={row.sessionId} row={row} decides={me?.decides ?? false} onPick={onPick} />)}
       {hidden > 0 && <p className="text-sm text-soft">{t("{n} hidden on this device for a while; still waiting.", { n: hidden })}</p>}
-      <details className="card p-4" open={(decided.data?.length ?? 0) > 0 && shown.length === 0}>
-        <summary className="cursor-pointer font-medium">{t("Decided today: {n}", { n: decided.data?.length ?? 0 })}</summary>
+      <details className="card p-4" open={(decided.data?.rows.length ?? 0) > 0 && shown.length === 0}>
+        <summary className="cursor-pointer font-medium">{t("Decided today: {n}", { n: `${decided.data?.rows.length ?? 0}${decided.data?.more ? "+" : ""}` })}</summary>
         <ul className="mt-2 space-y-1 text-sm" data-testid="decided">
-          {decided.data?.slice(0, 50).map((row, at) => (
+          {decided.data?.rows.slice(0, 50).map((row, at) => (
             <li key={at} className="flex flex-wrap gap-x-2">
               <time className="font-mono text-soft">{clock(row.at)}</time>
               <span className="font-medium">{row.verdict.replace(/, record .*/, "")}</span>

@@ -14,7 +14,7 @@ export function SettingsScreen() {
   const { data: me } = useQuery(meQuery);
   const { data: model } = useQuery(modelQuery);
   const tokens = useQuery(tokensQuery);
-  const { data: usage } = useQuery(usageQuery);
+  const { data: usage } = useQuery({ ...usageQuery, refetchInterval: 10_000 });
   const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? "light");
   const choose = (name: string) => {
     writeText("theme", name);

@@ -3,6 +3,7 @@
 //! Must always hold: an output is there before the row that names it, and belongs to one session. What no row names is swept.
 
 use std::{
+    fs, io,
     path::{Path as FilePath, PathBuf},
     sync::Arc,
 };
@@ -15,11 +16,13 @@ use object_store::{
 use planwright_domain::{digest::Digest, identity::SessionKey, limits, time::Time};
 use planwright_format::{FormatError, body::Packer};
 use planwright_runtime::ports::journal::JournalError;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use super::{
     engine,
     sealed::{read_output, seal_output},
 };
+use crate::durable_file::sync_directory;
 
 /// Where they lie.
 const FOLDER: &str = "outputs";
@@ -32,6 +35,8 @@ pub(crate) struct OutputStore {
     store: Arc<dyn ObjectStore>,
     /// The directory, where it is one.
     directory: Option<PathBuf>,
+    /// Shared by those who write an output and then its row; the sweep has it alone.
+    writing: Arc<RwLock<()>>,
 }
 
 /// An output as it is stored.
@@ -61,6 +66,7 @@ pub(crate) enum OutputRow {
 }
 
 /// An output that lies beside a journal.
+#[derive(Clone)]
 pub(crate) struct Beside {
     pub(crate) session: SessionKey,
     pub(crate) digest: Digest,
@@ -70,13 +76,24 @@ impl OutputStore {
     /// Beside the journal in this directory.
     pub(crate) fn in_directory(data: &FilePath) -> Result<Self, JournalError> {
         let store = LocalFileSystem::new_with_prefix(data).map_err(engine)?.with_fsync(true);
-        Ok(Self { store: Arc::new(store), directory: Some(data.join(FOLDER)) })
+        let directory = Some(data.join(FOLDER));
+        Ok(Self { store: Arc::new(store), directory, writing: Arc::default() })
     }
 
     /// In a bucket that every node reaches.
     #[cfg(feature = "cluster")]
     pub(crate) fn in_bucket(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, directory: None }
+        Self { store, directory: None, writing: Arc::default() }
+    }
+
+    /// Held from before an output is written until its row is: this process does not sweep meanwhile.
+    pub(crate) async fn writing(&self) -> OwnedRwLockReadGuard<()> {
+        self.writing.clone().read_owned().await
+    }
+
+    /// Held while it is looked whether an output has a row and, if it has none, removed: this process writes none meanwhile.
+    pub(crate) async fn sweeping(&self) -> OwnedRwLockWriteGuard<()> {
+        self.writing.clone().write_owned().await
     }
 
     /// Writes an output here, if it is long; what is left is its row.
@@ -120,19 +137,51 @@ impl OutputStore {
         self.delete(&path(session, digest)).await
     }
 
-    /// Removes everything of a session.
+    /// Removes everything of a session, its folder and what was half written too.
     pub(crate) async fn remove_all(&self, session: &SessionKey) -> Result<(), JournalError> {
-        for found in self.list(Path::from_iter([FOLDER, &folder_name(session)])).await? {
+        let folder = folder_name(session);
+        if folder.len() > NAME_CHARS_MAX {
+            return Ok(());
+        }
+        if let Some(directory) = &self.directory {
+            return remove_folder(directory, &folder).map_err(engine);
+        }
+        for found in self.list(Path::from_iter([FOLDER, &folder])).await? {
             self.delete(&found.location).await?;
         }
         Ok(())
     }
 
-    /// What was written before then.
+    /// The same after its rows are gone, for what was written meanwhile. They are gone, so an error is told and no more: nothing
+    /// names what is left, and the sweep finds it.
+    pub(crate) async fn remove_rest(&self, session: &SessionKey) {
+        if let Err(error) = self.remove_all(session).await {
+            tracing::warn!(%session, %error, event = "erased_outputs_left");
+        }
+    }
+
+    /// What was written before then. What was half written before then is removed on the way: nobody goes on with it.
     pub(crate) async fn written_before(&self, before: Time) -> Result<Vec<Beside>, JournalError> {
+        if let Some(directory) = &self.directory {
+            remove_unfinished(directory, before).map_err(engine)?;
+        }
         let found = self.list(Path::from(FOLDER)).await?.into_iter();
-        let old = found.filter(|meta| meta.last_modified.timestamp_micros() < before.0);
+        let old = found.filter(|meta| is_before(meta, before));
         Ok(old.filter_map(|meta| beside(&meta.location)).collect())
+    }
+
+    /// Removes an output that no row names, unless it was written again since: whoever did names it next.
+    pub(crate) async fn remove_unnamed(
+        &self,
+        Beside { session, digest }: &Beside,
+        before: Time,
+    ) -> Result<bool, JournalError> {
+        let place = path(session, *digest);
+        match self.store.head(&place).await {
+            Ok(meta) if is_before(&meta, before) => self.delete(&place).await.map(|()| true),
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(engine(error)),
+        }
     }
 
     async fn list(&self, under: Path) -> Result<Vec<ObjectMeta>, JournalError> {
@@ -149,6 +198,57 @@ impl OutputStore {
             Err(error) => Err(engine(error)),
         }
     }
+}
+
+fn is_before(meta: &ObjectMeta, before: Time) -> bool {
+    meta.last_modified.timestamp_micros() < before.0
+}
+
+/// Removes a folder with all that is in it, for good.
+fn remove_folder(directory: &FilePath, folder: &str) -> io::Result<()> {
+    match fs::remove_dir_all(directory.join(folder)) {
+        Ok(()) => sync_directory(directory),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes files that were begun before then and never got their name, as after a kill, and folders with nothing in them.
+fn remove_unfinished(directory: &FilePath, before: Time) -> io::Result<()> {
+    let folders = match fs::read_dir(directory) {
+        Ok(folders) => folders,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for folder in folders {
+        let folder = folder?;
+        if !folder.file_type()?.is_dir() {
+            continue;
+        }
+        let (folder, mut is_empty) = (folder.path(), true);
+        for file in fs::read_dir(&folder)? {
+            let file = file?;
+            // As the store calls it until all of it is there.
+            let name = file.file_name();
+            let unfinished = name.to_str().and_then(|name| name.split_once('#'));
+            let is_unfinished = unfinished.is_some_and(|(name, _)| Digest::parse(name).is_some());
+            let written = file.metadata()?.modified()?.duration_since(std::time::UNIX_EPOCH);
+            let is_old = written.is_ok_and(|since| (since.as_micros() as i64) < before.0);
+            if is_unfinished && is_old {
+                fs::remove_file(file.path())?;
+            } else {
+                is_empty = false;
+            }
+        }
+        // Somebody may put something into it just now.
+        if is_empty
+            && let Err(error) = fs::remove_dir(&folder)
+            && error.kind() != io::ErrorKind::DirectoryNotEmpty
+        {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// A session's key in digits and small letters, from which it can be read again.

@@ -17,8 +17,11 @@ use super::{EventRow, key_of, read_alone};
 
 /// How many streams are indexed at once.
 pub(crate) const STREAMS_MAX: i64 = 64;
+/// Of how many streams the events are read at once, where they cannot be read one by one.
+#[cfg(feature = "cluster")]
+pub(crate) const READ_AT_ONCE: usize = 8;
 /// How many events of a stream.
-pub(crate) const EVENTS_MAX: usize = 128;
+pub(crate) const EVENTS_MAX: usize = 64;
 /// How many words in all, and those of one event more at most.
 pub(crate) const WORDS_MAX: usize = 20_000;
 /// How many of the sessions that began last are taken of those with the words that are looked for.

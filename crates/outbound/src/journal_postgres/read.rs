@@ -12,8 +12,8 @@ use planwright_domain::{
 };
 use planwright_format::{answer::AnswerColumns, event::stored_names};
 use planwright_runtime::ports::journal::{
-    Answer, DecisionRow, DueRow, JournalError, KeptAnswer, KeptView, ListPlace, Recorded,
-    SessionPage, SessionQuery, SessionRow, Since, TOTAL_MAX,
+    Answer, DecisionPage, DecisionPlace, DecisionQuery, DueRow, JournalError, KeptAnswer, KeptView,
+    ListPlace, Recorded, SessionPage, SessionQuery, SessionRow, Since, TOTAL_MAX,
 };
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::{erase::is_erased, search};
 use crate::{
     journal::{
-        DUE_ORDER, EventRow, Reading, decision_at, engine, fold, key_of,
+        DUE_ORDER, EventRow, Reading, decision_at, decision_page, engine, fold, key_of,
         outputs::OutputRow,
         page_of, plan_of, read_alone,
         sealed::{AnswerRow, read_output, read_snapshot, read_view},
@@ -242,6 +242,15 @@ fn count(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
+pub(super) async fn session_row_of(
+    client: &impl GenericClient,
+    session: &SessionKey,
+) -> Result<Option<SessionRow>, JournalError> {
+    let sql = format!("{ALL} AND owner = $1 AND identity = $2");
+    let (owner, text) = columns(Some(session));
+    Ok(session_rows(rows(client, &sql, &[&owner, &text]).await?)?.pop())
+}
+
 pub(super) async fn sessions(
     client: &impl GenericClient,
     owner: Option<OwnerId>,
@@ -305,30 +314,34 @@ pub(super) async fn session_page(
 
 pub(super) async fn decisions(
     client: &impl GenericClient,
-    owner: Option<OwnerId>,
-    since: Time,
-    limit: usize,
-) -> Result<Vec<DecisionRow>, JournalError> {
+    query: DecisionQuery,
+) -> Result<DecisionPage, JournalError> {
+    let DecisionQuery { owner, since, after, limit } = query;
     let (whose, owner) = match owner {
         Some(owner) => ("decisions.owner = $1", owner.0),
         None => ("$1::uuid IS NOT NULL", Uuid::nil()),
     };
     let sql = format!(
-        "SELECT events.seq, events.at, kind, body, streams.owner, identity, title
-         FROM (SELECT stream, seq, at FROM decisions WHERE {whose} AND at >= $2
-               ORDER BY at DESC, stream DESC, seq DESC LIMIT $3) decided
+        "SELECT events.seq, events.at, kind, body, streams.owner, identity, title, decided.stream
+         FROM (SELECT stream, seq, at FROM decisions WHERE {whose} AND at >= $2 AND (at, stream, seq) < ($3, $4, $5)
+               ORDER BY at DESC, stream DESC, seq DESC LIMIT $6) decided
          JOIN events ON events.stream = decided.stream AND events.seq = decided.seq
          JOIN streams ON streams.id = decided.stream
          ORDER BY decided.at DESC, decided.stream DESC, decided.seq DESC"
     );
-    let found = rows(client, &sql, &[&owner, &since.0, &count(limit)]).await?;
+    let place = after.unwrap_or(DecisionPlace::BEGINNING);
+    let (last, more) = (place.seq.0.cast_signed(), count(limit).saturating_add(1));
+    let asked: [&(dyn ToSql + Sync); 6] =
+        [&owner, &since.0, &place.at.0, &place.stream, &last, &more];
+    let found = rows(client, &sql, &asked).await?;
     let mut decided = Vec::with_capacity(found.len());
     for row in found {
         let (at, kind, body) = (Time(row.get(1)), row.get(2), row.get(3));
         let event = EventRow { seq: seq(&row, 0), at, kind, body };
-        decided.extend(decision_at(key_of(row.get(4), row.get(5))?, row.get(6), event));
+        let place = DecisionPlace { at, stream: row.get(7), seq: event.seq };
+        decided.push((place, decision_at(key_of(row.get(4), row.get(5))?, row.get(6), event)));
     }
-    Ok(decided)
+    Ok(decision_page(decided, limit))
 }
 
 pub(super) async fn newest(

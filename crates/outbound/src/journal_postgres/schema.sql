@@ -40,10 +40,11 @@ CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked
 CREATE INDEX streams_waiting ON streams (updated_at, id) WHERE waiting IS NOT NULL;
 CREATE INDEX streams_owner_waiting ON streams (owner, updated_at, id) WHERE waiting IS NOT NULL;
 CREATE INDEX streams_owner ON streams (owner, updated_at, id);
-CREATE INDEX streams_untaken ON streams (id) WHERE logged > taken;
+CREATE INDEX streams_heads ON streams (id) WHERE logged > taken;
 CREATE INDEX streams_room ON streams (owner) WHERE takes_room;
 CREATE INDEX streams_uncounted ON streams (owner)
-    WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes OR searched < version;
+    WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes;
+CREATE INDEX streams_unindexed ON streams (owner) WHERE searched < version;
 CREATE INDEX streams_planning ON streams (id) WHERE plan IS NOT NULL;
 
 -- Conversations as they stood after they were summed up: derived from the events, and read instead of them.

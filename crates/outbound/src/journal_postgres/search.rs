@@ -8,11 +8,12 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_runtime::ports::journal::JournalError;
+use tokio_postgres::Row;
 
 use super::{read::rows, write::execute};
 use crate::journal::{
-    EventRow, UNTAKEN,
-    search::{EVENTS_MAX, Indexed, STREAMS_MAX, Unindexed, WORDS_MAX, indexed_names, question},
+    EventRow, UNINDEXED,
+    search::{EVENTS_MAX, Indexed, STREAMS_MAX, Unindexed, indexed_names, question},
 };
 
 const READ: &str = "
@@ -36,28 +37,27 @@ const ADD: &str = "
     FROM moved JOIN unnest($4::bigint[], $5::bigint[], $6::text[]) AS news (stream, seq, words) ON news.stream = moved.id
     ON CONFLICT (stream, seq) DO UPDATE SET words = excluded.words";
 
-/// What is to be put into the index next.
-pub(super) async fn unindexed(client: &impl GenericClient) -> Result<Vec<Indexed>, JournalError> {
+/// The streams whose events are to be put into the index next.
+pub(super) async fn unindexed(client: &impl GenericClient) -> Result<Vec<Unindexed>, JournalError> {
     let sql = format!(
-        "SELECT id, owner, identity, title, searched, version FROM streams
-         WHERE {UNTAKEN} AND searched < version ORDER BY owner LIMIT $1"
+        "SELECT id, owner, identity, title, searched, version FROM streams WHERE {UNINDEXED} ORDER BY owner LIMIT $1"
     );
-    let seq = |number: i64| Seq(number.cast_unsigned());
-    let streams: Vec<_> = rows(client, &sql, &[&STREAMS_MAX])
-        .await?
-        .iter()
-        .map(|row| Unindexed {
-            stream: row.get(0),
-            owner: row.get(1),
-            identity: row.get(2),
-            title: row.get(3),
-            from: seq(row.get(4)),
-            version: seq(row.get(5)),
-        })
-        .collect();
-    if streams.is_empty() {
-        return Ok(Vec::new());
-    }
+    let unindexed = |row: &Row| Unindexed {
+        stream: row.get(0),
+        owner: row.get(1),
+        identity: row.get(2),
+        title: row.get(3),
+        from: seq(row.get(4)),
+        version: seq(row.get(5)),
+    };
+    Ok(rows(client, &sql, &[&STREAMS_MAX]).await?.iter().map(unindexed).collect())
+}
+
+/// Their events, by stream.
+pub(super) async fn events(
+    client: &impl GenericClient,
+    streams: &[Unindexed],
+) -> Result<BTreeMap<i64, Vec<EventRow>>, JournalError> {
     let ids: Vec<_> = streams.iter().map(|unindexed| unindexed.stream).collect();
     let column = |of: fn(&Unindexed) -> Seq| -> Vec<i64> {
         streams.iter().map(|unindexed| of(unindexed).0.cast_signed()).collect()
@@ -70,19 +70,11 @@ pub(super) async fn unindexed(client: &impl GenericClient) -> Result<Vec<Indexed
         let event = EventRow { seq, at, kind: row.get(3), body: row.get(4) };
         events.entry(row.get(0)).or_default().push(event);
     }
-    // Words are split where nobody else waits.
-    let splitting = tokio::task::spawn_blocking(move || {
-        let (mut all, mut words_left) = (Vec::new(), WORDS_MAX);
-        for unindexed in streams {
-            if words_left == 0 {
-                break;
-            }
-            let events = events.remove(&unindexed.stream).unwrap_or_default();
-            all.push(unindexed.indexed(events, &mut words_left));
-        }
-        all
-    });
-    splitting.await.map_err(crate::journal::engine)
+    Ok(events)
+}
+
+fn seq(number: i64) -> Seq {
+    Seq(number.cast_unsigned())
 }
 
 /// Puts it there.

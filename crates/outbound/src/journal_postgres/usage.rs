@@ -19,7 +19,7 @@ use super::{
     read::{row, rows},
     write::execute,
 };
-use crate::journal::{UNCOUNTED, UNTAKEN, Uncounted, engine};
+use crate::journal::{UNCOUNTED, Uncounted, engine};
 
 /// What belongs to an owner, and what they have used.
 pub(super) async fn used(
@@ -35,7 +35,7 @@ pub(super) async fn used(
                    COALESCE(SUM(cost_micros - counted_cost_micros) FILTER (WHERE updated_at >= $2), 0)::bigint,
                    (COALESCE(SUM(bytes - counted_bytes), 0) + COALESCE((SELECT bytes FROM owners WHERE id = $1), 0))::bigint,
                    (SELECT COUNT(*) FROM streams WHERE owner = $1 AND takes_room AND parked IS NULL)
-               FROM streams WHERE owner = $1 AND {UNTAKEN}");
+               FROM streams WHERE owner = $1 AND {UNCOUNTED}");
     let since = Day(day.0 - 1).ends().0;
     let found = row(&transaction, &sql, &[&id.0, &since]).await?;
     transaction.commit().await.map_err(engine)?;
@@ -105,7 +105,7 @@ impl PostgresJournal {
         };
         let sql = format!(
             "SELECT id, owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros, bytes - counted_bytes
-             FROM streams WHERE {UNTAKEN} AND {UNCOUNTED} AND ($1::bigint IS NULL OR id = $1)
+             FROM streams WHERE {UNCOUNTED} AND ($1::bigint IS NULL OR id = $1)
              ORDER BY owner LIMIT $2 FOR UPDATE SKIP LOCKED"
         );
         let (mut uncounted, mut streams) = (Uncounted::default(), Vec::new());

@@ -11,15 +11,15 @@ use planwright_domain::{
 };
 use planwright_format::{answer::AnswerColumns, event::stored_names};
 use planwright_runtime::ports::journal::{
-    DecisionRow, DueRow, JournalError, KeptAnswer, KeptView, ListPlace, Recorded, SessionPage,
-    SessionQuery, SessionRow, Since, TOTAL_MAX,
+    DecisionPage, DecisionPlace, DecisionQuery, DueRow, JournalError, KeptAnswer, KeptView,
+    ListPlace, Recorded, SessionPage, SessionQuery, SessionRow, Since, TOTAL_MAX,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 use uuid::Uuid;
 
 use super::{erase, search, sqlite};
 use crate::journal::{
-    DUE_ORDER, EventRow, Reading, decision_at, fold, key_of,
+    DUE_ORDER, EventRow, Reading, decision_at, decision_page, fold, key_of,
     outputs::OutputRow,
     page_of, plan_of, read_alone,
     sealed::{AnswerRow, read_output, read_snapshot, read_view},
@@ -212,6 +212,15 @@ pub(super) fn has_untaken(connection: &Connection) -> Result<bool, JournalError>
     statement.query_row([], |row| row.get(0)).map_err(sqlite)
 }
 
+pub(super) fn session_row_of(
+    connection: &Connection,
+    session: &SessionKey,
+) -> Result<Option<SessionRow>, JournalError> {
+    let sql = format!("{ALL} AND owner = ?1 AND identity = ?2");
+    let (owner, text) = columns(session);
+    Ok(session_rows(connection, &sql, params![owner, text])?.pop())
+}
+
 pub(super) fn sessions(
     connection: &Connection,
     owner: Option<OwnerId>,
@@ -291,28 +300,34 @@ pub(super) fn session_page(
 
 pub(super) fn decisions(
     connection: &Connection,
-    owner: Option<OwnerId>,
-    since: Time,
-    limit: usize,
-) -> Result<Vec<DecisionRow>, JournalError> {
+    query: DecisionQuery,
+) -> Result<DecisionPage, JournalError> {
+    let DecisionQuery { owner, since, after, limit } = query;
     let (whose, owner) = match owner {
         Some(owner) => ("decisions.owner = ?1", owner.0.into_bytes()),
         None => ("?1 IS NOT NULL", [0; 16]),
     };
     let sql = format!(
-        "SELECT events.seq, events.at, kind, body, streams.owner, identity, title
+        "SELECT events.seq, events.at, kind, body, streams.owner, identity, title, events.stream
          FROM decisions JOIN events ON events.id = event JOIN streams ON streams.id = events.stream
-         WHERE {whose} AND decisions.at >= ?2 ORDER BY decisions.at DESC, event DESC LIMIT ?3"
+         WHERE {whose} AND decisions.at >= ?2 AND (decisions.at, event) < (?3, ?4)
+         ORDER BY decisions.at DESC, event DESC LIMIT ?5"
     );
+    let DecisionPlace { at, stream, seq } = after.unwrap_or(DecisionPlace::BEGINNING);
+    // A place beyond all numbers is before every decision of its time.
+    let event = event_id(stream, seq.0.min(EVENTS_MAX)).unwrap_or(i64::MAX);
+    let more = count(limit).saturating_add(1);
     let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
-    let mut found = statement.query(params![owner, since.0, count(limit)]).map_err(sqlite)?;
+    let mut found = statement.query(params![owner, since.0, at.0, event, more]).map_err(sqlite)?;
     let mut rows = Vec::new();
     while let Some(row) = found.next().map_err(sqlite)? {
         let (owner, text) = key_columns_at(row, 4).map_err(sqlite)?;
-        let (title, event) = (row.get(6).map_err(sqlite)?, event_row(row).map_err(sqlite)?);
-        rows.extend(decision_at(key_of(owner, &text)?, title, event));
+        let (title, stream) = (row.get(6).map_err(sqlite)?, row.get(7).map_err(sqlite)?);
+        let event = event_row(row).map_err(sqlite)?;
+        let place = DecisionPlace { at: event.at, stream, seq: event.seq };
+        rows.push((place, decision_at(key_of(owner, &text)?, title, event)));
     }
-    Ok(rows)
+    Ok(decision_page(rows, limit))
 }
 
 pub(super) fn newest(

@@ -1,5 +1,6 @@
+-- A number is never given twice: what was read of an erased stream is not written to another one.
 CREATE TABLE streams (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     owner BLOB NOT NULL,
     identity TEXT NOT NULL,
     title TEXT NOT NULL DEFAULT '',
@@ -34,10 +35,11 @@ CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked
 CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
 CREATE INDEX streams_owner_waiting ON streams (owner, updated_at) WHERE waiting IS NOT NULL;
 CREATE INDEX streams_owner ON streams (owner, updated_at);
-CREATE INDEX streams_untaken ON streams (id) WHERE logged > taken;
+CREATE INDEX streams_heads ON streams (id) WHERE logged > taken;
 CREATE INDEX streams_room ON streams (owner) WHERE takes_room;
 CREATE INDEX streams_uncounted ON streams (owner)
-    WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes OR searched < version;
+    WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes;
+CREATE INDEX streams_unindexed ON streams (owner) WHERE searched < version;
 CREATE INDEX streams_planning ON streams (id) WHERE plan IS NOT NULL;
 
 -- Apart from the stream, whose row is written anew by every command.

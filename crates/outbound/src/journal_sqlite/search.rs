@@ -10,7 +10,7 @@ use super::{
     sqlite,
 };
 use crate::journal::{
-    UNTAKEN,
+    UNINDEXED,
     search::{EVENTS_MAX, Indexed, STREAMS_MAX, Unindexed, WORDS_MAX, indexed_names, question},
 };
 
@@ -18,7 +18,7 @@ use crate::journal::{
 pub(super) fn unindexed(connection: &Connection) -> Result<Vec<Indexed>, JournalError> {
     let sql = format!(
         "SELECT id, owner, identity, title, searched, version FROM streams
-         WHERE {UNTAKEN} AND searched < version ORDER BY owner LIMIT ?1"
+         WHERE {UNINDEXED} ORDER BY owner LIMIT ?1"
     );
     let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
     let streams = statement.query_map([STREAMS_MAX], |row| {

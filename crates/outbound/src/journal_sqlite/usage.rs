@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use uuid::Uuid;
 
 use super::{owner, sqlite};
-use crate::journal::{UNCOUNTED, UNTAKEN, Uncounted};
+use crate::journal::{UNCOUNTED, Uncounted};
 
 /// What belongs to an owner, and what they have used.
 pub(super) fn used(
@@ -29,7 +29,7 @@ pub(super) fn used(
                    COALESCE(SUM(CASE WHEN updated_at >= ?2 THEN cost_micros - counted_cost_micros END), 0),
                    COALESCE(SUM(bytes - counted_bytes), 0) + COALESCE((SELECT bytes FROM owners WHERE id = ?1), 0),
                    (SELECT COUNT(*) FROM streams WHERE owner = ?1 AND takes_room AND parked IS NULL)
-               FROM streams WHERE owner = ?1 AND {UNTAKEN}");
+               FROM streams WHERE owner = ?1 AND {UNCOUNTED}");
     let mut statement = read.prepare_cached(&sql).map_err(sqlite)?;
     let since = Day(day.0 - 1).ends().0;
     let number = |row: &Row<'_>, column| row.get(column).map(i64::cast_unsigned);
@@ -59,9 +59,9 @@ pub(super) fn check_room(
     Ok(room.check(under_way(connection, id)?).map_err(Refusal::LimitReached))
 }
 
-/// Whether something was used that no owner took up, or said that is not indexed.
-pub(super) fn has_untaken(connection: &Connection) -> Result<bool, JournalError> {
-    let sql = format!("SELECT EXISTS (SELECT 1 FROM streams WHERE {UNTAKEN})");
+/// Whether something was used that no owner was charged.
+pub(super) fn has_uncounted(connection: &Connection) -> Result<bool, JournalError> {
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM streams WHERE {UNCOUNTED})");
     let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
     statement.query_row([], |row| row.get(0)).map_err(sqlite)
 }
@@ -87,7 +87,7 @@ pub(super) fn count(
     };
     let sql = format!(
         "SELECT id, owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros, bytes - counted_bytes
-         FROM streams WHERE {UNTAKEN} AND {UNCOUNTED} AND (?1 IS NULL OR id = ?1) ORDER BY owner LIMIT ?2"
+         FROM streams WHERE {UNCOUNTED} AND (?1 IS NULL OR id = ?1) ORDER BY owner LIMIT ?2"
     );
     let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
     let mut rows = statement.query(params![only, limit]).map_err(sqlite)?;

@@ -19,9 +19,9 @@ use planwright_domain::{
 };
 use planwright_runtime::ports::{
     journal::{
-        Answer, BackedOff, Decide, DecideInstallation, DecideOwner, DecisionRow, DueRow,
-        InstallationRecorded, Journal, JournalError, KeptView, Recorded, Reserved, SessionPage,
-        SessionQuery, SessionRow, Since, TakenHeads,
+        Answer, BackedOff, Decide, DecideInstallation, DecideOwner, DecisionPage, DecisionQuery,
+        DueRow, InstallationRecorded, Journal, JournalError, KeptView, Recorded, Reserved,
+        SessionPage, SessionQuery, SessionRow, Since, TakenHeads,
     },
     memory::{Memory, Store},
     toolbox::{Ran, Tool, ToolRun, Toolbox},
@@ -145,6 +145,10 @@ impl Journal for Gated<dyn Store> {
         self.inner.sessions(owner, limit).await
     }
 
+    async fn row(&self, session: &SessionKey) -> Result<Option<SessionRow>, JournalError> {
+        self.inner.row(session).await
+    }
+
     async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError> {
         self.inner.session_page(query).await
     }
@@ -153,13 +157,8 @@ impl Journal for Gated<dyn Store> {
         self.inner.forget_answers(before, limit).await
     }
 
-    async fn decisions(
-        &self,
-        owner: Option<OwnerId>,
-        since: Time,
-        limit: usize,
-    ) -> Result<Vec<DecisionRow>, JournalError> {
-        self.inner.decisions(owner, since, limit).await
+    async fn decisions(&self, query: &DecisionQuery) -> Result<DecisionPage, JournalError> {
+        self.inner.decisions(query).await
     }
 
     async fn active(

@@ -11,11 +11,11 @@ use planwright_domain::{
     },
     id::{CommandId, Seq},
     identity::{Root, SessionKey, Transport},
-    log::{Entry, SessionHead, head_with},
+    log::{SessionHead, head_with},
     next::{Due, next, waiting},
     policy::Policy,
     refusal::Refusal,
-    session::{SessionEvent, begins_turn, decide, limits_of},
+    session::{begins_turn, decide, life::Life, limits_of},
     turn::Usage,
 };
 use tokio::time::sleep;
@@ -96,11 +96,7 @@ async fn decided_as(
         let since = Since {
             due,
             happened: Happened::of(session, &events),
-            change: ListChange {
-                begun: session.version == Seq(0),
-                decided: events.iter().any(is_verdict),
-                ..ListChange::of(&after, at)
-            },
+            change: ListChange::of(session, &after, &events, at),
         };
         *decided_here.lock().unwrap_or_else(PoisonError::into_inner) = Some(since);
         let turns = begins_turn(session, &events)
@@ -239,8 +235,10 @@ impl Dispatcher {
                 // Who was first to ask may never have learnt that it was stored, and then told nobody.
                 None => {
                     let session = self.journal.session(identity).await?;
-                    let change = ListChange::of(&session, at);
-                    self.broadcast.hint(ListChange { decided: true, ..change });
+                    if let Some(row) = self.journal.row(identity).await? {
+                        let deleted = session.life == Life::Deleted;
+                        self.broadcast.hint(ListChange { deleted, ..ListChange::read(row) });
+                    }
                     next(&session).due()
                 }
             };
@@ -339,11 +337,6 @@ impl Dispatcher {
             }
         }
     }
-}
-
-/// Whether a person decided something with this.
-fn is_verdict(event: &SessionEvent) -> bool {
-    Entry::of(event).is_some_and(|entry| entry.is_verdict())
 }
 
 /// Whether this is a person's decision.

@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     actor::Person,
-    command::SystemCommand,
+    command::{SessionCommand, SystemCommand},
     identity::SessionKey,
     next::Waiting,
     owner::{self, Owner, OwnerCommand},
@@ -14,6 +14,7 @@ use planwright_domain::{
 use crate::{
     commands::{
         Commands,
+        dispatch::Origin,
         reply::{Reply, Spoken},
     },
     ports::journal::{JournalError, SessionPage, SessionQuery},
@@ -80,8 +81,10 @@ impl Commands {
             let SessionPage { rows, next, .. } = self.journal.session_page(&query).await?;
             let waits = rows.iter().filter(|row| row.waiting == Some(Waiting::Limit));
             for row in waits {
-                let command = SystemCommand::ResumeTurn;
-                let answer = self.dispatcher.report(&row.session, None, command).await?;
+                let (id, command) = (self.ids.command(), SystemCommand::ResumeTurn);
+                let (of, command) = (&row.session, SessionCommand::System(command));
+                let answer =
+                    self.dispatcher.dispatch_detached(Origin::default(), of, id, command).await?;
                 all += usize::from(!answer.is_refused());
             }
             if next.is_none() {

@@ -248,6 +248,64 @@ pub struct DecisionRow {
     pub recorded: Recorded,
 }
 
+/// Which decisions are listed.
+#[derive(Debug, Clone, Copy)]
+pub struct DecisionQuery {
+    /// Those in the sessions of this owner, or in everyone's.
+    pub owner: Option<OwnerId>,
+    /// Not those before this time.
+    pub since: Time,
+    /// Those after this place; from the newest on, if none.
+    pub after: Option<DecisionPlace>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A place in the list of decisions, whose newest come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecisionPlace {
+    /// When it was decided.
+    pub at: Time,
+    /// The number of its session's stream.
+    pub stream: i64,
+    /// Its number in the stream.
+    pub seq: Seq,
+}
+
+impl DecisionPlace {
+    /// Before every decision.
+    pub const BEGINNING: Self =
+        Self { at: Time(i64::MAX), stream: i64::MAX, seq: Seq(i64::MAX.cast_unsigned()) };
+}
+
+impl std::fmt::Display for DecisionPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}-{}", self.at.0, self.stream, self.seq.0)
+    }
+}
+
+impl std::str::FromStr for DecisionPlace {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = text.rsplitn(3, '-');
+        let mut part = || parts.next().unwrap_or_default();
+        let (seq, stream, at) = (part(), part(), part());
+        // As the columns that it is compared with, it has a sign.
+        let seq = seq.parse::<i64>()?.max(0).cast_unsigned();
+        Ok(Self { at: Time(at.parse()?), stream: stream.parse()?, seq: Seq(seq) })
+    }
+}
+
+/// Some of the decisions, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionPage {
+    /// Those of this page.
+    pub rows: Vec<DecisionRow>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<DecisionPlace>,
+}
+
 /// What became of a session on which acting failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackedOff {
@@ -390,16 +448,14 @@ pub trait Journal: Send + Sync {
         limit: usize,
     ) -> Result<Vec<SessionRow>, JournalError>;
 
+    /// A session as lists show it, also where its events cannot be read; none if it is not there.
+    async fn row(&self, session: &SessionKey) -> Result<Option<SessionRow>, JournalError>;
+
     /// A page of the sessions that are there, newest first.
     async fn session_page(&self, query: &SessionQuery) -> Result<SessionPage, JournalError>;
 
-    /// What people decided since then, newest first, at most so many: in the sessions of this owner, or in everyone's.
-    async fn decisions(
-        &self,
-        owner: Option<OwnerId>,
-        since: Time,
-        limit: usize,
-    ) -> Result<Vec<DecisionRow>, JournalError>;
+    /// A page of what people decided, newest first.
+    async fn decisions(&self, query: &DecisionQuery) -> Result<DecisionPage, JournalError>;
 
     /// The sessions that are there and in which something happened at or after this time, in the order of their
     /// keys after this one: those of this owner, or everyone's.

@@ -4,8 +4,10 @@ use async_trait::async_trait;
 use planwright_domain::{
     id::{OwnerId, Seq, TurnId},
     identity::SessionKey,
+    log::Entry,
     next::Due,
-    session::{Session, life::Life},
+    owner::DayUse,
+    session::{Session, SessionEvent, life::Life},
     time::Time,
 };
 use serde::{Deserialize, Serialize};
@@ -81,15 +83,51 @@ pub struct ListChange {
     pub deleted: bool,
     /// Whether a person decided something in it.
     pub decided: bool,
+    /// What models were used for in it.
+    pub used: DayUse,
 }
 
 impl ListChange {
-    /// A session as lists show it, after something else than a decision.
+    /// What changed in lists when a session came from one state to another by these events.
     #[must_use]
-    pub fn of(session: &Session, at: Time) -> Self {
-        let deleted = session.life == Life::Deleted;
-        Self { row: SessionRow::of(session, at), begun: false, deleted, decided: false }
+    pub fn of(before: &Session, after: &Session, events: &[SessionEvent], at: Time) -> Self {
+        let used = |session: &Session| session.usage.input.saturating_add(session.usage.output);
+        Self {
+            row: SessionRow::of(after, at),
+            begun: before.version == Seq(0),
+            deleted: after.life == Life::Deleted,
+            decided: events.iter().any(is_verdict),
+            used: DayUse {
+                tokens: used(after).saturating_sub(used(before)),
+                cost_micros: after.usage.cost_micros.saturating_sub(before.usage.cost_micros),
+            },
+        }
     }
+
+    /// A session as it is listed, where it is not known what changed in it.
+    #[must_use]
+    pub fn read(row: SessionRow) -> Self {
+        let used = DayUse::default();
+        Self { row, begun: false, deleted: false, decided: true, used }
+    }
+
+    /// Both as one, whichever came first: the row that is newer, and whatever happened in either.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        let row = if other.row.version >= self.row.version { other.row } else { self.row };
+        Self {
+            row,
+            begun: self.begun || other.begun,
+            deleted: self.deleted || other.deleted,
+            decided: self.decided || other.decided,
+            used: self.used.plus(other.used),
+        }
+    }
+}
+
+/// Whether a person decided something with this.
+fn is_verdict(event: &SessionEvent) -> bool {
+    Entry::of(event).is_some_and(|entry| entry.is_verdict())
 }
 
 /// Something that those who keep lists should know.
@@ -113,4 +151,29 @@ pub trait Hints: Send {
 pub trait Subscription: Send {
     /// The next signal; none when there will be no more.
     async fn next(&mut self) -> Option<Signal>;
+}
+
+#[cfg(test)]
+mod tests {
+    use planwright_domain::identity::SessionIdentity;
+
+    use super::*;
+
+    fn change(version: u64, tokens: u64) -> ListChange {
+        let identity = SessionIdentity::parse("web:talk-0001").expect("an identity");
+        let session = Session::new(SessionKey::new(OwnerId(uuid::Uuid::nil()), identity));
+        let change = ListChange::of(&session, &session, &[], Time(version.cast_signed()));
+        let row = SessionRow { version: Seq(version), ..change.row };
+        ListChange { row, begun: false, used: DayUse { tokens, cost_micros: 0 }, ..change }
+    }
+
+    #[test]
+    fn two_changes_are_one_with_the_newer_row_and_all_that_was_used_in_either_order() {
+        let (first, second) = (change(1, 10), change(2, 5));
+        let first = ListChange { begun: true, ..first };
+        let second = ListChange { decided: true, ..second };
+        let both = ListChange { begun: true, decided: true, ..change(2, 15) };
+        assert_eq!(first.clone().with(second.clone()), both);
+        assert_eq!(second.with(first), both);
+    }
 }

@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     event_pages::for_each_event_since,
-    ports::journal::{DecisionRow, JournalError, ListPlace, SessionPage, SessionQuery, Since},
+    ports::journal::{
+        DecisionPage, DecisionPlace, DecisionQuery, DecisionRow, JournalError, ListPlace,
+        SessionPage, SessionQuery, Since,
+    },
     queries::Queries,
 };
 
-/// How many decisions are listed.
-const DECISIONS_MAX: usize = 500;
 /// How many slots are listed.
 const SLOTS_MAX: usize = 200;
 
@@ -64,18 +65,22 @@ impl Queries {
         self.journal.session_page(&SessionQuery { owner, waiting: true, text, after, limit }).await
     }
 
-    /// What people decided since then, newest first: in this person's sessions, or in all if they may decide.
+    /// What people decided since then, newest first: in this person's sessions, or in all if they may decide. A page, and where
+    /// the next one begins.
     pub async fn decided(
         &self,
         person: &Person,
         since: Time,
-    ) -> Result<Vec<Decided>, JournalError> {
-        let rows = self.journal.decisions(seen_by(person), since, DECISIONS_MAX).await?;
+        after: Option<DecisionPlace>,
+        limit: usize,
+    ) -> Result<(Vec<Decided>, Option<DecisionPlace>), JournalError> {
+        let query = DecisionQuery { owner: seen_by(person), since, after, limit };
+        let DecisionPage { rows, next } = self.journal.decisions(&query).await?;
         let decided = rows.into_iter().filter_map(|DecisionRow { session, title, recorded }| {
             let entry = Entry::of(&recorded.event)?;
             Some(Decided { session, title, at: recorded.at, entry })
         });
-        Ok(decided.collect())
+        Ok((decided.collect(), next))
     }
 
     /// The slots of a session's schedules that came out, newest first.

@@ -16,7 +16,7 @@ use planwright_domain::{
     identity::{SessionIdentity, SessionKey},
     next::{next, waiting},
     owner::OwnerEvent,
-    session::{Session, is_held},
+    session::{Session, is_held, life::Life},
     time::Time,
 };
 use planwright_format::value::{StoredOwnerEvent, StoredRefusal, StoredSessionEvent};
@@ -244,7 +244,11 @@ impl Writer<'_> {
     ) -> Result<(), ArchiveError> {
         let events = journal.events(&identity, Seq(0), usize::MAX).await?;
         let answers = journal.answers(&identity).await?;
-        let outputs = journal.outputs(&identity).await?;
+        // Those of a deleted session may be gone already: its erasure removes them first.
+        let outputs = match journal.session(&identity).await?.life {
+            Life::Deleted => Vec::new(),
+            Life::Open | Life::Archived => journal.outputs(&identity).await?,
+        };
         self.sessions += 1;
         self.events += events.len() as u64;
         let (many, answered) = (events.len() as u64, answers.len() as u64);

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use axum::{
     Json,
     extract::{Path, Query, State},
+    http::HeaderMap,
     response::{Response, sse::Event},
 };
 use futures_util::stream;
@@ -25,6 +26,7 @@ use crate::http::{
     app::App,
     auth::Caller,
     dto::SessionRowDto,
+    pages::{ROWS, next_page, page_asked},
     params::InPath,
     problem::bad_query,
     problem::{Problem, Problems},
@@ -172,31 +174,33 @@ pub struct DecidedDto {
     pub verdict: String,
 }
 
-/// Since when.
+/// Which decisions.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Since {
-    /// In milliseconds since 1970; the last 24 hours if it is not said.
+pub struct DecisionRows {
+    /// Those since this time, in milliseconds since 1970; of the last 24 hours if it is not said.
     pub since: Option<i64>,
+    /// At most so many; 100, if it is not said.
+    #[param(minimum = 1, maximum = 500)]
+    pub limit: Option<usize>,
+    /// Those after this place: `x-next-page` of the page before.
+    pub after: Option<String>,
 }
 
-impl Since {
-    fn time(&self, app: &App) -> Time {
-        let day = app.queries.now().plus_micros(-DAY_MICROS);
-        self.since.map_or(day, |millis| Time(millis.saturating_mul(1_000)))
-    }
-}
-
-/// What people decided lately, newest first, at most 500: in the caller's sessions, and in everyone's if the caller may decide.
-#[utoipa::path(get, path = "/api/decisions", params(Since), responses((status = 200, body = [DecidedDto]), Problems))]
+/// What people decided lately, newest first, a page at a time: in the caller's sessions, and in everyone's if the caller may
+/// decide. `x-next-page` says where the next page begins, if there is one.
+#[utoipa::path(get, path = "/api/decisions", params(DecisionRows), responses((status = 200, body = [DecidedDto], headers(("x-next-page" = Option<String>, description = "what `after` of the next page is; none on the last"))), Problems))]
 pub(crate) async fn list_decisions(
     State(app): State<Arc<App>>,
     caller: Caller,
-    query: Result<Query<Since>, axum::extract::rejection::QueryRejection>,
-) -> Result<Json<Vec<DecidedDto>>, Problem> {
-    let Query(since) = query.map_err(bad_query)?;
-    let rows = app.queries.decided(&caller.person, since.time(&app)).await?.into_iter();
+    query: Result<Query<DecisionRows>, axum::extract::rejection::QueryRejection>,
+) -> Result<(HeaderMap, Json<Vec<DecidedDto>>), Problem> {
+    let Query(DecisionRows { since, limit, after }) = query.map_err(bad_query)?;
+    let (limit, after) = page_asked(limit.unwrap_or(ROWS), after.as_deref())?;
+    let day = app.queries.now().plus_micros(-DAY_MICROS);
+    let since = since.map_or(day, |millis| Time(millis.saturating_mul(1_000)));
+    let (rows, next) = app.queries.decided(&caller.person, since, after, limit).await?;
     let row = |decided: planwright_runtime::queries::activity::Decided| DecidedDto {
         session_id: caller.name_of(&decided.session),
         title: decided.title,
@@ -207,7 +211,7 @@ pub(crate) async fn list_decisions(
         surface: decided.entry.surface.unwrap_or_default(),
         subject: decided.entry.subject,
     };
-    Ok(Json(rows.map(row).collect()))
+    Ok((next_page(next), Json(rows.into_iter().map(row).collect())))
 }
 
 /// What an owner has used, and how much they may.
@@ -294,6 +298,10 @@ pub struct ListChangeDto {
     pub deleted: bool,
     /// Whether a person decided something in it: `/api/decisions` has more.
     pub decided: bool,
+    /// So many tokens more were used in it, which count towards today's usage of its owner.
+    pub used_tokens: u64,
+    /// So many millionths of a dollar.
+    pub used_cost_micros: u64,
 }
 
 impl ListChangeDto {
@@ -304,6 +312,8 @@ impl ListChangeDto {
             begun: change.begun,
             deleted: change.deleted,
             decided: change.decided,
+            used_tokens: change.used.tokens,
+            used_cost_micros: change.used.cost_micros,
         }
     }
 }
@@ -333,22 +343,18 @@ fn missed() -> Event {
     Event::default().event("missed").data("{}")
 }
 
-/// What changed in a moment, as events: the last of each row.
+/// What changed in a moment, as events: one for each row.
 async fn gathered(caller: &Caller, subscription: &mut dyn Hints) -> Option<Vec<Event>> {
     let (mut changed, mut is_missed) = (BTreeMap::<_, ListChange>::new(), false);
     let mut take = |hint, is_missed: &mut bool| match hint {
-        Hint::Changed(mut change) => {
-            let before = changed.remove(&change.row.session);
-            change.decided |= before.as_ref().is_some_and(|before| before.decided);
-            change.begun |= before.as_ref().is_some_and(|before| before.begun);
+        Hint::Changed(change) => {
+            let session = change.row.session.clone();
             // Two nodes may be heard the wrong way round.
-            let newer = match before {
-                Some(before) if before.row.version > change.row.version => {
-                    ListChange { decided: change.decided, begun: change.begun, ..before }
-                }
-                Some(_) | None => *change,
+            let all = match changed.remove(&session) {
+                Some(before) => before.with(*change),
+                None => *change,
             };
-            changed.insert(newer.row.session.clone(), newer);
+            changed.insert(session, all);
         }
         Hint::Missed => *is_missed = true,
     };

@@ -14,7 +14,7 @@ pub struct InPath {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 pub struct Once {
-    /// The same key has one effect and one answer.
+    /// The same key has one effect and one answer, for seven days.
     #[param(rename = "Idempotency-Key", min_length = 1, max_length = 200)]
     pub idempotency_key: Option<String>,
 }

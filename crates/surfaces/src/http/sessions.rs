@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::{Path, Query, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
+    http::{HeaderMap, HeaderName, StatusCode},
 };
 use planwright_domain::{
     command::{LifeCommand, PersonCommand},
@@ -15,7 +15,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     commands::reply::{Reply, Spoken},
-    ports::journal::{ListPlace, SessionPage, SessionQuery},
+    ports::journal::{SessionPage, SessionQuery},
     reply_text::text_of,
 };
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,7 @@ use crate::http::{
     auth::Caller,
     body::Body,
     dto::{Accepted, SessionDto, SessionRowDto},
+    pages::{ROWS, ROWS_MAX, next_page, page_asked},
     params::{InPath, Once},
     problem::bad_query,
     problem::{Problem, Problems},
@@ -37,10 +38,6 @@ use crate::http::{
     streams::envelope::Envelope,
 };
 
-/// How many rows one answer lists.
-const ROWS_MAX: usize = 500;
-/// How many rows one answer lists where nothing is said.
-const ROWS: usize = 100;
 /// The longest text that is searched for.
 const SEARCH_BYTES_MAX: usize = 200;
 
@@ -123,33 +120,15 @@ pub(crate) async fn list_sessions(
     Ok(listed(&caller, page))
 }
 
-/// How many rows are asked for, and after which place.
-fn page_asked(limit: usize, after: Option<&str>) -> Result<(usize, Option<ListPlace>), Problem> {
-    let bad = |words: String| Problem::new(StatusCode::BAD_REQUEST, "bad_query", words);
-    if !(1..=ROWS_MAX).contains(&limit) {
-        return Err(bad(format!("limit is 1 to {ROWS_MAX}")));
-    }
-    let place = after.map(str::parse).transpose();
-    let place = place.map_err(|_| {
-        bad(format!(
-            "after is what {NEXT_PAGE} of the page before said; leave it out for the first page"
-        ))
-    })?;
-    Ok((limit, place))
-}
-
 fn listed(caller: &Caller, page: SessionPage) -> Listed {
-    let mut headers = HeaderMap::from_iter([(TOTAL, page.total.into())]);
-    let next = page.next.and_then(|place| HeaderValue::from_str(&place.to_string()).ok());
-    headers.extend(next.map(|place| (NEXT_PAGE, place)));
+    let mut headers = next_page(page.next);
+    headers.insert(TOTAL, page.total.into());
     let rows = page.rows.into_iter().map(|row| SessionRowDto::of(caller, row)).collect();
     (headers, Json(rows))
 }
 
 /// The header that says how many rows there are on all pages of a list.
 const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
-/// The header that says where the next page of a list begins.
-const NEXT_PAGE: HeaderName = HeaderName::from_static("x-next-page");
 
 /// Which of the sessions that wait.
 #[derive(Deserialize, IntoParams)]

@@ -15,7 +15,7 @@ use planwright_domain::{
     session::Session,
     time::Time,
 };
-use planwright_runtime::ports::journal::Answer;
+use planwright_runtime::ports::journal::{Answer, DecisionQuery};
 use uuid::Uuid;
 
 /// Everything of a session is gone, its key stays taken, and the audit log keeps that it was.
@@ -38,7 +38,8 @@ pub async fn a_deleted_session_is_erased_once_and_its_key_is_not_used_again(plac
     assert!(!ask(&*journal, "talk-0001", 3, delete).await.is_refused());
     remove_pages(&*journal, &gone, "talk-0001").await;
     let before = journal.session(&gone).await.expect("a session");
-    let decided = journal.decisions(Some(owner_id("ada")), Time(0), 10).await.expect("rows");
+    let decisions = DecisionQuery { owner: None, since: Time(0), after: None, limit: 10 };
+    let decided = journal.decisions(&decisions).await.expect("a page").rows;
     assert_eq!(decided.len(), 1, "it was deleted");
     let bytes = journal.used(owner_id("ada"), Day(0)).await.expect("a sum").1.bytes;
     assert!(journal.erase(&gone, Time(6_000)).await.expect("an answer"));
@@ -52,7 +53,7 @@ pub async fn a_deleted_session_is_erased_once_and_its_key_is_not_used_again(plac
             Session::erased(gone.clone())
         );
         assert_eq!(journal.events(&gone, Seq(0), 100).await.expect("events"), []);
-        assert_eq!(journal.decisions(None, Time(0), 10).await.expect("rows"), []);
+        assert_eq!(journal.decisions(&decisions).await.expect("a page").rows, []);
         let left = journal.used(owner_id("ada"), Day(0)).await.expect("a sum").1.bytes;
         assert!(0 < left && left < bytes / 2, "{left} of {bytes}: the other session is left");
         assert_eq!(journal.output(&gone, output).await.expect("an answer"), None);

@@ -11,7 +11,8 @@ use planwright_domain::{
     time::Time,
 };
 use planwright_runtime::ports::journal::{
-    Append, DecisionRow, ListPlace, SessionPage, SessionQuery, SessionRow,
+    Append, DecisionPage, DecisionQuery, DecisionRow, ListPlace, SessionPage, SessionQuery,
+    SessionRow,
 };
 use uuid::Uuid;
 
@@ -209,14 +210,16 @@ pub async fn what_people_decided_is_listed_for_its_owner_newest_first(place: &dy
         ask(&*journal, &key, id, SessionCommand::Person(by, say)).await;
         ask(&*journal, &key, id + 10, delete(owner)).await;
     }
-    let decided = async |owner, since, limit| -> Vec<(String, String, Time)> {
-        let rows = journal.decisions(owner, Time(since), limit).await.expect("rows");
+    let page = async |owner, since, after, limit| {
+        let query = DecisionQuery { owner, since: Time(since), after, limit };
+        let DecisionPage { rows, next } = journal.decisions(&query).await.expect("a page");
         let row = |row: DecisionRow| {
             assert_eq!(row.recorded.event.kind(), "session_deleted");
             (row.session.identity.key.as_str().to_owned(), row.title, row.recorded.at)
         };
-        rows.into_iter().map(row).collect()
+        (rows.into_iter().map(row).collect::<Vec<_>>(), next)
     };
+    let decided = async |owner, since, limit| page(owner, since, None, limit).await.0;
     let of = |owner: &str, id: i64| {
         (format!("talk-{id:04}"), format!("{owner} speaks"), Time(1_010 + id))
     };
@@ -224,4 +227,19 @@ pub async fn what_people_decided_is_listed_for_its_owner_newest_first(place: &dy
     assert_eq!(decided(Some(owner_id("bea")), 1_013, 2).await, [of("bea", 6), of("bea", 5)]);
     assert_eq!(decided(None, 1_014, 10).await, [of("bea", 6), of("bea", 5), of("ada", 4)]);
     assert_eq!(decided(None, 2_000, 10).await, []);
+    let (mut place, mut pages) = (None, Vec::new());
+    loop {
+        let (rows, next) = page(None, 0, place, 4).await;
+        pages.push(rows);
+        // What is decided meanwhile does not move the next page.
+        ask(&*journal, &format!("talk-{:04}", 10 + pages.len()), 500, say("one more")).await;
+        ask(&*journal, &format!("talk-{:04}", 10 + pages.len()), 501, delete("ada")).await;
+        // As a caller names it.
+        place = next.map(|next| next.to_string().parse().expect("a place"));
+        if place.is_none() {
+            break;
+        }
+    }
+    let all = [6, 5, 4, 3, 2, 1].map(|id| of(if id % 3 == 1 { "ada" } else { "bea" }, id));
+    assert_eq!(pages, [all[..4].to_vec(), all[4..].to_vec()]);
 }
