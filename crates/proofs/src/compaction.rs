@@ -50,6 +50,8 @@ use crate::on_threads;
 
 /// The window of the model, in tokens.
 const WINDOW: usize = 6_000;
+/// How many requests are rebuilt from the facts, about.
+const REBUILT: usize = 24;
 /// The plan that is approved.
 const PLAN: &str = "# Move the photos 📷\n\n1. Stop the service.\n2. Copy `~/Ünïcödé` to the new disk.\n3. Check:\n\n```sh\n# not a heading\nsha256sum -c list\r\n```\n\nTrailing spaces stay.  \n";
 /// What every request says of plan work.
@@ -86,7 +88,8 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
     let home = scratch::directory("compaction")?;
     std::fs::create_dir(home.path().join("data"))?;
     std::fs::create_dir(home.path().join("workspace"))?;
-    let (kills, lives) = killed_lives(home.path(), &server.base_url(), turns, &mut rng).await?;
+    let lived = killed_lives(home.path(), &server.base_url(), turns, &mut rng).await?;
+    let Lived { kills, lives, from_kept } = lived;
     let runtime = runtime(home.path(), &server.base_url())?.0;
     let session = runtime.queries.session(&talk()?).await?;
     let shown = runtime.queries.revision(&talk()?, None).await?.context("a revision")?;
@@ -97,9 +100,6 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
         many(&runtime, |event| matches!(event, TurnEvent::ViewCompacted { .. })).await?;
     let answered = many(&runtime, |event| matches!(event, TurnEvent::TurnFinished { .. })).await?;
     let rebuilt = rebuilt(&runtime).await?;
-    // What the lives after it began with, and what the rebuilt requests are held against.
-    let journal = SqliteJournal::open_read_only(&home.path().join("data").join("journal.sqlite"))?;
-    let kept = journal.kept_view(&talk()?).await?.map(|kept| kept.upto);
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     println!(
         "  {turns} turns in {lives} lives ({kills} kills), {answered} ended; {} requests, the largest of {} bytes for a window of {WINDOW} tokens",
@@ -113,8 +113,8 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
         seen.wrong.len()
     );
     println!(
-        "  {} of {} requests that were sent are rebuilt from the facts, byte for byte; the conversation is kept up to event {:?} of {}",
-        rebuilt.0, rebuilt.1, kept, session.version
+        "  {} of {} requests that were sent are rebuilt from the facts, byte for byte; {from_kept} lives began with a conversation that was kept",
+        rebuilt.0, rebuilt.1
     );
     seen.wrong.iter().take(3).for_each(|words| println!("    {words}"));
     let well = same
@@ -123,7 +123,7 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
         && seen.failed_summaries > 0
         && seen.plans > 0
         && kills > 0
-        && kept.is_some()
+        && from_kept > 0
         && rebuilt.1 > 0
         && rebuilt.0 == rebuilt.1;
     println!(
@@ -139,17 +139,27 @@ async fn talk_through(seed: u64, turns: u64) -> anyhow::Result<bool> {
     Ok(well)
 }
 
-/// Lives that are killed, until one gets to the end; how many were killed, and how many there were.
+/// The lives of a conversation.
+#[derive(Default)]
+struct Lived {
+    kills: u32,
+    lives: u32,
+    /// How many began with a conversation that was kept.
+    from_kept: u32,
+}
+
+/// Lives that are killed, until one gets to the end.
 async fn killed_lives(
     home: &Path,
     model: &str,
     turns: u64,
     rng: &mut Rng,
-) -> anyhow::Result<(u32, u32)> {
-    let (mut kills, mut lives, begun) = (0, 0, Instant::now());
+) -> anyhow::Result<Lived> {
+    let (mut lived, begun) = (Lived::default(), Instant::now());
     loop {
+        lived.from_kept += u32::from(is_kept(home).await?);
         let mut child = life(home, model, turns)?;
-        lives += 1;
+        lived.lives += 1;
         let until = Instant::now() + Duration::from_millis(rng.u64(80..900));
         while child.try_wait()?.is_none() && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -157,23 +167,35 @@ async fn killed_lives(
         match child.try_wait()? {
             Some(status) => {
                 anyhow::ensure!(status.success(), "a life ended with {status}");
-                return Ok((kills, lives));
+                return Ok(lived);
             }
             None => {
                 child.kill()?;
                 child.wait()?;
-                kills += 1;
+                lived.kills += 1;
             }
         }
         anyhow::ensure!(begun.elapsed() < Duration::from_secs(900), "it does not get to its end");
     }
 }
 
-/// How many of the last requests are what the log says, and how many were looked at.
+/// Whether the next life begins with a conversation that was kept.
+async fn is_kept(home: &Path) -> anyhow::Result<bool> {
+    let journal = home.join("data").join("journal.sqlite");
+    if !journal.exists() {
+        return Ok(false);
+    }
+    // A life that was killed at once has made the file and nothing in it.
+    let Ok(journal) = SqliteJournal::open_read_only(&journal) else { return Ok(false) };
+    Ok(journal.kept_view(&talk()?).await?.is_some())
+}
+
+/// How many requests are what the log says, and how many were looked at: some of the whole conversation, evenly.
 async fn rebuilt(runtime: &Runtime) -> anyhow::Result<(usize, usize)> {
     let rows = runtime.queries.requests(&talk()?).await?;
+    let sent: Vec<_> = rows.iter().filter(|row| row.sent.is_some()).collect();
     let (mut same, mut looked) = (0, 0);
-    for row in rows.iter().filter(|row| row.sent.is_some()).rev().step_by(7).take(12) {
+    for row in sent.iter().rev().step_by((sent.len() / REBUILT).max(1)) {
         let view = runtime.queries.request_at(&talk()?, row.seq).await?.context("a request")?;
         looked += 1;
         same += usize::from(view.same);

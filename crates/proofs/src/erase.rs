@@ -1,7 +1,8 @@
 //! Erasure: sessions full of canaries, deleted under load by processes that are killed, leave nothing behind but their digests.
 //!
 //! What is stored is packed, so the words alone would never be found. Before a session is deleted, pieces of its stored bodies are
-//! kept outside, and looked for as well.
+//! kept outside, and looked for as well. A control counts where they were found while they were there: in every place that an
+//! erasure must clear.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -18,6 +19,8 @@ use std::{
 
 use anyhow::Context as _;
 use fastrand::Rng;
+use futures_util::TryStreamExt as _;
+use object_store::{ObjectStore, ObjectStoreExt as _};
 use planwright_domain::{
     command::{LifeCommand, PersonCommand},
     id::Seq,
@@ -26,21 +29,28 @@ use planwright_domain::{
     next::Due,
 };
 use planwright_outbound::{
-    clock_system::SystemClock, journal_postgres::PostgresJournal, journal_sqlite::SqliteJournal,
-    notebook_object_store::ObjectStoreNotebooks, toolbox_files::FileToolbox,
+    clock_system::SystemClock,
+    journal_postgres::PostgresJournal,
+    journal_sqlite::SqliteJournal,
+    notebook_object_store::{Bucket, ObjectStoreNotebooks},
+    toolbox_files::FileToolbox,
 };
 use planwright_runtime::{
     audit::{check::Checker, log_file},
     failpoint::ERASE_POINTS as POINTS,
     ports::{
         Clock as _, Ports,
-        journal::Archive,
+        journal::{Archive, KeptView},
         memory::{Memory, Store},
     },
     runtime::Runtime,
     settings::Settings,
 };
-use planwright_testkit::{people::introduce, prose, scratch, servers::Postgres};
+use planwright_testkit::{
+    people::introduce,
+    prose, scratch,
+    servers::{Postgres, S3},
+};
 use tokio_postgres::NoTls;
 use uuid::Uuid;
 
@@ -58,19 +68,37 @@ use search::{Found, PIECE, Wanted, bodies};
 const SESSIONS: usize = 2;
 /// What is in the text that was made known everywhere.
 const KEPT: &str = "the-promoted-one";
+/// The bucket of the cluster's outputs, and the file with its address.
+const BUCKET: &str = "outputs";
+/// Which part of a canary is looked for: an index may share the first letters of a word with the word before it.
+const LOOKED_FOR: std::ops::Range<usize> = 6..6 + PIECE;
 
 /// A journal that is all of these.
 trait Whole: Archive + Memory {}
 impl<T: Archive + Memory> Whole for T {}
 
-async fn open(place: &str) -> anyhow::Result<(Arc<dyn Store>, Arc<dyn Whole>)> {
+async fn open(place: &str, home: &Path) -> anyhow::Result<(Arc<dyn Store>, Arc<dyn Whole>)> {
     Ok(if place.starts_with("postgresql:") {
-        let journal = Arc::new(PostgresJournal::open(place).await?);
+        let journal = PostgresJournal::open(place).await?;
+        let journal = Arc::new(journal.with_outputs_in(bucket(home)?));
         (journal.clone(), journal)
     } else {
         let journal = Arc::new(SqliteJournal::open(Path::new(place))?);
         (journal.clone(), journal)
     })
+}
+
+/// The bucket with the long outputs, at the address that is written down here.
+fn bucket(home: &Path) -> anyhow::Result<Arc<dyn ObjectStore>> {
+    let key = |name: &str| Some(name.to_owned());
+    let bucket = Bucket {
+        name: BUCKET.into(),
+        endpoint: Some(fs::read_to_string(home.join(BUCKET))?),
+        region: key("us-east-1"),
+        access_key: key("a-key"),
+        secret_key: key("a-secret"),
+    };
+    Ok(bucket.open()?)
 }
 
 fn runtime(journal: Arc<dyn Store>, home: &Path) -> anyhow::Result<(Runtime, Ports)> {
@@ -83,7 +111,7 @@ fn runtime(journal: Arc<dyn Store>, home: &Path) -> anyhow::Result<(Runtime, Por
 
 /// One life: goes on with what the one before left, then fills sessions with canaries and deletes them.
 pub(crate) async fn live(place: String, home: PathBuf, seed: u64) -> anyhow::Result<()> {
-    let (journal, _) = open(&place).await?;
+    let (journal, _) = open(&place, &home).await?;
     introduce(&*journal, &["ada"]).await?;
     let (runtime, ports) = runtime(journal.clone(), &home)?;
     for row in journal.due(None, 1_000).await? {
@@ -145,9 +173,9 @@ async fn fill(
 ) -> anyhow::Result<()> {
     let mut wanted = File::options().append(true).create(true).open(home.join("wanted"))?;
     let mut canary = |what: &str| -> anyhow::Result<String> {
-        let word: String = std::iter::repeat_with(|| rng.alphanumeric()).take(24).collect();
-        writeln!(wanted, "word canary{word}")?;
-        Ok(format!("{what} canary{word} {}", prose::prose(300, rng.u64(..))))
+        let word: String = std::iter::repeat_with(|| rng.lowercase()).take(24).collect();
+        writeln!(wanted, "word {}", &word[LOOKED_FOR])?;
+        Ok(format!("{what} {word} {}", prose::prose(300, rng.u64(..))))
     };
     let staged = Staged { runtime, identity: key };
     for _ in 0..10 {
@@ -166,32 +194,77 @@ async fn fill(
     staged.ask(PersonCommand::Memory(save)).await?;
     let promoted = runtime.commands.promote(&ada(), key, id, &text).await?;
     promoted.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
-    ports.journal.keep_output(key, &canary("printed")?.repeat(40)).await?;
+    // As a conversation is kept, as a long and as a short output, as a page.
+    let upto = ports.journal.session(key).await?.version;
+    let view = KeptView { upto, form: 1, text: canary("summed up")? };
+    ports.journal.keep_view(key, view).await?;
+    for long in [500, 1] {
+        ports.journal.keep_output(key, &canary("printed")?.repeat(long)).await?;
+    }
     ports.notebook.write(key, "findings", &canary("noted")?, None).await?;
+    while ports.journal.index_words().await? > 0 {}
     Ok(())
 }
 
-/// Keeps pieces of what is stored of a session, outside of where it is looked for.
+/// Keeps pieces of what is stored of a session, outside of where it is looked for, and where they are found now.
 async fn keep_pieces(place: &str, home: &Path, name: &str) -> anyhow::Result<()> {
     let mut wanted = File::options().append(true).open(home.join("wanted"))?;
-    for body in bodies(place, name).await? {
+    let mut bodies = bodies(place, name).await?;
+    bodies.extend(outputs_beside(place, home, name).await?);
+    for body in bodies {
         let middle = body.len().saturating_sub(PIECE) / 2;
         if let Some(piece) = body.get(middle..middle + PIECE) {
             let digits: String = piece.iter().map(|byte| format!("{byte:02x}")).collect();
             writeln!(wanted, "piece {digits}")?;
         }
     }
-    let mut found = Found::default();
-    let wanted_here = wanted_in(home)?;
+    let found = everywhere(&wanted_in(home)?, place, home).await?;
+    for (at, many) in found.hits {
+        writeln!(wanted, "control {many} {at}")?;
+    }
+    Ok(())
+}
+
+/// The long outputs of the sessions whose key holds this, as they lie beside the journal.
+async fn outputs_beside(place: &str, home: &Path, name: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+    let key: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let beside = beside(place, home).await?.into_iter();
+    Ok(beside.filter(|(at, _)| at.contains(&key)).map(|(_, body)| body).collect())
+}
+
+/// What lies beside the journal under `outputs`, by its name.
+async fn beside(place: &str, home: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     if !place.starts_with("postgresql:") {
-        wanted_here.look_in_files(&home.join("data"), &mut found)?;
-    } else {
+        return search::files(&home.join("data").join("outputs"))?
+            .into_iter()
+            .map(|file| Ok((file.display().to_string(), fs::read(file)?)))
+            .collect();
+    }
+    let (store, mut all) = (bucket(home)?, Vec::new());
+    let found: Vec<_> = store.list(None).try_collect().await?;
+    for meta in found {
+        let body = store.get(&meta.location).await?.bytes().await?;
+        all.push((meta.location.to_string(), body.to_vec()));
+    }
+    Ok(all)
+}
+
+/// Looks everywhere: in every file and its name, in every row of every table, in the bucket.
+async fn everywhere(wanted: &Wanted, place: &str, home: &Path) -> anyhow::Result<Found> {
+    let mut found = Found::default();
+    wanted.look_in_files(&home.join("data"), &mut found)?;
+    if place.starts_with("postgresql:") {
+        for (name, body) in beside(place, home).await? {
+            wanted.look("the bucket", name.as_bytes(), &mut found);
+            wanted.look("the bucket", &body, &mut found);
+        }
         let (client, connection) = tokio_postgres::connect(place, NoTls).await?;
         tokio::spawn(connection);
-        wanted_here.look_in_tables(&client, &mut found).await?;
+        wanted.look_in_tables(&client, &mut found).await?;
+    } else {
+        wanted.look_in_sqlite(Path::new(place), &mut found)?;
     }
-    writeln!(wanted, "control {} {}", found.words.len(), found.pieces.len())?;
-    Ok(())
+    Ok(found)
 }
 
 /// What is looked for, as the lives wrote it down.
@@ -222,12 +295,16 @@ async fn all(seed: u64, rounds: u64) -> anyhow::Result<bool> {
     for engine in [Engine::Sqlite, Engine::Postgres, Engine::Leaving] {
         let home = scratch::directory("erase")?;
         fs::create_dir(home.path().join("data"))?;
-        let server = (engine == Engine::Postgres).then(Postgres::start);
-        let place = match &server {
-            Some(server) => server.address(),
+        let servers = (engine == Engine::Postgres).then(|| (Postgres::start(), S3::start()));
+        let place = match &servers {
+            Some((database, outputs)) => {
+                outputs.make_bucket(BUCKET).await;
+                fs::write(home.path().join(BUCKET), outputs.address())?;
+                database.address()
+            }
             None => home.path().join("data/journal.sqlite").display().to_string(),
         };
-        drop(open(&place).await?);
+        drop(open(&place, home.path()).await?);
         let mut kills = BTreeMap::<&str, u64>::new();
         for _ in 0..if engine == Engine::Leaving { 1 } else { rounds } {
             for point in POINTS {
@@ -248,6 +325,10 @@ async fn all(seed: u64, rounds: u64) -> anyhow::Result<bool> {
         }
         outcome.found.at.iter().take(8).for_each(|at| println!("  left: {at}"));
         outcome.wrong.iter().for_each(|words| println!("  wrong: {words}"));
+        for at in engine.places().iter().filter(|at| !outcome.control.contains_key(**at)) {
+            println!("  the control found nothing in {at}");
+            well = false;
+        }
         well &= outcome.is_well() && kills.len() == POINTS.len();
         erased += outcome.erased;
     }
@@ -276,6 +357,32 @@ impl Engine {
             Self::Leaving => "mutant",
         }
     }
+
+    /// Where the control must have found something: what holds words of a session as they were said, and what is packed.
+    const fn places(self) -> &'static [&'static str] {
+        match self {
+            Self::Sqlite | Self::Leaving => &[
+                "events",
+                "said_words_data",
+                "memory",
+                "memory_words_data",
+                "views",
+                "streams",
+                "outputs",
+                "users",
+            ],
+            Self::Postgres => &[
+                "events",
+                "said_words",
+                "memory",
+                "views",
+                "streams",
+                "outputs",
+                "the bucket",
+                "users",
+            ],
+        }
+    }
 }
 
 fn start(
@@ -296,7 +403,8 @@ struct Outcome {
     stays: usize,
     promoted: usize,
     wanted: (usize, usize),
-    control: (usize, usize),
+    /// In how many looks something was found before it was erased, by place.
+    control: BTreeMap<String, u64>,
     found: Found,
     wrong: Vec<String>,
 }
@@ -306,15 +414,13 @@ impl std::fmt::Display for Outcome {
         let Self { erased, stays, promoted, wanted, control, found, .. } = self;
         write!(
             out,
-            "{erased} sessions erased beside {stays} others; {} words and {} pieces looked for in {} places, {} bytes: {} and {} found; the control found {} and {} while they were there; {promoted} promoted things stayed",
+            "{erased} sessions erased beside {stays} others; {} words and {} pieces looked for in {} places, {} bytes: {} and {} found; {promoted} promoted things stayed; while they were there, the control found some in {control:?}",
             wanted.0,
             wanted.1,
             found.places,
             found.bytes,
             found.words.len(),
             found.pieces.len(),
-            control.0,
-            control.1
         )
     }
 }
@@ -322,29 +428,26 @@ impl std::fmt::Display for Outcome {
 impl Outcome {
     fn is_well(&self) -> bool {
         let is_found = !self.found.words.is_empty() || !self.found.pieces.is_empty();
-        let controls = self.control.0 > 0 && self.control.1 > 0;
-        !is_found && controls && self.erased > 0 && self.promoted > 0 && self.wrong.is_empty()
+        !is_found && self.erased > 0 && self.promoted > 0 && self.wrong.is_empty()
     }
 }
 
 async fn look(place: &str, home: &Path) -> anyhow::Result<Outcome> {
-    let (wanted, mut found, mut wrong) = (wanted_in(home)?, Found::default(), Vec::new());
-    let mut control = (0, 0);
+    let (wanted, mut wrong, mut control) = (wanted_in(home)?, Vec::new(), BTreeMap::new());
     for line in fs::read_to_string(home.join("wanted"))?.lines() {
-        if let Some((words, pieces)) =
+        if let Some((many, at)) =
             line.strip_prefix("control ").and_then(|rest| rest.split_once(' '))
         {
-            control = (control.0 + words.parse::<usize>()?, control.1 + pieces.parse::<usize>()?);
+            *control.entry(at.to_owned()).or_default() += many.parse::<u64>()?;
         }
     }
-    wanted.look_in_files(&home.join("data"), &mut found)?;
-    let (journal, whole) = open(place).await?;
+    let (journal, whole) = open(place, home).await?;
     if place.starts_with("postgresql:") {
         let (client, connection) = tokio_postgres::connect(place, NoTls).await?;
         tokio::spawn(connection);
         client.batch_execute("VACUUM").await?;
-        wanted.look_in_tables(&client, &mut found).await?;
     }
+    let mut found = everywhere(&wanted, place, home).await?;
     wanted.look_in_export(&*whole, &mut found).await?;
     let keys = whole.keys(None, usize::MAX).await?;
     if let Some(key) = keys.iter().find(|key| key.to_string().contains("gone-")) {
@@ -352,7 +455,7 @@ async fn look(place: &str, home: &Path) -> anyhow::Result<Outcome> {
     }
     // What the next turn of the same person would be told.
     let chain = Chain::of(ada().owner, &talk("new-0001").identity, None);
-    let question = Question::new(&format!("{KEPT} remembered canary"));
+    let question = Question::new(&format!("{KEPT} remembered"));
     let recalled = journal.candidates(&chain, &question, 1_000).await?;
     let recalled: Vec<_> = recalled.into_iter().flat_map(|found| found.items).collect();
     let promoted = recalled.iter().filter(|item| format!("{item:?}").contains(KEPT)).count();

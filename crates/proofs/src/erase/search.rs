@@ -1,12 +1,13 @@
 //! Looks for words, and for pieces of what was stored, in every byte of every file and in every row of every table.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     fs,
     path::{Path, PathBuf},
 };
 
 use planwright_runtime::ports::journal::Archive;
+use rusqlite::types::ValueRef;
 use tokio_postgres::{Client, NoTls};
 
 /// How long a piece of something stored is.
@@ -32,6 +33,8 @@ pub(super) struct Found {
     pub(super) pieces: HashSet<[u8; PIECE]>,
     /// Where the first were.
     pub(super) at: Vec<String>,
+    /// How often something was found, by place.
+    pub(super) hits: BTreeMap<String, u64>,
 }
 
 impl Wanted {
@@ -52,19 +55,51 @@ impl Wanted {
                 continue;
             }
             let Ok(piece) = <[u8; PIECE]>::try_from(window) else { continue };
-            if self.words.contains(&piece) && found.words.insert(piece) {
+            let (is_word, is_piece) = (self.words.contains(&piece), self.pieces.contains(&piece));
+            if is_word || is_piece {
+                *found.hits.entry(place.to_owned()).or_default() += 1;
+            }
+            if is_word && found.words.insert(piece) {
                 found.at.push(format!("{} in {place}", String::from_utf8_lossy(&piece)));
             }
-            if self.pieces.contains(&piece) && found.pieces.insert(piece) {
+            if is_piece && found.pieces.insert(piece) {
                 found.at.push(format!("a piece in {place}"));
             }
         }
     }
 
-    /// Looks in every file under this directory.
+    /// Looks in every file under this directory, and in its name. A place is what lies right under the directory.
     pub(super) fn look_in_files(&self, directory: &Path, found: &mut Found) -> anyhow::Result<()> {
         for file in files(directory)? {
-            self.look(&file.display().to_string(), &fs::read(&file)?, found);
+            let name = file.strip_prefix(directory)?;
+            let place = name.iter().next().unwrap_or_default().to_string_lossy().into_owned();
+            self.look(&place, name.as_os_str().as_encoded_bytes(), found);
+            self.look(&place, &fs::read(&file)?, found);
+        }
+        Ok(())
+    }
+
+    /// Looks in every row of every table, those that an index keeps for itself too.
+    pub(super) fn look_in_sqlite(&self, journal: &Path, found: &mut Found) -> anyhow::Result<()> {
+        let connection = rusqlite::Connection::open_with_flags(
+            journal,
+            rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY,
+        )?;
+        let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'";
+        let mut names = connection.prepare(names)?;
+        let tables: Vec<String> =
+            names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        for table in tables {
+            let mut statement = connection.prepare(&format!("SELECT * FROM {table}"))?;
+            let columns = statement.column_count();
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                for column in 0..columns {
+                    if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(column)? {
+                        self.look(&table, bytes, found);
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -113,8 +148,12 @@ pub(super) fn unhex(digits: &str) -> Vec<u8> {
     bytes.map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
-fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// Every file under this directory; none, if it is not there.
+pub(super) fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
+    if !directory.exists() {
+        return Ok(files);
+    }
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
@@ -135,6 +174,7 @@ pub(super) async fn bodies(place: &str, key: &str) -> anyhow::Result<Vec<Vec<u8>
         format!("SELECT body FROM events WHERE stream IN {of} AND {events}"),
         format!("SELECT body FROM outputs WHERE stream IN {of} AND body IS NOT NULL"),
         format!("SELECT body FROM memory WHERE scope IN {scopes}"),
+        format!("SELECT body FROM views WHERE stream IN {of}"),
     ];
     if place.starts_with("postgresql:") {
         let (client, connection) = tokio_postgres::connect(place, NoTls).await?;

@@ -73,7 +73,7 @@ impl Place for OnPostgres {
     }
 
     async fn empty(&mut self) -> anyhow::Result<Arc<dyn Archive>> {
-        let tables = "streams, events, answers, installation_events, installation_state";
+        let tables = "streams, events, decisions, answers, installation_events, installation_state";
         self.client.batch_execute(&format!("TRUNCATE {tables} CASCADE")).await?;
         Ok(Arc::new(PostgresJournal::open(&self.server.address()).await?))
     }

@@ -2,8 +2,11 @@
 
 use fastrand::Rng;
 use planwright_domain::{
-    digest::Digest, id::Seq, installation::InstallationEvent, log::SessionHead, time::Time,
+    digest::Digest, id::Seq, installation::InstallationEvent, log::SessionHead,
+    session::SessionEvent, time::Time,
 };
+use planwright_format::value::StoredSessionEvent;
+use serde_json::Value;
 
 use super::story::{Story, Told};
 
@@ -20,6 +23,10 @@ pub(super) enum Tampering {
     DecisionsSwapped,
     /// A decision is replaced by one of another session.
     DecisionReplaced,
+    /// What somebody said with a decision is changed.
+    WordsChanged,
+    /// It says that whoever decided stood otherwise.
+    StandingChanged,
     /// A session is gone.
     SessionRemoved,
     /// An entry of the log gets another time.
@@ -35,12 +42,14 @@ pub(super) enum Tampering {
 }
 
 impl Tampering {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::TimeMoved,
         Self::TailCut,
         Self::DecisionRemoved,
         Self::DecisionsSwapped,
         Self::DecisionReplaced,
+        Self::WordsChanged,
+        Self::StandingChanged,
         Self::SessionRemoved,
         Self::EntryTimeMoved,
         Self::LogCut,
@@ -56,6 +65,8 @@ impl Tampering {
             Self::DecisionRemoved => "decision removed",
             Self::DecisionsSwapped => "decisions swapped",
             Self::DecisionReplaced => "decision replaced",
+            Self::WordsChanged => "words of a decision changed",
+            Self::StandingChanged => "standing changed",
             Self::SessionRemoved => "session removed",
             Self::EntryTimeMoved => "time of an entry moved",
             Self::LogCut => "log cut",
@@ -128,6 +139,18 @@ impl Tampering {
                 }
                 told.events[which].1 = by;
             }
+            Self::WordsChanged => {
+                let event = &mut told.events[which].1;
+                *event = edited(event, &|name, text| {
+                    ["text", "why"].contains(&name).then(|| format!("{text}, or not"))
+                })?;
+            }
+            Self::StandingChanged => {
+                let event = &mut told.events[which].1;
+                *event = edited(event, &|name, text| {
+                    (name == "standing" && text == "decides").then(|| "speaks".into())
+                })?;
+            }
             Self::SessionRemoved
             | Self::EntryTimeMoved
             | Self::LogCut
@@ -173,6 +196,8 @@ impl Tampering {
             | Self::DecisionRemoved
             | Self::DecisionsSwapped
             | Self::DecisionReplaced
+            | Self::WordsChanged
+            | Self::StandingChanged
             | Self::SessionRemoved => return None,
         }
         Some(())
@@ -199,6 +224,27 @@ impl Care {
             Self::Session => "and its session hashed again",
             Self::Everything => "and session and log hashed again",
         }
+    }
+}
+
+/// An event in which texts are others: what this gives for the name and the text of a field. None, if there is no such field.
+fn edited(
+    event: &SessionEvent,
+    edit: &impl Fn(&str, &str) -> Option<String>,
+) -> Option<SessionEvent> {
+    let before = serde_json::to_value(StoredSessionEvent::from(event)).ok()?;
+    let mut after = before.clone();
+    edit_texts("", &mut after, edit);
+    let event = serde_json::from_value::<StoredSessionEvent>(after.clone()).ok()?;
+    (after != before).then(|| event.into())
+}
+
+fn edit_texts(name: &str, value: &mut Value, edit: &impl Fn(&str, &str) -> Option<String>) {
+    match value {
+        Value::String(text) => *text = edit(name, text).unwrap_or_else(|| std::mem::take(text)),
+        Value::Array(all) => all.iter_mut().for_each(|one| edit_texts(name, one, edit)),
+        Value::Object(all) => all.iter_mut().for_each(|(name, one)| edit_texts(name, one, edit)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
