@@ -1,11 +1,6 @@
-//! The cluster: a command against the bare transaction, a call of the lane against a bare virtual object,
-//! and approvals that wait.
+//! The cluster: a call of the lane against a bare virtual object, and approvals that wait.
 
-use planwright_domain::identity::SessionKey;
 use std::{
-    ffi::OsStr,
-    path::{Path, PathBuf},
-    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -13,182 +8,29 @@ use std::{
 use anyhow::Context as _;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use planwright_domain::{
-    actor::Standing,
-    command::{Issued, PersonCommand, SessionCommand},
-    id::Seq,
-    time::Time,
-};
+use planwright_domain::{id::Seq, identity::SessionKey};
 use planwright_format::{body::Packer, event::EventPlace};
 use planwright_outbound::{journal_postgres::PostgresJournal, lane_restate::RestateAdmin};
-use planwright_runtime::{commands::dispatch::dispatch, ports::journal::Journal as _};
-use planwright_testkit::people::{ada_key, key_in, person};
+use planwright_runtime::ports::journal::Journal as _;
 use planwright_testkit::{
     cluster::{Cluster, Shape},
+    people::key_in,
     scripted_model::{Conduct, ScriptedReply, SeenRequest, worker::worker},
-    servers::{Nats, Postgres},
+    servers::Postgres,
 };
 use reqwest::{Client, Method};
 use restate_sdk::{hyper::HyperEndpoint, prelude::*};
 use tokio::net::TcpListener;
 
 use crate::{
-    arm::{Arm, BUS, DATABASE},
-    command::median_time,
-    http_client::ArmClient,
     measure::{Judged, close, cpu_of, cpu_of_all, median, resident_of},
-    payload::{COMMANDS, nth},
     plot,
 };
 
-/// Streams that the bare transaction moves.
-const STREAMS: u32 = 1_000;
-/// How many different texts the bare transaction stores.
-const SCRIPTS: usize = 16;
+pub(crate) mod command;
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
-}
-
-/// A durable command, one client, against the same transaction by pgbench.
-pub(crate) fn command(quick: bool) -> anyhow::Result<Judged> {
-    let (rounds, slice) = if quick { (3, 1) } else { (7, 2) };
-    let runtime = runtime()?;
-    let (postgres, nats) = (Postgres::start(), Nats::start());
-    let (database, bus) = (postgres.address(), nats.address());
-    let ours = Arm::start_with("cluster", &[(DATABASE, &database), (BUS, &bus)])?;
-    let mut client = ArmClient::new(&ours, true, 0)?;
-    runtime.block_on(client.command())?;
-    let _ = postgres.psql(&format!(
-        "INSERT INTO streams (owner, identity, version, updated_at) SELECT gen_random_uuid(), 'bare:' || at, 0, 0 FROM generate_series(1, {STREAMS}) AS at"
-    ));
-    let first = postgres.psql("SELECT min(id) FROM streams WHERE identity LIKE 'bare:%'");
-    let home = tempfile::tempdir()?;
-    let one = scripts(&home.path().join("one"), |text| one_statement(&first, text))?;
-    let many = scripts(&home.path().join("six"), |text| six_statements(&first, text))?;
-    let journal = runtime.block_on(PostgresJournal::open(&database))?;
-    println!(
-        "{:<7}{:>12}{:>16}{:>16}{:>16}{:>12}{:>12}",
-        "round", "ours µs", "one stmt µs", "six stmts µs", "journal µs", "ours/one", "ours/six"
-    );
-    let (mut of_one, mut of_six, mut all) =
-        (Vec::new(), Vec::new(), [Vec::new(), Vec::new(), Vec::new(), Vec::new()]);
-    for round in 0..rounds {
-        let mut taken = [f64::NAN; 4];
-        for arm in 0..4 {
-            let which = (arm + round) % 4;
-            taken[which] = match which {
-                0 => runtime.block_on(median_time(&mut client, f64::from(slice)))?,
-                1 => pgbench(&postgres, &one, slice)?,
-                2 => pgbench(&postgres, &many, slice)?,
-                _ => runtime.block_on(append_time(&journal, round, f64::from(slice)))?,
-            };
-        }
-        let [ours, one, six, alone] = taken;
-        all.iter_mut().zip(taken).for_each(|(all, taken)| all.push(taken * 1e6));
-        of_one.push(ours / one);
-        of_six.push(ours / six);
-        println!(
-            "{round:<7}{:>12.0}{:>16.0}{:>16.0}{:>16.0}{:>12.2}{:>12.2}",
-            ours * 1e6,
-            one * 1e6,
-            six * 1e6,
-            alone * 1e6,
-            ours / one,
-            ours / six
-        );
-    }
-    let arms = [
-        ("ours, over HTTP", median(&all[0])),
-        ("pgbench, one statement", median(&all[1])),
-        ("pgbench, six statements", median(&all[2])),
-        ("our journal alone", median(&all[3])),
-    ];
-    plot::bars("cluster-command", "A durable command of 4 KB in a cluster", "µs", &arms)?;
-    let (of_one, of_six) = (median(&of_one), median(&of_six));
-    Ok(close(
-        "cluster-command",
-        &format!(
-            "{of_one:.2} times the bare statement, {of_six:.2} times the bare transaction of six"
-        ),
-        "1.5 times the bare transaction",
-        of_six <= 1.5,
-    ))
-}
-
-/// Seconds that one append takes, without HTTP and without anyone who is told.
-async fn append_time(journal: &PostgresJournal, round: usize, seconds: f64) -> anyhow::Result<f64> {
-    let person = person("ada", "bench", Standing::Speaks);
-    let (begun, mut taken) = (Instant::now(), Vec::new());
-    while begun.elapsed() < Duration::from_secs_f64(seconds) {
-        let key = format!("api:alone-{round:04}-{:04}", taken.len() / 20);
-        let say = PersonCommand::Say { text: nth(&COMMANDS, taken.len() as u64).into() };
-        let command = SessionCommand::Person(person.clone(), say);
-        let asked = Issued::new(uuid::Uuid::now_v7(), Time(1), command);
-        let at = Instant::now();
-        dispatch(journal, &ada_key(&key)?, asked).await?;
-        taken.push(at.elapsed().as_secs_f64());
-    }
-    Ok(median(&taken))
-}
-
-/// A script for each of some texts; pgbench takes one of them at random for each transaction.
-fn scripts(path: &Path, script: impl Fn(&str) -> String) -> anyhow::Result<Vec<PathBuf>> {
-    let texts = COMMANDS.iter().take(SCRIPTS).enumerate();
-    texts
-        .map(|(at, text)| {
-            let path = path.with_extension(format!("{at}.sql"));
-            std::fs::write(&path, script(text))?;
-            Ok(path)
-        })
-        .collect()
-}
-
-/// What one append stores, as one statement.
-fn one_statement(first: &str, text: &str) -> String {
-    format!(
-        "\\set stream random({first}, {first} + {})
-WITH moved AS (UPDATE streams SET version = version + 1, updated_at = 1, due_at = NULL WHERE id = :stream RETURNING id, version),
-told AS (INSERT INTO answers (stream, command, before, version, checksum, at) SELECT id, gen_random_uuid(), version - 1, version, 1, 1 FROM moved)
-INSERT INTO events (stream, seq, at, kind, body) SELECT id, version, 1, 'message_queued', '{text}'::bytea FROM moved;
-",
-        STREAMS - 1
-    )
-}
-
-/// The same as it is usually written: lock, look, store.
-fn six_statements(first: &str, text: &str) -> String {
-    format!(
-        "\\set stream random({first}, {first} + {})
-BEGIN;
-SELECT version FROM streams WHERE id = :stream FOR UPDATE \\gset
-INSERT INTO events (stream, seq, at, kind, body) VALUES (:stream, :version + 1, 1, 'message_queued', '{text}'::bytea);
-INSERT INTO answers (stream, command, before, version, checksum, at) VALUES (:stream, gen_random_uuid(), :version, :version + 1, 1, 1);
-UPDATE streams SET version = :version + 1, updated_at = 1, due_at = NULL WHERE id = :stream;
-COMMIT;
-",
-        STREAMS - 1
-    )
-}
-
-/// Seconds that one transaction takes, one client.
-fn pgbench(postgres: &Postgres, scripts: &[PathBuf], seconds: u32) -> anyhow::Result<f64> {
-    let port = postgres.port.to_string();
-    let path = format!("{}:/usr/lib/postgresql/15/bin", std::env::var("PATH").unwrap_or_default());
-    let done = Command::new("pgbench")
-        .env("PATH", path)
-        .args(["-n", "-M", "prepared", "-c", "1", "-h", "127.0.0.1", "-U", "planwright"])
-        .args(["-p", &port, "-T", &seconds.to_string()])
-        .args(scripts.iter().flat_map(|script| [OsStr::new("-f"), script.as_os_str()]))
-        .arg("postgres")
-        .output()
-        .context("pgbench does not start; it comes with PostgreSQL")?;
-    let told = String::from_utf8_lossy(&done.stdout);
-    let line = told.lines().find_map(|line| line.strip_prefix("latency average = "));
-    let millis: f64 = line
-        .and_then(|line| line.trim_end_matches(" ms").parse().ok())
-        .with_context(|| format!("pgbench said {told}{}", String::from_utf8_lossy(&done.stderr)))?;
-    Ok(millis / 1e3)
 }
 
 struct Bare;
@@ -392,7 +234,7 @@ pub(crate) fn waiting(quick: bool) -> anyhow::Result<Judged> {
 async fn copies(postgres: &Postgres, count: u32) -> anyhow::Result<()> {
     let one = "SELECT id FROM streams WHERE identity = 'cli:session-0'";
     let _ = postgres.psql(&format!(
-        "INSERT INTO streams (owner, identity, version, updated_at, waiting, plan, searched) SELECT owner, 'cli:copy-' || at, version, updated_at + at, waiting, plan, version FROM streams, generate_series(1, {count}) AS at WHERE id = ({one})"
+        "INSERT INTO streams (owner, identity, version, updated_at, listed_at, waiting, plan, searched) SELECT owner, 'cli:copy-' || at, version, updated_at + at, listed_at + at, waiting, plan, version FROM streams, generate_series(1, {count}) AS at WHERE id = ({one})"
     ));
     let journal = PostgresJournal::open(&postgres.address()).await?;
     let session = key_in(&journal, "cli:session-0").await?;

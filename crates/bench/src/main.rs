@@ -164,7 +164,7 @@ fn main() -> ExitCode {
         Some(Figure::Retrieval(size)) => retrieval::run(size.quick),
         Some(Figure::Start(size)) => start::run(size.quick),
         Some(Figure::Size(_)) => size::run(),
-        Some(Figure::ClusterCommand(size)) => cluster::command(size.quick),
+        Some(Figure::ClusterCommand(size)) => cluster::command::command(size.quick),
         Some(Figure::ClusterTurn(size)) => cluster::turn(size.quick),
         Some(Figure::ClusterWaiting(size)) => cluster::waiting(size.quick),
         Some(Figure::Arm { name }) => serve(&name),

@@ -46,7 +46,7 @@ pub(crate) fn fill(path: &Path, count: usize) -> anyhow::Result<()> {
         let identity = session(number)?;
         let (after, events) = ready(&identity, number, "ada")?;
         transaction
-            .prepare_cached("INSERT INTO streams (id, owner, identity, version, updated_at, waiting, plan, searched) VALUES (?1, ?5, ?2, ?3, ?4, 'decision', 'ready', ?3)")?
+            .prepare_cached("INSERT INTO streams (id, owner, identity, version, updated_at, listed_at, waiting, plan, searched) VALUES (?1, ?5, ?2, ?3, ?4, ?4, 'decision', 'ready', ?3)")?
             .execute(params![number as i64 + 1, identity.identity.to_string(), after.version.0 as i64, number as i64, identity.owner.0.as_bytes()])?;
         for (at, event) in events.iter().enumerate() {
             let (seq, time) = (at as u64 + 1, number as i64);

@@ -1,6 +1,6 @@
 //! What every journal stores alike: bytes and columns.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use planwright_domain::{
     id::{OwnerId, Seq},
@@ -33,16 +33,8 @@ pub(crate) const SNAPSHOT_EVERY: u64 = 64;
 /// From how many events on a session that was folded without a snapshot is kept, so that it is folded so once.
 pub(crate) const COLD_FOLD_MIN: u64 = 4 * SNAPSHOT_EVERY;
 
-/// In which order rows that are due are taken: the first of every owner, then the second of each, so that no backlog of
-/// one owner fills a page.
-pub(crate) const DUE_ORDER: &str = "row_number() OVER (PARTITION BY owner ORDER BY due_at), due_at";
-
-/// Which streams have events that are not found by their words yet.
-pub(crate) const UNINDEXED: &str = "searched < version";
-
-/// Which streams have something that their owners were not charged.
-pub(crate) const UNCOUNTED: &str =
-    "(tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes)";
+/// How long a session that moves keeps its place in lists: so long, its row can be written anew and no index is.
+pub(crate) const LISTED_MICROS: i64 = 60_000_000;
 
 /// When someone must act: nothing for never, 0 for now, else microseconds.
 pub(crate) fn due_column(due: Due) -> Option<i64> {
@@ -256,14 +248,18 @@ pub(crate) fn decision_page(
     DecisionPage { rows: rows.into_iter().filter_map(|(_, row)| row).collect(), next }
 }
 
-/// A page of this many rows, of which one more was read if there is one, with the numbers of their streams.
-pub(crate) fn page_of(mut rows: Vec<(SessionRow, i64)>, limit: usize, total: i64) -> SessionPage {
+/// A page of this many rows, of which one more was read if there is one, with their places. On the page they are in the order
+/// in which they moved.
+pub(crate) fn page_of(
+    mut rows: Vec<(SessionRow, ListPlace)>,
+    limit: usize,
+    total: i64,
+) -> SessionPage {
     let is_more = rows.len() > limit;
     rows.truncate(limit);
-    let place =
-        |(row, stream): &(SessionRow, i64)| ListPlace { updated: row.updated, stream: *stream };
-    let next = rows.last().map(place).filter(|_| is_more);
-    let rows = rows.into_iter().map(|(row, _)| row).collect();
+    let next = rows.last().map(|(_, place)| *place).filter(|_| is_more);
+    let mut rows: Vec<_> = rows.into_iter().map(|(row, _)| row).collect();
+    rows.sort_by_key(|row| Reverse(row.updated));
     SessionPage { rows, next, total: total.cast_unsigned() }
 }
 

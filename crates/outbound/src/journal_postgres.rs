@@ -72,6 +72,7 @@ use crate::{
 };
 use read::Known;
 use write::Stored;
+pub use write::append_statement;
 
 /// No command has this id, and nothing was answered to it.
 const NOT_ASKED_AGAIN: CommandId = CommandId(uuid::Uuid::nil());
@@ -142,11 +143,6 @@ impl PostgresJournal {
 
     fn level(&self) -> u32 {
         self.level.load(Ordering::SeqCst)
-    }
-
-    /// Makes sure that there is room for the streams to come.
-    pub async fn make_room(&self) -> Result<(), JournalError> {
-        self.ask(async |client| schema::make_room(client).await).await
     }
 
     /// Asks over one connection, and gives the connection up if the answer does not come.
@@ -318,7 +314,7 @@ impl PostgresJournal {
         let answer = Answer::Accepted { before, version };
         let command = request.command.unwrap_or(NOT_ASKED_AGAIN);
         let row = AnswerRow::new(identity, command, &answer)?;
-        match write::store(client, known, request, &row, &append, &rows).await? {
+        match write::store(client, known, request, row, &append, &rows).await? {
             Stored::Moved => Ok(None),
             Stored::Answered => {
                 let found = read::answer(client, identity, command).await?;

@@ -34,10 +34,10 @@ fn pool_with(address: &str, options: &str) -> Result<Pool, JournalError> {
     config.application_name("planwright");
     config.connect_timeout(ANSWER_MAX);
     config.tcp_user_timeout(ANSWER_MAX);
-    // A lock that is never given and a statement that never ends must not hold a node.
-    // Our statements are few and always the same: one plan for each will do.
+    // A lock that is never given and a statement that never ends must not hold a node. How statements are planned is left to the
+    // server: one plan for all values would lock every partition each time.
     config.options(format!(
-        "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=10000 -c plan_cache_mode=force_generic_plan{options}"
+        "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=10000{options}"
     ));
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = match tls {

@@ -154,7 +154,6 @@ async fn beat(nodes: &PostgresNodes, journal: &PostgresJournal, name: &str) -> a
     };
     nodes.beat(&node).await?;
     journal.write_up_to(nodes.level().await?);
-    journal.make_room().await?;
     Ok(())
 }
 

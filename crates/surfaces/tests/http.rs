@@ -818,9 +818,9 @@ async fn looking_back_shows_what_happened_who_decided_and_only_to_who_may_see_it
 /// Rows of sessions as lists find them: so many, of this owner, waiting, newer than everything else, and newer the more they are.
 fn waiting_rows(served: &Served, owner: &str, many: usize) {
     served.house.sql(&format!(
-        "INSERT INTO streams (owner, identity, version, updated_at, waiting)
+        "INSERT INTO streams (owner, identity, version, updated_at, listed_at, waiting)
          WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {many})
-         SELECT {}, 'web:' || '{owner}-waits-' || n, 0, 4102444800000000 + {many} * 1000 + n, 'decision' FROM numbers",
+         SELECT {}, 'web:' || '{owner}-waits-' || n, 0, 4102444800000000 + {many} * 1000 + n, 4102444800000000 + {many} * 1000 + n, 'decision' FROM numbers",
         served.house.bytes(owner_id(owner).0.as_bytes())
     ));
 }

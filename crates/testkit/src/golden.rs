@@ -40,8 +40,12 @@ use tokio_postgres::NoTls;
 use crate::{event_samples, scratch, servers::Postgres, stored};
 
 /// Tables of the journal on PostgreSQL, in the order in which they are filled.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 16] = [
     "streams",
+    "due",
+    "uncounted",
+    "unindexed",
+    "snapshots",
     "events",
     "decisions",
     "answers",

@@ -18,6 +18,7 @@ use planwright_domain::{
     next::next,
     policy::Policy,
     session::{Session, SessionEvent},
+    time::Time,
 };
 use planwright_outbound::{
     broadcast_in_process::InProcessBroadcast,
@@ -305,6 +306,19 @@ impl House {
             }
             Deployment::Cluster(servers) => servers.postgres.psql(sql),
         }
+    }
+
+    /// The sessions whose rows are so are due then.
+    pub fn set_due(&self, which: &str, at: Time) {
+        let at = at.0;
+        drop(self.sql(&match &self.deployment {
+            Deployment::Local => format!("UPDATE streams SET due_at = {at} WHERE {which}"),
+            Deployment::Cluster(_) => format!(
+                "INSERT INTO due (stream, owner, due_at, moved_at, takes_room)
+                 SELECT id, owner, {at}, updated_at, takes_room FROM streams WHERE {which}
+                 ON CONFLICT (stream) DO UPDATE SET due_at = excluded.due_at"
+            ),
+        }));
     }
 
     /// The columns by which this journal's SQL finds an event, and what they are for the first event of a row of `streams`.

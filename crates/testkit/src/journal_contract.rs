@@ -77,6 +77,7 @@ macro_rules! journal_contract {
             lists:
                 what_waits_for_a_person_is_listed
                 what_waits_is_listed_for_its_owner_page_by_page
+                a_session_that_moves_keeps_its_place_in_lists_for_a_minute
                 an_owners_sessions_come_in_pages_and_are_found_by_title_and_key
                 what_was_said_is_found_by_its_words
                 what_people_decided_is_listed_for_its_owner_newest_first;

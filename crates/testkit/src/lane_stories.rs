@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use planwright_domain::command::{Issued, PersonCommand, SessionCommand};
+use planwright_domain::{
+    command::{Issued, PersonCommand, SessionCommand},
+    time::Time,
+};
 use planwright_format::body::{Packer, Place};
 use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::commands::dispatch::dispatch;
@@ -44,10 +47,11 @@ pub async fn a_timer_fires_beside_sessions_that_this_version_cannot_read(
     let (talk, journal) = (session("talk-0001"), house.ports.journal.clone());
     house.does(&talk, "hello").await;
     house.sql(&format!(
-        "INSERT INTO streams (owner, identity, version, updated_at, due_at)
+        "INSERT INTO streams (owner, identity, version, updated_at, listed_at)
          WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {UNREADABLE})
-         SELECT (SELECT owner FROM streams LIMIT 1), 'cli:unreadable-' || n, 1, 1, 0 FROM numbers"
+         SELECT (SELECT owner FROM streams LIMIT 1), 'cli:unreadable-' || n, 1, 1, 1 FROM numbers"
     ));
+    house.set_due("identity LIKE 'cli:unreadable-%'", Time(0));
     let dreams: Vec<_> = (1..=UNREADABLE).map(|number| dream(&house, number)).collect();
     let (columns, first) = house.event_columns();
     house.sql(&format!(
@@ -59,10 +63,7 @@ pub async fn a_timer_fires_beside_sessions_that_this_version_cannot_read(
     let now = house.runtime.queries.now();
     let say = SessionCommand::Person(ada(), PersonCommand::Say { text: "and now?".into() });
     dispatch(&*journal, &talk, Issued::new(fresh_id(), now, say)).await.expect("an answer");
-    house.sql(&format!(
-        "UPDATE streams SET due_at = {} WHERE identity = '{}'",
-        now.0, talk.identity
-    ));
+    house.set_due(&format!("identity = '{}'", talk.identity), now);
     let begun = Instant::now();
     while house.model.request_count() < 2 {
         assert!(begun.elapsed() < FIRE_MAX, "the second message is not answered");

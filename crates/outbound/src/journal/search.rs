@@ -9,6 +9,7 @@ use std::{collections::BTreeSet, iter::once};
 use planwright_domain::{
     id::{OwnerId, Seq},
     search::{SEARCHED_KINDS, Sought, sought, words_in, words_of},
+    session::SessionEvent,
 };
 use planwright_format::event::stored_names;
 use uuid::Uuid;
@@ -92,6 +93,11 @@ impl Unindexed {
         }
         indexed
     }
+}
+
+/// Whether a stream with these events has something more that it is found by: one that begins has its title.
+pub(crate) fn has_words(before: Seq, events: &[SessionEvent]) -> bool {
+    before == Seq(0) || events.iter().any(|event| SEARCHED_KINDS.contains(&event.kind()))
 }
 
 /// The names under which the events are stored that are indexed.

@@ -49,8 +49,11 @@ impl PostgresJournal {
         for sql in [
             "UPDATE owners SET bytes = owners.bytes - streams.counted_bytes FROM streams
              WHERE streams.id = $1 AND owners.id = streams.owner",
+            "DELETE FROM unindexed USING streams WHERE id = $1 AND unindexed.owner = streams.owner AND stream = id",
+            "DELETE FROM due WHERE stream = $1",
             "DELETE FROM decisions WHERE stream = $1",
             "DELETE FROM said_words WHERE stream = $1",
+            "DELETE FROM snapshots WHERE stream = $1",
             "DELETE FROM views WHERE stream = $1",
             "DELETE FROM outputs WHERE stream = $1",
             "DELETE FROM answers WHERE stream = $1",

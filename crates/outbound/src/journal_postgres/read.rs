@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::{erase::is_erased, search};
 use crate::{
     journal::{
-        DUE_ORDER, EventRow, Reading, decision_at, decision_page, engine, fold, key_of,
+        EventRow, LISTED_MICROS, Reading, decision_at, decision_page, engine, fold, key_of,
         outputs::OutputRow,
         page_of, plan_of, read_alone,
         sealed::{AnswerRow, read_output, read_snapshot, read_view},
@@ -61,7 +61,9 @@ pub(super) async fn known(
     client: &impl GenericClient,
     identity: &SessionKey,
 ) -> Result<Option<Known>, JournalError> {
-    let sql = "SELECT id, snapshot_version FROM streams WHERE owner = $1 AND identity = $2";
+    let sql =
+        "SELECT id, COALESCE(snapshots.version, 0) FROM streams LEFT JOIN snapshots ON stream = id
+               WHERE owner = $1 AND identity = $2";
     Ok(row(client, sql, &[&identity.owner.0, &identity.identity.to_string()])
         .await?
         .map(|row| Known { id: row.get(0), snapshot: seq(&row, 1) }))
@@ -72,7 +74,8 @@ pub(super) async fn session(
     client: &impl GenericClient,
     identity: &SessionKey,
 ) -> Result<(Session, Option<Known>), JournalError> {
-    let sql = "SELECT id, snapshot_version, fold_version, snapshot, version FROM streams WHERE owner = $1 AND identity = $2";
+    let sql = "SELECT id, snapshots.version, fold_version, body, streams.version FROM streams
+               LEFT JOIN snapshots ON stream = id WHERE owner = $1 AND identity = $2";
     let (session, row) = stream(client, identity, sql).await?;
     Ok((session, row.map(|(known, _)| known)))
 }
@@ -82,7 +85,8 @@ pub(super) async fn locked(
     client: &impl GenericClient,
     identity: &SessionKey,
 ) -> Result<(Session, Option<Known>), JournalError> {
-    let sql = "SELECT id, snapshot_version, fold_version, snapshot, version FROM streams WHERE owner = $1 AND identity = $2 FOR UPDATE";
+    let sql = "SELECT id, snapshots.version, fold_version, body, streams.version FROM streams
+               LEFT JOIN snapshots ON stream = id WHERE owner = $1 AND identity = $2 FOR UPDATE OF streams";
     let (session, row) = stream(client, identity, sql).await?;
     if let Some((_, version)) = row
         && version != session.version
@@ -105,11 +109,11 @@ async fn stream(
         let new = if is_erased { Session::erased } else { Session::new };
         return Ok((new(identity.clone()), None));
     };
-    let fits = row.get::<_, i32>(2).cast_unsigned() == FOLD_VERSION;
-    let snapshot: Option<Vec<u8>> = row.get(3);
-    let start =
-        snapshot.filter(|_| fits).and_then(|body| read_snapshot(identity, seq(&row, 1), &body));
-    let known = Known { id: row.get(0), snapshot: start.as_ref().map_or(Seq(0), |_| seq(&row, 1)) };
+    let fits = row.get::<_, Option<i32>>(2).map(i32::cast_unsigned) == Some(FOLD_VERSION);
+    let taken = if fits { seq(&row, 1) } else { Seq(0) };
+    let snapshot: Option<&[u8]> = row.get(3);
+    let start = snapshot.filter(|_| fits).and_then(|body| read_snapshot(identity, taken, body));
+    let known = Known { id: row.get(0), snapshot: start.as_ref().map_or(Seq(0), |_| taken) };
     let start = start.unwrap_or_else(|| Session::new(identity.clone()));
     let events = events(client, identity, known, start.version, usize::MAX).await?;
     Ok((fold(start, &events)?, Some((known, seq(&row, 4)))))
@@ -206,13 +210,14 @@ pub(super) async fn due(
     by: Option<Time>,
     limit: usize,
 ) -> Result<Vec<DueRow>, JournalError> {
-    let sql = format!(
-        "SELECT owner, identity, version, due_at FROM streams
-         WHERE due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1 ORDER BY {DUE_ORDER} LIMIT $2"
-    );
+    // The first of every owner, then the second of each, so that no backlog of one owner fills a page.
+    let sql = "SELECT streams.owner, identity, version, due_at
+               FROM (SELECT stream, due_at, row_number() OVER (PARTITION BY owner ORDER BY due_at) AS turn FROM due
+                     WHERE due_at IS NOT NULL AND due_at <= $1 AND moved_at <= $1 ORDER BY turn, due_at LIMIT $2) due
+               JOIN streams ON id = stream ORDER BY turn, due_at";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let by = by.map_or(i64::MAX, |time| time.0);
-    rows(client, &sql, &[&by, &limit]).await?.iter().map(due_row).collect()
+    rows(client, sql, &[&by, &limit]).await?.iter().map(due_row).collect()
 }
 
 /// The columns owner, identity, version and due_at.
@@ -226,7 +231,7 @@ pub(super) fn due_row(row: &Row) -> Result<DueRow, JournalError> {
 }
 
 /// What a list shows of a session. Without an owner, it shows everyone's.
-const ALL: &str = "SELECT owner, identity, version, updated_at, waiting, parked, title, life, running, plan, cost_micros, id
+const ALL: &str = "SELECT owner, identity, version, updated_at, waiting, parked, title, life, running, plan, cost_micros, id, listed_at
                    FROM streams WHERE true";
 /// Only sessions that are there. What a deleted one cost, and what was decided in it, counts all the same.
 const LIVE: &str = "AND life != 'deleted'";
@@ -257,7 +262,7 @@ pub(super) async fn sessions(
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
     let (whose, owner) = of_owner(owner);
-    let sql = format!("{ALL} {LIVE} {whose} ORDER BY updated_at DESC LIMIT $2");
+    let sql = format!("{ALL} {LIVE} {whose} ORDER BY listed_at DESC, id DESC LIMIT $2");
     session_rows(rows(client, &sql, &[&owner, &count(limit)]).await?)
 }
 
@@ -270,8 +275,8 @@ pub(super) async fn active(
 ) -> Result<Vec<SessionRow>, JournalError> {
     let (whose, owner) = of_owner(owner);
     let sql = format!(
-        "{ALL} {whose} AND updated_at >= $2 AND (owner, identity COLLATE \"C\") > ($3, $4)
-         ORDER BY owner, identity COLLATE \"C\" LIMIT $5"
+        "{ALL} {whose} AND updated_at >= $2 AND (owner, identity) > ($3, $4)
+         ORDER BY owner, identity LIMIT $5"
     );
     let (after, text) = columns(after);
     session_rows(rows(client, &sql, &[&owner, &since.0, &after, &text, &count(limit)]).await?)
@@ -301,13 +306,16 @@ pub(super) async fn session_page(
     let counted = row(client, &sql, &[&owner, &sought, &FOUND_MAX, &most]).await?;
     let total = counted.map_or(0, |row| row.get(0));
     let sql = format!(
-        "{ALL} {which} AND (updated_at, id) < ($4, $5) ORDER BY updated_at DESC, id DESC LIMIT $6"
+        "{ALL} {which} AND (listed_at, id) < ($4, $5) ORDER BY listed_at DESC, id DESC LIMIT $6"
     );
-    let ListPlace { updated, stream } = query.after.unwrap_or(ListPlace::BEGINNING);
+    let ListPlace { listed, stream } = query.after.unwrap_or(ListPlace::BEGINNING);
     let more = count(query.limit).saturating_add(1);
-    let asked: [&(dyn ToSql + Sync); 6] = [&owner, &sought, &FOUND_MAX, &updated.0, &stream, &more];
+    let asked: [&(dyn ToSql + Sync); 6] = [&owner, &sought, &FOUND_MAX, &listed.0, &stream, &more];
     let found = rows(client, &sql, &asked).await?;
-    let row = |row: &Row| Ok((session_row(row)?, row.get(11)));
+    let row = |row: &Row| {
+        let place = ListPlace { listed: Time(row.get(12)), stream: row.get(11) };
+        Ok((session_row(row)?, place))
+    };
     let found = found.iter().map(row).collect::<Result<_, JournalError>>()?;
     Ok(page_of(found, query.limit, total))
 }
@@ -349,9 +357,13 @@ pub(super) async fn newest(
     owner: OwnerId,
     channel: ChannelType,
 ) -> Result<Option<SessionKey>, JournalError> {
-    let sql = "SELECT identity FROM streams WHERE owner = $1 AND life = 'open' AND identity LIKE $2
-               ORDER BY updated_at DESC LIMIT 1";
-    let found = row(client, sql, &[&owner.0, &format!("{}:%", channel.name())]).await?;
+    // None that is listed further back can have moved since.
+    let of = "FROM streams WHERE owner = $1 AND life = 'open' AND identity LIKE $2";
+    let sql = format!(
+        "SELECT identity {of} AND listed_at >= (SELECT listed_at {of} ORDER BY listed_at DESC LIMIT 1) - {LISTED_MICROS}
+         ORDER BY updated_at DESC LIMIT 1"
+    );
+    let found = row(client, &sql, &[&owner.0, &format!("{}:%", channel.name())]).await?;
     found.map(|row| key_of(owner.0, row.get(0))).transpose()
 }
 
@@ -400,8 +412,8 @@ pub(super) async fn keys(
     after: Option<&SessionKey>,
     limit: usize,
 ) -> Result<Vec<SessionKey>, JournalError> {
-    let sql = "SELECT owner, identity FROM streams WHERE (owner, identity COLLATE \"C\") > ($1, $2)
-               ORDER BY owner, identity COLLATE \"C\" LIMIT $3";
+    let sql = "SELECT owner, identity FROM streams WHERE (owner, identity) > ($1, $2)
+               ORDER BY owner, identity LIMIT $3";
     let (owner, text) = columns(after);
     let rows = rows(client, sql, &[&owner, &text, &count(limit)]).await?;
     rows.iter().map(|row| key_of(row.get(0), row.get(1))).collect()

@@ -1,4 +1,4 @@
-//! The schema, and room for the streams to come.
+//! The schema.
 
 use deadpool_postgres::Object;
 use planwright_format::DEVELOPMENT_FORM;
@@ -11,10 +11,10 @@ const SCHEMA: &str = include_str!("schema.sql");
 const SCHEMA_VERSION: i32 = 1;
 /// Nodes that start at once migrate one after the other.
 const MIGRATION_LOCK: i64 = 0x706c_616e;
-/// How many streams one partition holds.
-const STREAMS_PER_PARTITION: i64 = 262_144;
-/// How many partitions are kept ahead of the newest stream.
-const AHEAD: i64 = 2;
+/// The tables that are kept in parts.
+const PARTITIONED: [&str; 3] = ["events", "answers", "outputs"];
+/// In how many: fixed at birth, as each row is where the hash of its stream says.
+const PARTITIONS: u32 = 64;
 
 pub(super) async fn migrate(client: &mut Object) -> Result<(), JournalError> {
     let transaction = client.transaction().await.map_err(engine)?;
@@ -42,6 +42,7 @@ pub(super) async fn migrate(client: &mut Object) -> Result<(), JournalError> {
         }
         (false, false) => {
             transaction.batch_execute(SCHEMA).await.map_err(engine)?;
+            transaction.batch_execute(&partitions()).await.map_err(engine)?;
             let sql =
                 "CREATE TABLE planwright_schema (version INTEGER NOT NULL, form INTEGER NOT NULL)";
             transaction.batch_execute(sql).await.map_err(engine)?;
@@ -50,34 +51,14 @@ pub(super) async fn migrate(client: &mut Object) -> Result<(), JournalError> {
             transaction.execute(sql, &[&SCHEMA_VERSION, &form]).await.map_err(engine)?;
         }
     }
-    transaction.commit().await.map_err(engine)?;
-    make_room(client).await
+    transaction.commit().await.map_err(engine)
 }
 
-/// Makes the partitions that the next streams will need.
-pub(super) async fn make_room(client: &mut Object) -> Result<(), JournalError> {
-    let row =
-        client.query_one("SELECT COALESCE(MAX(id), 0) FROM streams", &[]).await.map_err(engine)?;
-    let newest = row.get::<_, i64>(0) / STREAMS_PER_PARTITION;
-    let last = format!("outputs_{}", newest + AHEAD);
-    let row =
-        client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&last]).await.map_err(engine)?;
-    if row.get(0) {
-        return Ok(());
-    }
-    let transaction = client.transaction().await.map_err(engine)?;
-    transaction
-        .execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK])
-        .await
-        .map_err(engine)?;
-    for at in newest..=newest + AHEAD {
-        let (from, to) = (at * STREAMS_PER_PARTITION, (at + 1) * STREAMS_PER_PARTITION);
-        for table in ["events", "answers", "outputs"] {
-            let sql = format!(
-                "CREATE TABLE IF NOT EXISTS {table}_{at} PARTITION OF {table} FOR VALUES FROM ({from}) TO ({to})"
-            );
-            transaction.batch_execute(&sql).await.map_err(engine)?;
-        }
-    }
-    transaction.commit().await.map_err(engine)
+fn partitions() -> String {
+    let part = |table: &str, part: u32| {
+        format!(
+            "CREATE TABLE {table}_{part} PARTITION OF {table} FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {part});"
+        )
+    };
+    PARTITIONED.iter().flat_map(|table| (0..PARTITIONS).map(|at| part(table, at))).collect()
 }

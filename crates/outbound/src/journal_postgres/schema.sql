@@ -1,16 +1,15 @@
+-- One row for each session. Every append writes it anew, so what an index holds changes seldom: an update that changes no
+-- such column touches no index.
 CREATE TABLE streams (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     owner UUID NOT NULL,
-    identity TEXT NOT NULL,
+    identity TEXT COLLATE "C" NOT NULL,
     title TEXT NOT NULL DEFAULT '',
     life TEXT NOT NULL DEFAULT 'open',
     version BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
-    -- When someone must act: NULL for never, 0 for now, else microseconds.
-    due_at BIGINT,
-    -- Until when it is reserved for the node that took it up, and which that was.
-    reserved_until BIGINT NOT NULL DEFAULT 0,
-    reserved_by UUID,
+    -- Where it stands in lists: as of an update that is less than a minute old.
+    listed_at BIGINT NOT NULL,
     waiting TEXT,
     -- Where its plan stands; NULL without one. Whether something is under way.
     plan TEXT,
@@ -31,21 +30,52 @@ CREATE TABLE streams (
     -- How far its chain of decisions has come, and how far the audit log took it up.
     logged BIGINT NOT NULL DEFAULT 0,
     taken BIGINT NOT NULL DEFAULT 0,
-    snapshot BYTEA,
-    snapshot_version BIGINT NOT NULL DEFAULT 0,
-    fold_version INTEGER NOT NULL DEFAULT 0,
     UNIQUE (owner, identity)
 ) WITH (fillfactor = 70);
-CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked IS NULL;
-CREATE INDEX streams_waiting ON streams (updated_at, id) WHERE waiting IS NOT NULL;
-CREATE INDEX streams_owner_waiting ON streams (owner, updated_at, id) WHERE waiting IS NOT NULL;
-CREATE INDEX streams_owner ON streams (owner, updated_at, id);
+CREATE INDEX streams_waiting ON streams (listed_at, id) WHERE waiting IS NOT NULL;
+CREATE INDEX streams_owner_waiting ON streams (owner, listed_at, id) WHERE waiting IS NOT NULL;
+CREATE INDEX streams_owner ON streams (owner, listed_at, id);
 CREATE INDEX streams_heads ON streams (id) WHERE logged > taken;
-CREATE INDEX streams_room ON streams (owner) WHERE takes_room;
-CREATE INDEX streams_uncounted ON streams (owner)
-    WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes;
-CREATE INDEX streams_unindexed ON streams (owner) WHERE searched < version;
 CREATE INDEX streams_planning ON streams (id) WHERE plan IS NOT NULL;
+
+-- The streams on which someone must act, and those whose turn takes room of its owner. None that is parked.
+CREATE TABLE due (
+    stream BIGINT PRIMARY KEY,
+    owner UUID NOT NULL,
+    -- When someone must act: NULL for never, 0 for now, else microseconds.
+    due_at BIGINT,
+    moved_at BIGINT NOT NULL,
+    takes_room BOOLEAN NOT NULL,
+    -- Until when it is reserved for the node that took it up, and which that was.
+    reserved_until BIGINT NOT NULL DEFAULT 0,
+    reserved_by UUID
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX due_due_at ON due (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX due_room ON due (owner) WHERE takes_room;
+
+-- The streams that moved and whose owners were not charged since.
+CREATE TABLE uncounted (
+    owner UUID NOT NULL,
+    stream BIGINT NOT NULL,
+    PRIMARY KEY (owner, stream)
+);
+
+-- The streams with events that are not found by their words yet.
+CREATE TABLE unindexed (
+    owner UUID NOT NULL,
+    stream BIGINT NOT NULL,
+    PRIMARY KEY (owner, stream)
+);
+
+-- Apart from the stream, whose row is written anew by every append. What is compressed is not compressed again: here, and in
+-- other tables.
+CREATE TABLE snapshots (
+    stream BIGINT PRIMARY KEY REFERENCES streams (id),
+    version BIGINT NOT NULL,
+    fold_version INTEGER NOT NULL,
+    body BYTEA NOT NULL
+);
+ALTER TABLE snapshots ALTER body SET STORAGE EXTERNAL;
 
 -- Conversations as they stood after they were summed up: derived from the events, and read instead of them.
 CREATE TABLE views (
@@ -54,8 +84,9 @@ CREATE TABLE views (
     form INTEGER NOT NULL,
     body BYTEA NOT NULL
 );
+ALTER TABLE views ALTER body SET STORAGE EXTERNAL;
 
--- Streams are numbered as they are born, so a range of them is an age: old ones are detached together.
+-- In as many parts as there will ever be, by the stream's number: see `PARTITIONED` in schema.rs.
 CREATE TABLE events (
     stream BIGINT NOT NULL,
     seq BIGINT NOT NULL,
@@ -63,7 +94,8 @@ CREATE TABLE events (
     kind TEXT NOT NULL,
     body BYTEA NOT NULL,
     PRIMARY KEY (stream, seq)
-) PARTITION BY RANGE (stream);
+) PARTITION BY HASH (stream);
+ALTER TABLE events ALTER body SET STORAGE EXTERNAL;
 
 -- The events with which a person decided something: where lists find them.
 CREATE TABLE decisions (
@@ -86,7 +118,7 @@ CREATE TABLE answers (
     refusal TEXT,
     checksum BIGINT NOT NULL,
     PRIMARY KEY (stream, command)
-) PARTITION BY RANGE (stream);
+) PARTITION BY HASH (stream);
 CREATE INDEX answers_at ON answers (at);
 
 -- Outputs that are longer than what the model reads, whole. A long one lies beside the rows, and has no body here.
@@ -95,7 +127,8 @@ CREATE TABLE outputs (
     digest BYTEA NOT NULL,
     body BYTEA,
     PRIMARY KEY (stream, digest)
-) PARTITION BY RANGE (stream);
+) PARTITION BY HASH (stream);
+ALTER TABLE outputs ALTER body SET STORAGE EXTERNAL;
 
 -- What all nodes agree on: the passphrase's hash, the level of events that may be written.
 CREATE TABLE agreed (
@@ -174,7 +207,7 @@ CREATE TABLE memory_scopes (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     owner UUID NOT NULL,
     -- The identity of the owner's session. Empty for what is known everywhere.
-    session TEXT NOT NULL,
+    session TEXT COLLATE "C" NOT NULL,
     -- Empty, or the goal or task.
     part TEXT NOT NULL,
     items BIGINT NOT NULL DEFAULT 0,

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 
 use super::{read::rows, write::execute};
 use crate::journal::{
-    EventRow, UNINDEXED,
+    EventRow,
     search::{EVENTS_MAX, Indexed, STREAMS_MAX, Unindexed, indexed_names, question},
 };
 
@@ -31,7 +31,10 @@ const ADD: &str = "
             ON id = done.stream AND searched = done.since
         ORDER BY id FOR NO KEY UPDATE OF streams SKIP LOCKED
     ), moved AS (
-        UPDATE streams SET searched = free.upto FROM free WHERE streams.id = free.id RETURNING streams.id
+        UPDATE streams SET searched = free.upto FROM free WHERE streams.id = free.id
+        RETURNING streams.id, owner, searched = version AS is_whole
+    ), done AS (
+        DELETE FROM unindexed USING moved WHERE is_whole AND unindexed.owner = moved.owner AND stream = id
     ) INSERT INTO said_words (stream, seq, words)
     SELECT news.stream, news.seq, array_to_tsvector(string_to_array(news.words, ' '))
     FROM moved JOIN unnest($4::bigint[], $5::bigint[], $6::text[]) AS news (stream, seq, words) ON news.stream = moved.id
@@ -39,9 +42,8 @@ const ADD: &str = "
 
 /// The streams whose events are to be put into the index next.
 pub(super) async fn unindexed(client: &impl GenericClient) -> Result<Vec<Unindexed>, JournalError> {
-    let sql = format!(
-        "SELECT id, owner, identity, title, searched, version FROM streams WHERE {UNINDEXED} ORDER BY owner LIMIT $1"
-    );
+    let sql = "SELECT id, streams.owner, identity, title, searched, version FROM unindexed JOIN streams ON id = stream
+               ORDER BY unindexed.owner, stream LIMIT $1";
     let unindexed = |row: &Row| Unindexed {
         stream: row.get(0),
         owner: row.get(1),
@@ -50,7 +52,7 @@ pub(super) async fn unindexed(client: &impl GenericClient) -> Result<Vec<Unindex
         from: seq(row.get(4)),
         version: seq(row.get(5)),
     };
-    Ok(rows(client, &sql, &[&STREAMS_MAX]).await?.iter().map(unindexed).collect())
+    Ok(rows(client, sql, &[&STREAMS_MAX]).await?.iter().map(unindexed).collect())
 }
 
 /// Their events, by stream.

@@ -19,7 +19,7 @@ use super::{
     read::{row, rows},
     write::execute,
 };
-use crate::journal::{UNCOUNTED, Uncounted, engine};
+use crate::journal::{Uncounted, engine};
 
 /// What belongs to an owner, and what they have used.
 pub(super) async fn used(
@@ -31,13 +31,13 @@ pub(super) async fn used(
     let read = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
     let transaction = read.read_only(true).start().await.map_err(engine)?;
     let owner = owner::read(&transaction, id).await?;
-    let sql = format!("SELECT COALESCE(SUM(tokens - counted_tokens) FILTER (WHERE updated_at >= $2), 0)::bigint,
+    let sql = "SELECT COALESCE(SUM(tokens - counted_tokens) FILTER (WHERE updated_at >= $2), 0)::bigint,
                    COALESCE(SUM(cost_micros - counted_cost_micros) FILTER (WHERE updated_at >= $2), 0)::bigint,
                    (COALESCE(SUM(bytes - counted_bytes), 0) + COALESCE((SELECT bytes FROM owners WHERE id = $1), 0))::bigint,
-                   (SELECT COUNT(*) FROM streams WHERE owner = $1 AND takes_room AND parked IS NULL)
-               FROM streams WHERE owner = $1 AND {UNCOUNTED}");
+                   (SELECT COUNT(*) FROM due WHERE owner = $1 AND takes_room)
+               FROM uncounted JOIN streams ON id = uncounted.stream WHERE uncounted.owner = $1";
     let since = Day(day.0 - 1).ends().0;
-    let found = row(&transaction, &sql, &[&id.0, &since]).await?;
+    let found = row(&transaction, sql, &[&id.0, &since]).await?;
     transaction.commit().await.map_err(engine)?;
     let number = |column| found.as_ref().map_or(0, |row| row.get::<_, i64>(column).cast_unsigned());
     let uncounted = DayUse { tokens: number(0), cost_micros: number(1) };
@@ -47,7 +47,7 @@ pub(super) async fn used(
 }
 
 async fn under_way(client: &impl GenericClient, id: OwnerId) -> Result<u64, JournalError> {
-    let sql = "SELECT COUNT(*) FROM streams WHERE owner = $1 AND takes_room AND parked IS NULL";
+    let sql = "SELECT COUNT(*) FROM due WHERE owner = $1 AND takes_room";
     let found = row(client, sql, &[&id.0]).await?;
     Ok(found.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
 }
@@ -99,17 +99,18 @@ impl PostgresJournal {
         at: Time,
         which: &Counted,
     ) -> Result<usize, JournalError> {
-        let (only, limit) = match which {
-            Counted::Some(limit) => (None, i64::try_from(*limit).unwrap_or(i64::MAX)),
-            Counted::One(stream) => (Some(*stream), 1),
+        let (which, many) = match which {
+            Counted::Some(limit) => ("true", i64::try_from(*limit).unwrap_or(i64::MAX)),
+            Counted::One(stream) => ("id = $1", *stream),
         };
+        let limit = if which == "true" { "LIMIT $1" } else { "" };
         let sql = format!(
-            "SELECT id, owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros, bytes - counted_bytes
-             FROM streams WHERE {UNCOUNTED} AND ($1::bigint IS NULL OR id = $1)
-             ORDER BY owner LIMIT $2 FOR UPDATE SKIP LOCKED"
+            "SELECT id, streams.owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros, bytes - counted_bytes
+             FROM uncounted JOIN streams ON streams.owner = uncounted.owner AND id = uncounted.stream WHERE {which}
+             ORDER BY uncounted.owner {limit} FOR NO KEY UPDATE OF streams SKIP LOCKED"
         );
         let (mut uncounted, mut streams) = (Uncounted::default(), Vec::new());
-        for row in rows(client, &sql, &[&only, &limit]).await? {
+        for row in rows(client, &sql, &[&many]).await? {
             let number = |column| row.get::<_, i64>(column).cast_unsigned();
             let used = DayUse { tokens: number(3), cost_micros: number(4) };
             uncounted.add(OwnerId(row.get(1)), Time(row.get(2)), used, row.get(5));
@@ -134,8 +135,10 @@ impl PostgresJournal {
                 self.decide_owner_in(client, id, at, &decide).await?;
             }
         }
-        let sql = "UPDATE streams SET counted_tokens = tokens, counted_cost_micros = cost_micros, counted_bytes = bytes
-                   WHERE id = ANY($1)";
+        let sql = "WITH counted AS (
+                       UPDATE streams SET counted_tokens = tokens, counted_cost_micros = cost_micros, counted_bytes = bytes
+                       WHERE id = ANY($1) RETURNING owner, id
+                   ) DELETE FROM uncounted USING counted WHERE uncounted.owner = counted.owner AND stream = id";
         execute(client, sql, &[&streams]).await?;
         failpoint::hit("usage.after_facts");
         Ok(streams.len())

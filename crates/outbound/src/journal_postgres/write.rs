@@ -1,5 +1,7 @@
 //! Writing: everything that one append stores, in one statement.
 
+use std::sync::LazyLock;
+
 use deadpool_postgres::GenericClient;
 use planwright_domain::{
     backoff::{again_at, is_progress},
@@ -14,6 +16,7 @@ use planwright_runtime::ports::journal::{
     Append, BackedOff, DueRow, JournalError, KeptAnswer, Reserved, Stream,
 };
 use tokio_postgres::{error::SqlState, types::ToSql};
+use uuid::Uuid;
 
 use super::{
     AppendRequest,
@@ -21,9 +24,10 @@ use super::{
 };
 use crate::{
     journal::{
-        Listed, SNAPSHOT_EVERY, due_column, engine, last_anchor,
+        LISTED_MICROS, Listed, SNAPSHOT_EVERY, due_column, engine, last_anchor,
         outputs::SealedOutput,
         sealed::{AnswerRow, event_place, seal_snapshot},
+        search::has_words,
         verdicts, waiting_column,
     },
     statement_count,
@@ -85,166 +89,199 @@ impl Rows {
     }
 }
 
+/// Moves a stream, if it is where it was found.
 const MOVE: &str = "
     WITH moved AS (
-        UPDATE streams SET version = $3, updated_at = $4, due_at = $5, reserved_until = 0, waiting = $6,
-            title = $14, life = $15, plan = $16, logged = COALESCE($18, logged),
-            running = $19, takes_room = $23, tokens = $20, cost_micros = $21, bytes = bytes + $22,
-            failures = CASE WHEN parked IS NULL AND NOT $13 THEN failures ELSE 0 END, parked = NULL,
-            snapshot = COALESCE($7, snapshot),
-            snapshot_version = CASE WHEN $7::bytea IS NULL THEN snapshot_version ELSE $3 END,
-            fold_version = CASE WHEN $7::bytea IS NULL THEN fold_version ELSE $8 END
-        WHERE id = $1 AND version = $2 RETURNING id, owner
-    ), decided AS (
-        INSERT INTO decisions (stream, seq, owner, at) SELECT moved.id, seq, owner, $4 FROM moved, unnest($24::bigint[]) AS seq
-    ), told AS (
-        INSERT INTO answers (stream, command, before, version, checksum, at)
-        SELECT id, $9, $2, $3, $17, $4 FROM moved WHERE $9::uuid IS NOT NULL
-    ), happened AS (
-        INSERT INTO events (stream, seq, at, kind, body)
-        SELECT moved.id, news.seq, $4, news.kind, news.body
-        FROM moved, unnest($10::bigint[], $11::text[], $12::bytea[]) AS news (seq, kind, body)
-    ) SELECT id FROM moved";
+        UPDATE streams SET version = $13, updated_at = $17,
+            listed_at = CASE WHEN $17 - listed_at >= $31 THEN $17 ELSE listed_at END,
+            waiting = $19, title = $20, life = $21, plan = $22, logged = COALESCE($23, logged), running = $24,
+            takes_room = $18, tokens = $25, cost_micros = $26, bytes = bytes + $27,
+            failures = CASE WHEN parked IS NULL AND NOT $30 THEN failures ELSE 0 END, parked = NULL
+        WHERE id = $28 AND version = $29 RETURNING id, owner
+    )";
 
+/// Makes a stream, if there is none. What was counted before it came here is not counted again.
 const BEGIN: &str = "
     WITH moved AS (
-        INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, plan, logged,
-            running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros, takes_room)
-        SELECT $10, $1, $2, $3, $4, $5, $11, $12, $13, COALESCE($15::bigint, 0), $16, $17, $18, $19, $17, $18, $21
-        WHERE NOT EXISTS (SELECT 1 FROM erased WHERE session = $20) ON CONFLICT (owner, identity) DO NOTHING RETURNING id, owner
-    ), decided AS (
-        INSERT INTO decisions (stream, seq, owner, at) SELECT moved.id, seq, owner, $3 FROM moved, unnest($22::bigint[]) AS seq
-    ), told AS (
-        INSERT INTO answers (stream, command, before, version, checksum, at)
-        SELECT id, $6, 0, $2, $14, $3 FROM moved WHERE $6::uuid IS NOT NULL
+        INSERT INTO streams (owner, identity, version, updated_at, listed_at, waiting, title, life, plan, logged, running,
+            takes_room, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros)
+        SELECT $28, $29, $13, $17, $17, $19, $20, $21, $22, COALESCE($23::bigint, 0), $24, $18, $25, $26, $27, $25, $26
+        WHERE NOT EXISTS (SELECT 1 FROM erased WHERE session = $30)
+        ON CONFLICT (owner, identity) DO NOTHING RETURNING id, owner
+    )";
+
+/// What is stored beside the row of a stream that was made or moved.
+const BESIDE: &str = "
+    , decided AS (
+        INSERT INTO decisions (stream, seq, owner, at)
+        SELECT id, news.seq, owner, news.at FROM moved, unnest($1::bigint[], $2::bigint[]) AS news (seq, at)
+        WHERE news.seq = ANY($5::bigint[])
     ), happened AS (
         INSERT INTO events (stream, seq, at, kind, body)
-        SELECT moved.id, news.seq, $3, news.kind, news.body
-        FROM moved, unnest($7::bigint[], $8::text[], $9::bytea[]) AS news (seq, kind, body)
+        SELECT id, news.seq, news.at, news.kind, news.body
+        FROM moved, unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[]) AS news (seq, at, kind, body)
+    ), told AS (
+        INSERT INTO answers (stream, command, before, version, refusal, checksum, at)
+        SELECT id, given.command, given.before, given.version, given.refusal, given.checksum, given.at
+        FROM moved, unnest($6::uuid[], $7::bigint[], $8::bigint[], $9::text[], $10::bigint[], $11::bigint[])
+            AS given (command, before, version, refusal, checksum, at)
+    ), kept AS (
+        INSERT INTO snapshots (stream, version, fold_version, body)
+        SELECT id, $13, $15, $14 FROM moved WHERE $14::bytea IS NOT NULL
+        ON CONFLICT (stream) DO UPDATE SET version = excluded.version, fold_version = excluded.fold_version, body = excluded.body
+    ), queued AS (
+        INSERT INTO due (stream, owner, due_at, moved_at, takes_room)
+        SELECT id, owner, $12, $17, $18 FROM moved WHERE $12::bigint IS NOT NULL OR $18::boolean
+        ON CONFLICT (stream) DO UPDATE SET due_at = excluded.due_at, moved_at = excluded.moved_at,
+            takes_room = excluded.takes_room, reserved_until = 0
+    ), unqueued AS (
+        DELETE FROM due USING moved WHERE due.stream = moved.id AND $12::bigint IS NULL AND NOT $18::boolean
+    ), charged AS (
+        INSERT INTO uncounted (owner, stream) SELECT owner, id FROM moved ON CONFLICT DO NOTHING
+    ), found AS (
+        INSERT INTO unindexed (owner, stream) SELECT owner, id FROM moved WHERE $16::boolean ON CONFLICT DO NOTHING
     ) SELECT id FROM moved";
 
+static MOVE_ALL: LazyLock<String> = LazyLock::new(|| [MOVE, BESIDE].concat());
+static BEGIN_ALL: LazyLock<String> = LazyLock::new(|| [BEGIN, BESIDE].concat());
+
+/// The statement that stores an append to a session that is there, as the benchmark runs it beside us.
+#[must_use]
+pub fn append_statement() -> &'static str {
+    &MOVE_ALL
+}
+
+/// Answers, column by column.
+#[derive(Default)]
+pub(super) struct Answers {
+    commands: Vec<Uuid>,
+    befores: Vec<i64>,
+    versions: Vec<i64>,
+    refusals: Vec<Option<String>>,
+    checksums: Vec<i64>,
+    times: Vec<i64>,
+}
+
+impl Answers {
+    pub(super) fn add(&mut self, command: CommandId, row: AnswerRow, at: Time) {
+        let AnswerRow { columns, checksum } = row;
+        self.commands.push(command.0);
+        self.befores.push(columns.before);
+        self.versions.push(columns.version);
+        self.refusals.push(columns.refusal);
+        self.checksums.push(checksum);
+        self.times.push(at.0);
+    }
+}
+
+/// Which stream is written.
+enum Written {
+    /// This one, if it is at this version, and whether that is progress.
+    Moved { id: i64, before: Seq, is_progress: bool },
+    /// One that is not there yet.
+    Begun,
+}
+
+/// Stores an append in one statement: the number of its stream, unless that was moved, is there already, or was erased.
+async fn write(
+    client: &impl GenericClient,
+    written: Written,
+    updated: Time,
+    append: &Append,
+    rows: &Rows,
+    answers: &Answers,
+) -> Result<Option<i64>, tokio_postgres::Error> {
+    let Append { events, after, due, waiting, turns: _ } = append;
+    let first = after.version.0 + 1 - events.len() as u64;
+    let version = after.version.0.cast_signed();
+    let (due, waiting) = (due_column(*due), waiting_column(*waiting));
+    let (fold, has_words) = (FOLD_VERSION.cast_signed(), has_words(Seq(first - 1), events));
+    let logged = last_anchor(first, events);
+    let decided: Vec<_> = verdicts(first, events).map(u64::cast_signed).collect();
+    let Listed { title, life, plan, running, takes_room, used } = Listed::of(after);
+    let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
+    let bytes = rows.bytes();
+    let common: [&(dyn ToSql + Sync); 27] = [
+        &rows.seqs,
+        &rows.times,
+        &rows.kinds,
+        &rows.bodies,
+        &decided,
+        &answers.commands,
+        &answers.befores,
+        &answers.versions,
+        &answers.refusals,
+        &answers.checksums,
+        &answers.times,
+        &due,
+        &version,
+        &rows.snapshot,
+        &fold,
+        &has_words,
+        &updated.0,
+        &takes_room,
+        &waiting,
+        &title,
+        &life,
+        &plan,
+        &logged,
+        &running,
+        &tokens,
+        &cost,
+        &bytes,
+    ];
+    statement_count::add();
+    let row = match written {
+        Written::Moved { id, before, is_progress } => {
+            let before = before.0.cast_signed();
+            let which: [&(dyn ToSql + Sync); 4] = [&id, &before, &is_progress, &LISTED_MICROS];
+            let statement = client.prepare_cached(&MOVE_ALL).await?;
+            client.query_opt(&statement, &[&common[..], &which].concat()).await?
+        }
+        Written::Begun => {
+            let (text, begins) = (after.identity.to_string(), beginning(&after.key()));
+            let erased = begins.0.as_slice();
+            let which: [&(dyn ToSql + Sync); 3] = [&after.owner.0, &text, &erased];
+            let statement = client.prepare_cached(&BEGIN_ALL).await?;
+            client.query_opt(&statement, &[&common[..], &which].concat()).await?
+        }
+    };
+    Ok(row.map(|row| row.get(0)))
+}
+
 /// Stores everything, if the stream is still where the decision found it.
-#[expect(clippy::too_many_lines, reason = "one line for each column")]
 pub(super) async fn store(
     client: &impl GenericClient,
     known: Option<Known>,
     request: &AppendRequest<'_>,
-    answer: &AnswerRow,
+    answer: AnswerRow,
     append: &Append,
     rows: &Rows,
 ) -> Result<Stored, JournalError> {
-    let version = append.after.version.0.cast_signed();
-    let (due, waiting) = (due_column(append.due), waiting_column(append.waiting));
-    let (text, fold) = (append.after.identity.to_string(), FOLD_VERSION.cast_signed());
-    let command = request.command.map(|command| command.0);
-    let progress = is_progress(&append.events);
-    let first = append.after.version.0 + 1 - append.events.len() as u64;
-    let logged = last_anchor(first, &append.events);
-    let decided: Vec<_> = verdicts(first, &append.events).map(u64::cast_signed).collect();
-    let owner = append.after.owner.0;
-    let Listed { title, life, plan, running, takes_room, used } = Listed::of(&append.after);
-    let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
-    let bytes = rows.bytes();
-    let begins = beginning(&append.after.key());
-    let erased = begins.0.as_slice();
-    let (sql, parameters): (_, Vec<&(dyn ToSql + Sync)>) = match &known {
-        Some(known) => (
-            MOVE,
-            vec![
-                &known.id,
-                &answer.columns.before,
-                &version,
-                &request.at.0,
-                &due,
-                &waiting,
-                &rows.snapshot,
-                &fold,
-                &command,
-                &rows.seqs,
-                &rows.kinds,
-                &rows.bodies,
-                &progress,
-                &title,
-                &life,
-                &plan,
-                &answer.checksum,
-                &logged,
-                &running,
-                &tokens,
-                &cost,
-                &bytes,
-                &takes_room,
-                &decided,
-            ],
-        ),
-        None => (
-            BEGIN,
-            vec![
-                &text,
-                &version,
-                &request.at.0,
-                &due,
-                &waiting,
-                &command,
-                &rows.seqs,
-                &rows.kinds,
-                &rows.bodies,
-                &owner,
-                &title,
-                &life,
-                &plan,
-                &answer.checksum,
-                &logged,
-                &running,
-                &tokens,
-                &cost,
-                &bytes,
-                &erased,
-                &takes_room,
-                &decided,
-            ],
-        ),
+    let before = Seq(answer.columns.before.cast_unsigned());
+    let is_progress = is_progress(&append.events);
+    let written = match known {
+        Some(Known { id, .. }) => Written::Moved { id, before, is_progress },
+        None => Written::Begun,
     };
-    statement_count::add();
-    let statement = client.prepare_cached(sql).await.map_err(engine)?;
-    match client.query_opt(&statement, &parameters).await {
-        Ok(Some(row)) => {
+    let mut answers = Answers::default();
+    if let Some(command) = request.command {
+        answers.add(command, answer, request.at);
+    }
+    match write(client, written, request.at, append, rows, &answers).await {
+        Ok(Some(id)) => {
             let snapshot = match (&rows.snapshot, known) {
                 (Some(_), _) => append.after.version,
                 (None, Some(known)) => known.snapshot,
                 (None, None) => Seq(0),
             };
-            Ok(Stored::Yes(Known { id: row.get(0), snapshot }))
+            Ok(Stored::Yes(Known { id, snapshot }))
         }
         Ok(None) => Ok(Stored::Moved),
         Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(Stored::Answered),
         Err(error) => Err(engine(error)),
     }
 }
-
-const RESTORE: &str = "
-    WITH moved AS (
-        INSERT INTO streams (identity, version, updated_at, due_at, waiting, snapshot, snapshot_version, fold_version,
-            owner, title, life, plan, logged, running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros,
-            takes_room)
-        SELECT $1, $2, $3, $4, $5, $6, CASE WHEN $6::bytea IS NULL THEN 0::bigint ELSE $2 END, $7, $16, $17, $18, $19,
-            COALESCE($21::bigint, 0), $22, $23, $24, $25, $23, $24, $27
-        WHERE NOT EXISTS (SELECT 1 FROM erased WHERE session = $26)
-        ON CONFLICT (owner, identity) DO NOTHING RETURNING id, owner
-    ), decided AS (
-        INSERT INTO decisions (stream, seq, owner, at)
-        SELECT moved.id, news.seq, owner, news.at FROM moved, unnest($8::bigint[], $9::bigint[]) AS news (seq, at)
-        WHERE news.seq = ANY($28::bigint[])
-    ), happened AS (
-        INSERT INTO events (stream, seq, at, kind, body)
-        SELECT moved.id, news.seq, news.at, news.kind, news.body
-        FROM moved, unnest($8::bigint[], $9::bigint[], $10::text[], $11::bytea[]) AS news (seq, at, kind, body)
-    ), told AS (
-        INSERT INTO answers (stream, command, before, version, refusal, checksum, at)
-        SELECT moved.id, given.command, given.before, given.version, given.refusal, given.checksum, given.at
-        FROM moved, unnest($12::uuid[], $13::bigint[], $14::bigint[], $15::text[], $20::bigint[], $29::bigint[])
-            AS given (command, before, version, refusal, checksum, at)
-    ) SELECT id FROM moved";
 
 /// Stores a whole stream that is not there yet; whether it was stored.
 pub(super) async fn restore(
@@ -253,62 +290,13 @@ pub(super) async fn restore(
     append: &Append,
     rows: &Rows,
 ) -> Result<bool, JournalError> {
-    let updated = rows.times.last().copied().unwrap_or_default();
-    let version = append.after.version.0.cast_signed();
-    let (due, waiting) = (due_column(append.due), waiting_column(append.waiting));
-    let commands: Vec<_> = stream.answers.keys().map(|command| command.0).collect();
-    let (mut befores, mut versions) = (Vec::new(), Vec::new());
-    let (mut refusals, mut checksums) = (Vec::new(), Vec::new());
-    let mut answered = Vec::new();
+    let updated = Time(rows.times.last().copied().unwrap_or_default());
+    let mut answers = Answers::default();
     for (command, KeptAnswer { at, answer }) in &stream.answers {
-        answered.push(at.0);
-        let AnswerRow { columns, checksum } = AnswerRow::new(&stream.key, *command, answer)?;
-        befores.push(columns.before);
-        versions.push(columns.version);
-        refusals.push(columns.refusal);
-        checksums.push(checksum);
+        answers.add(*command, AnswerRow::new(&stream.key, *command, answer)?, *at);
     }
-    let (text, fold) = (stream.key.identity.to_string(), FOLD_VERSION.cast_signed());
-    let owner = stream.key.owner.0;
-    let Listed { title, life, plan, running, takes_room, used } = Listed::of(&append.after);
-    let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
-    let bytes = rows.bytes();
-    let begins = beginning(&stream.key);
-    let erased = begins.0.as_slice();
-    let logged = last_anchor(1, &append.events);
-    let decided: Vec<_> = verdicts(1, &append.events).map(u64::cast_signed).collect();
-    let parameters: [&(dyn ToSql + Sync); 29] = [
-        &text,
-        &version,
-        &updated,
-        &due,
-        &waiting,
-        &rows.snapshot,
-        &fold,
-        &rows.seqs,
-        &rows.times,
-        &rows.kinds,
-        &rows.bodies,
-        &commands,
-        &befores,
-        &versions,
-        &refusals,
-        &owner,
-        &title,
-        &life,
-        &plan,
-        &checksums,
-        &logged,
-        &running,
-        &tokens,
-        &cost,
-        &bytes,
-        &erased,
-        &takes_room,
-        &decided,
-        &answered,
-    ];
-    Ok(row(client, RESTORE, &parameters).await?.is_some())
+    let written = write(client, Written::Begun, updated, append, rows, &answers).await;
+    Ok(written.map_err(engine)?.is_some())
 }
 
 /// Keeps an output, unless it is there already; whether the session has it, which it does not if it is not there any more.
@@ -320,7 +308,8 @@ pub(super) async fn output(
     // Under the stream's lock: what is being erased gets no output any more.
     let sql = "WITH stream AS (SELECT id FROM streams WHERE owner = $1 AND identity = $2 FOR NO KEY UPDATE),
                kept AS (INSERT INTO outputs (stream, digest, body) SELECT id, $3, $4 FROM stream ON CONFLICT DO NOTHING RETURNING stream),
-               counted AS (UPDATE streams SET bytes = bytes + $5 FROM kept WHERE id = kept.stream)
+               moved AS (UPDATE streams SET bytes = bytes + $5 FROM kept WHERE id = kept.stream RETURNING owner, id),
+               charged AS (INSERT INTO uncounted (owner, stream) SELECT owner, id FROM moved ON CONFLICT DO NOTHING)
                SELECT 1 FROM stream";
     let (owner, text) = (identity.owner.0, identity.identity.to_string());
     let SealedOutput { digest, bytes, body, .. } = output;
@@ -335,8 +324,11 @@ pub(super) async fn snapshot(
     version: Seq,
     body: &[u8],
 ) -> Result<(), JournalError> {
-    let sql = "UPDATE streams SET snapshot = $2, snapshot_version = $3, fold_version = $4
-               WHERE id = $1 AND (fold_version < $4 OR fold_version = $4 AND snapshot_version < $3)";
+    // Under the stream's lock: what is being erased gets none any more.
+    let sql = "INSERT INTO snapshots (stream, version, fold_version, body)
+               SELECT id, $3, $4, $2 FROM streams WHERE id = $1 FOR KEY SHARE
+               ON CONFLICT (stream) DO UPDATE SET version = excluded.version, fold_version = excluded.fold_version, body = excluded.body
+               WHERE (snapshots.fold_version, snapshots.version) < (excluded.fold_version, excluded.version)";
     let (version, fold) = (version.0.cast_signed(), FOLD_VERSION.cast_signed());
     execute(client, sql, &[&known.id, &body, &version, &fold]).await
 }
@@ -394,13 +386,12 @@ pub(super) async fn back_off(
     let (failures, is_deleted) =
         row.map_or((1, false), |row| (row.get::<_, i32>(0).cast_unsigned(), row.get(1)));
     let Some(until) = again_at(now, failures, is_deleted) else {
-        let sql = "UPDATE streams SET parked = $3 WHERE owner = $1 AND identity = $2";
+        let sql = "WITH parked AS (UPDATE streams SET parked = $3 WHERE owner = $1 AND identity = $2 RETURNING id)
+                   DELETE FROM due USING parked WHERE stream = parked.id";
         execute(client, sql, &[&owner, &text, &why]).await?;
         return Ok(BackedOff::Parked);
     };
-    let sql =
-        "UPDATE streams SET due_at = $3, reserved_until = 0 WHERE owner = $1 AND identity = $2";
-    execute(client, sql, &[&owner, &text, &until.0]).await?;
+    later(client, identity, None, until).await?;
     Ok(BackedOff::Until(until))
 }
 
@@ -410,9 +401,23 @@ pub(super) async fn postpone(
     version: Seq,
     until: Time,
 ) -> Result<(), JournalError> {
-    let sql = "UPDATE streams SET due_at = $4, reserved_until = 0 WHERE owner = $1 AND identity = $2 AND version = $3";
+    later(client, identity, Some(version), until).await
+}
+
+/// A session is due then, unless it is parked, or has moved from this version.
+async fn later(
+    client: &impl GenericClient,
+    identity: &SessionKey,
+    version: Option<Seq>,
+    until: Time,
+) -> Result<(), JournalError> {
+    let sql = "INSERT INTO due (stream, owner, due_at, moved_at, takes_room)
+               SELECT id, owner, $3, updated_at, takes_room FROM streams
+               WHERE owner = $1 AND identity = $2 AND parked IS NULL AND version = COALESCE($4, version) FOR NO KEY UPDATE
+               ON CONFLICT (stream) DO UPDATE SET due_at = excluded.due_at, reserved_until = 0";
     let (owner, text) = (identity.owner.0, identity.identity.to_string());
-    execute(client, sql, &[&owner, &text, &version.0.cast_signed(), &until.0]).await
+    let version = version.map(|version| version.0.cast_signed());
+    execute(client, sql, &[&owner, &text, &until.0, &version]).await
 }
 
 /// Among how many times the rows that are taken owners take turns: those that are due longest.
@@ -433,24 +438,26 @@ pub(super) async fn take_due(
     reserved: Reserved,
     limit: usize,
 ) -> Result<Vec<DueRow>, JournalError> {
-    let of_due = "due_at IS NOT NULL AND parked IS NULL AND due_at <= $1 AND updated_at <= $1";
+    let of_due = "due_at IS NOT NULL AND due_at <= $1 AND moved_at <= $1";
     let is_reserved = "reserved_until > $2 AND reserved_until <= 2 * $3::bigint - $2::bigint";
-    let due = format!("{of_due} AND NOT ({is_reserved})");
+    let of_due_and_free = format!("{of_due} AND NOT ({is_reserved})");
     let sql = format!(
         "WITH soonest AS MATERIALIZED (
-             SELECT id, row_number() OVER (ORDER BY turn, due_at) AS place FROM (
-                 SELECT id, due_at, row_number() OVER (PARTITION BY owner ORDER BY due_at) AS turn FROM (
-                     SELECT id, owner, due_at FROM streams WHERE {due} ORDER BY due_at LIMIT $5
+             SELECT stream, row_number() OVER (ORDER BY turn, due_at) AS place FROM (
+                 SELECT stream, due_at, row_number() OVER (PARTITION BY owner ORDER BY due_at) AS turn FROM (
+                     SELECT stream, owner, due_at FROM due WHERE {of_due_and_free} ORDER BY due_at LIMIT $5
                  ) longest
              ) in_turn ORDER BY place LIMIT $6
          ), mine AS MATERIALIZED (
-             SELECT streams.id FROM streams JOIN soonest ON soonest.id = streams.id WHERE {due}
+             SELECT due.stream FROM due JOIN soonest ON soonest.stream = due.stream WHERE {of_due_and_free}
              ORDER BY soonest.place
-             LIMIT greatest(0, least($4, $7 - (SELECT count(*) FROM streams WHERE {of_due} AND {is_reserved} AND reserved_by = $8)))
-             FOR UPDATE OF streams SKIP LOCKED
+             LIMIT greatest(0, least($4, $7 - (SELECT count(*) FROM due WHERE {of_due} AND {is_reserved} AND reserved_by = $8)))
+             FOR UPDATE OF due SKIP LOCKED
+         ), taken AS (
+             UPDATE due SET reserved_until = $3, reserved_by = $8 FROM mine WHERE due.stream = mine.stream
+             RETURNING due.stream, due.due_at
          )
-         UPDATE streams SET reserved_until = $3, reserved_by = $8 FROM mine WHERE streams.id = mine.id
-         RETURNING owner, identity, version, due_at"
+         SELECT owner, identity, version, taken.due_at FROM taken JOIN streams ON id = taken.stream"
     );
     let many = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let longest = many(limit.saturating_mul(OWNERS_TAKE_TURNS_IN));
@@ -474,8 +481,15 @@ pub(super) async fn unpark(
     identity: &SessionKey,
     now: Time,
 ) -> Result<(), JournalError> {
-    let sql = "UPDATE streams SET failures = 0, due_at = CASE WHEN parked IS NULL THEN due_at ELSE $3 END,
-               parked = NULL WHERE owner = $1 AND identity = $2";
+    let sql = "WITH found AS (
+                   SELECT id, owner, updated_at, takes_room, parked FROM streams
+                   WHERE owner = $1 AND identity = $2 FOR NO KEY UPDATE
+               ), freed AS (
+                   UPDATE streams SET failures = 0, parked = NULL FROM found WHERE streams.id = found.id
+               )
+               INSERT INTO due (stream, owner, due_at, moved_at, takes_room)
+               SELECT id, owner, $3, updated_at, takes_room FROM found WHERE parked IS NOT NULL
+               ON CONFLICT (stream) DO UPDATE SET due_at = excluded.due_at, reserved_until = 0";
     execute(client, sql, &[&identity.owner.0, &identity.identity.to_string(), &now.0]).await
 }
 

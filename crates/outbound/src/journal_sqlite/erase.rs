@@ -20,6 +20,7 @@ pub(super) fn rows(
     for sql in [
         "UPDATE owners SET bytes = bytes - (SELECT counted_bytes FROM streams WHERE id = ?1)
          WHERE id = (SELECT owner FROM streams WHERE id = ?1)",
+        "DELETE FROM unindexed WHERE stream = ?1 AND owner = (SELECT owner FROM streams WHERE id = ?1)",
         "DELETE FROM decisions WHERE event BETWEEN ?1 << 32 AND ?1 << 32 | 0xFFFFFFFF",
         "DELETE FROM said_words WHERE rowid BETWEEN ?1 << 32 AND ?1 << 32 | 0xFFFFFFFF",
         "DELETE FROM snapshots WHERE stream = ?1",

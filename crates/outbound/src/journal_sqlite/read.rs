@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::{erase, search, sqlite};
 use crate::journal::{
-    DUE_ORDER, EventRow, Reading, decision_at, decision_page, fold, key_of,
+    EventRow, LISTED_MICROS, Reading, decision_at, decision_page, fold, key_of,
     outputs::OutputRow,
     page_of, plan_of, read_alone,
     sealed::{AnswerRow, read_output, read_snapshot, read_view},
@@ -34,6 +34,18 @@ pub(super) struct StreamRow {
     pub(super) id: i64,
     pub(super) version: Seq,
     pub(super) snapshot: Seq,
+    /// What its indexes hold, if this process wrote it last.
+    pub(super) indexed: Option<Indexed>,
+}
+
+/// What of the row is in indexes. They are written with it, whatever changed of it, so it is written when it changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Indexed {
+    pub(super) listed_at: Time,
+    pub(super) due: Option<i64>,
+    pub(super) takes_room: bool,
+    pub(super) waiting: Option<&'static str>,
+    pub(super) plan: Option<&'static str>,
 }
 
 /// A session's row without the session, which may be warm.
@@ -50,7 +62,8 @@ pub(super) fn stream(
         .query_row(params![text, FOLD_VERSION, owner], |row| {
             let (version, snapshot): (i64, Option<i64>) = (row.get(1)?, row.get(2)?);
             let snapshot = Seq(snapshot.unwrap_or(0).cast_unsigned());
-            Ok(StreamRow { id: row.get(0)?, version: Seq(version.cast_unsigned()), snapshot })
+            let version = Seq(version.cast_unsigned());
+            Ok(StreamRow { id: row.get(0)?, version, snapshot, indexed: None })
         })
         .optional()
         .map_err(sqlite)
@@ -87,7 +100,7 @@ pub(super) fn session(
     let start = start.unwrap_or_else(|| Session::new(identity.clone()));
     let events = events(connection, identity, start.version, usize::MAX)?;
     let session = fold(start, &events)?;
-    let stream = StreamRow { id, version: session.version, snapshot };
+    let stream = StreamRow { id, version: session.version, snapshot, indexed: None };
     Ok((session, Some(stream)))
 }
 
@@ -155,12 +168,12 @@ pub(super) fn due(
     by: Option<Time>,
     limit: usize,
 ) -> Result<Vec<DueRow>, JournalError> {
-    let sql = format!(
-        "SELECT owner, identity, version, due_at FROM streams
-         WHERE due_at IS NOT NULL AND parked IS NULL AND due_at <= ?1 AND updated_at <= ?1 ORDER BY {DUE_ORDER} LIMIT ?2"
-    );
+    // The first of every owner, then the second of each, so that no backlog of one owner fills a page.
+    let sql = "SELECT owner, identity, version, due_at FROM streams
+               WHERE due_at IS NOT NULL AND parked IS NULL AND due_at <= ?1 AND updated_at <= ?1
+               ORDER BY row_number() OVER (PARTITION BY owner ORDER BY due_at), due_at LIMIT ?2";
     let by = by.map_or(i64::MAX, |time| time.0);
-    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let rows = statement
         .query_map(params![by, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
             Ok((key_columns(row)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
@@ -178,7 +191,7 @@ pub(super) fn due(
 }
 
 /// What a list shows of a session. Without an owner, it shows everyone's.
-const ALL: &str = "SELECT owner, identity, version, updated_at, waiting, parked, title, life, running, plan, cost_micros, id
+const ALL: &str = "SELECT owner, identity, version, updated_at, waiting, parked, title, life, running, plan, cost_micros, id, listed_at
                    FROM streams WHERE true";
 /// Only sessions that are there. What a deleted one cost, and what was decided in it, counts all the same.
 const LIVE: &str = "AND life != 'deleted'";
@@ -227,7 +240,7 @@ pub(super) fn sessions(
     limit: usize,
 ) -> Result<Vec<SessionRow>, JournalError> {
     let (whose, owner) = of_owner(owner);
-    let sql = format!("{ALL} {LIVE} {whose} ORDER BY updated_at DESC LIMIT ?2");
+    let sql = format!("{ALL} {LIVE} {whose} ORDER BY listed_at DESC, id DESC LIMIT ?2");
     session_rows(connection, &sql, params![owner, count(limit)])
 }
 
@@ -275,25 +288,27 @@ pub(super) fn session_page(
             "AND id IN (SELECT rowid >> 32 FROM said_words WHERE said_words MATCH ?5 GROUP BY 1 ORDER BY 1 DESC LIMIT ?6)"
         }
     };
-    let ListPlace { updated, stream } = query.after.unwrap_or(ListPlace::BEGINNING);
+    let ListPlace { listed, stream } = query.after.unwrap_or(ListPlace::BEGINNING);
     let sql = format!(
-        "{ALL} {LIVE} {whose} {which} {found} AND (updated_at, id) < (?3, ?4) ORDER BY updated_at DESC, id DESC LIMIT ?2"
+        "{ALL} {LIVE} {whose} {which} {found} AND (listed_at, id) < (?3, ?4) ORDER BY listed_at DESC, id DESC LIMIT ?2"
     );
     let (more, most) = (count(query.limit).saturating_add(1), TOTAL_MAX.cast_signed());
     let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
     let asked = statement.parameter_count();
-    let all: [&dyn ToSql; 6] = [&owner, &more, &updated.0, &stream, &sought, &FOUND_MAX];
+    let all: [&dyn ToSql; 6] = [&owner, &more, &listed.0, &stream, &sought, &FOUND_MAX];
     let mut read = statement.query(&all[..asked]).map_err(sqlite)?;
     let mut rows = Vec::new();
     while let Some(row) = read.next().map_err(sqlite)? {
-        rows.push((session_row(row)?, row.get(11).map_err(sqlite)?));
+        let listed = Time(row.get(12).map_err(sqlite)?);
+        let place = ListPlace { listed, stream: row.get(11).map_err(sqlite)? };
+        rows.push((session_row(row)?, place));
     }
     let sql = format!(
         "SELECT COUNT(*) FROM (SELECT 1 FROM streams WHERE true {LIVE} {whose} {which} {found} LIMIT ?2)"
     );
     let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
     let asked = statement.parameter_count();
-    let all: [&dyn ToSql; 6] = [&owner, &most, &updated.0, &stream, &sought, &FOUND_MAX];
+    let all: [&dyn ToSql; 6] = [&owner, &most, &listed.0, &stream, &sought, &FOUND_MAX];
     let total = statement.query_row(&all[..asked], |row| row.get(0)).map_err(sqlite)?;
     Ok(page_of(rows, query.limit, total))
 }
@@ -335,9 +350,13 @@ pub(super) fn newest(
     owner: OwnerId,
     channel: ChannelType,
 ) -> Result<Option<SessionKey>, JournalError> {
-    let sql = "SELECT identity FROM streams
-               WHERE owner = ?1 AND life = 'open' AND identity LIKE ?2 ORDER BY updated_at DESC LIMIT 1";
-    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    // None that is listed further back can have moved since.
+    let of = "FROM streams WHERE owner = ?1 AND life = 'open' AND identity LIKE ?2";
+    let sql = format!(
+        "SELECT identity {of} AND listed_at >= (SELECT listed_at {of} ORDER BY listed_at DESC LIMIT 1) - {LISTED_MICROS}
+         ORDER BY updated_at DESC LIMIT 1"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
     let text: Option<String> = statement
         .query_row(params![owner.0.as_bytes(), format!("{}:%", channel.name())], |row| row.get(0))
         .optional()

@@ -7,6 +7,8 @@ CREATE TABLE streams (
     life TEXT NOT NULL DEFAULT 'open',
     version INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
+    -- Where it stands in lists: as of an update that is less than a minute old.
+    listed_at INTEGER NOT NULL,
     -- When someone must act: NULL for never, 0 for now, else microseconds.
     due_at INTEGER,
     waiting TEXT,
@@ -32,15 +34,26 @@ CREATE TABLE streams (
     UNIQUE (owner, identity)
 );
 CREATE INDEX streams_due ON streams (due_at) WHERE due_at IS NOT NULL AND parked IS NULL;
-CREATE INDEX streams_waiting ON streams (updated_at) WHERE waiting IS NOT NULL;
-CREATE INDEX streams_owner_waiting ON streams (owner, updated_at) WHERE waiting IS NOT NULL;
-CREATE INDEX streams_owner ON streams (owner, updated_at);
+CREATE INDEX streams_waiting ON streams (listed_at) WHERE waiting IS NOT NULL;
+CREATE INDEX streams_owner_waiting ON streams (owner, listed_at) WHERE waiting IS NOT NULL;
+CREATE INDEX streams_owner ON streams (owner, listed_at);
 CREATE INDEX streams_heads ON streams (id) WHERE logged > taken;
 CREATE INDEX streams_room ON streams (owner) WHERE takes_room;
-CREATE INDEX streams_uncounted ON streams (owner)
-    WHERE tokens > counted_tokens OR cost_micros > counted_cost_micros OR bytes > counted_bytes;
-CREATE INDEX streams_unindexed ON streams (owner) WHERE searched < version;
 CREATE INDEX streams_planning ON streams (id) WHERE plan IS NOT NULL;
+
+-- The streams that moved and whose owners were not charged since.
+CREATE TABLE uncounted (
+    owner BLOB NOT NULL,
+    stream INTEGER NOT NULL,
+    PRIMARY KEY (owner, stream)
+) WITHOUT ROWID;
+
+-- The streams with events that are not found by their words yet.
+CREATE TABLE unindexed (
+    owner BLOB NOT NULL,
+    stream INTEGER NOT NULL,
+    PRIMARY KEY (owner, stream)
+) WITHOUT ROWID;
 
 -- Apart from the stream, whose row is written anew by every command.
 CREATE TABLE snapshots (

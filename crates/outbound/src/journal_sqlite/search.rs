@@ -9,18 +9,15 @@ use super::{
     read::{event_id, event_ids, event_row},
     sqlite,
 };
-use crate::journal::{
-    UNINDEXED,
-    search::{EVENTS_MAX, Indexed, STREAMS_MAX, Unindexed, WORDS_MAX, indexed_names, question},
+use crate::journal::search::{
+    EVENTS_MAX, Indexed, STREAMS_MAX, Unindexed, WORDS_MAX, indexed_names, question,
 };
 
 /// What is to be put into the index next.
 pub(super) fn unindexed(connection: &Connection) -> Result<Vec<Indexed>, JournalError> {
-    let sql = format!(
-        "SELECT id, owner, identity, title, searched, version FROM streams
-         WHERE {UNINDEXED} ORDER BY owner LIMIT ?1"
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
+    let sql = "SELECT id, streams.owner, identity, title, searched, version FROM unindexed JOIN streams ON id = unindexed.stream
+               ORDER BY unindexed.owner, unindexed.stream LIMIT ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let streams = statement.query_map([STREAMS_MAX], |row| {
         let seq = |column| row.get::<_, i64>(column).map(|seq| Seq(seq.cast_unsigned()));
         let owner = Uuid::from_bytes(row.get(1)?);
@@ -53,6 +50,9 @@ pub(super) fn unindexed(connection: &Connection) -> Result<Vec<Indexed>, Journal
 pub(super) fn add(connection: &Connection, all: &[Indexed]) -> Result<(), JournalError> {
     let prepare = |sql| connection.prepare_cached(sql).map_err(sqlite);
     let mut done = prepare("UPDATE streams SET searched = ?3 WHERE id = ?1 AND searched = ?2")?;
+    let mut whole = prepare(
+        "DELETE FROM unindexed WHERE stream = ?1 AND owner = (SELECT owner FROM streams WHERE id = ?1 AND searched = version)",
+    )?;
     let mut remove = prepare("DELETE FROM said_words WHERE rowid = ?1")?;
     let mut add = prepare("INSERT INTO said_words (rowid, words) VALUES (?1, ?2)")?;
     for Indexed { stream, from, upto, rows } in all {
@@ -61,6 +61,7 @@ pub(super) fn add(connection: &Connection, all: &[Indexed]) -> Result<(), Journa
         if done.execute(moved).map_err(sqlite)? == 0 {
             continue;
         }
+        whole.execute([stream]).map_err(sqlite)?;
         for (seq, words) in rows {
             let row = event_id(*stream, *seq)?;
             remove.execute([row]).map_err(sqlite)?;

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use uuid::Uuid;
 
 use super::{owner, sqlite};
-use crate::journal::{UNCOUNTED, Uncounted};
+use crate::journal::Uncounted;
 
 /// What belongs to an owner, and what they have used.
 pub(super) fn used(
@@ -25,12 +25,12 @@ pub(super) fn used(
     // Both in one look: what is taken up in between would be counted twice, or not at all.
     let read = connection.unchecked_transaction().map_err(sqlite)?;
     let owner = owner::read(&read, id)?;
-    let sql = format!("SELECT COALESCE(SUM(CASE WHEN updated_at >= ?2 THEN tokens - counted_tokens END), 0),
+    let sql = "SELECT COALESCE(SUM(CASE WHEN updated_at >= ?2 THEN tokens - counted_tokens END), 0),
                    COALESCE(SUM(CASE WHEN updated_at >= ?2 THEN cost_micros - counted_cost_micros END), 0),
                    COALESCE(SUM(bytes - counted_bytes), 0) + COALESCE((SELECT bytes FROM owners WHERE id = ?1), 0),
                    (SELECT COUNT(*) FROM streams WHERE owner = ?1 AND takes_room AND parked IS NULL)
-               FROM streams WHERE owner = ?1 AND {UNCOUNTED}");
-    let mut statement = read.prepare_cached(&sql).map_err(sqlite)?;
+               FROM uncounted JOIN streams ON id = uncounted.stream WHERE uncounted.owner = ?1";
+    let mut statement = read.prepare_cached(sql).map_err(sqlite)?;
     let since = Day(day.0 - 1).ends().0;
     let number = |row: &Row<'_>, column| row.get(column).map(i64::cast_unsigned);
     let (uncounted, bytes, turns) = statement
@@ -61,9 +61,20 @@ pub(super) fn check_room(
 
 /// Whether something was used that no owner was charged.
 pub(super) fn has_uncounted(connection: &Connection) -> Result<bool, JournalError> {
-    let sql = format!("SELECT EXISTS (SELECT 1 FROM streams WHERE {UNCOUNTED})");
-    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM uncounted)";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     statement.query_row([], |row| row.get(0)).map_err(sqlite)
+}
+
+/// That a stream used something its owner is to be charged.
+pub(super) fn uncounted(
+    connection: &Connection,
+    owner: &[u8; 16],
+    stream: i64,
+) -> Result<(), JournalError> {
+    let sql = "INSERT OR IGNORE INTO uncounted (owner, stream) VALUES (?1, ?2)";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    statement.execute(params![owner, stream]).map(drop).map_err(sqlite)
 }
 
 /// Which sessions are counted.
@@ -85,11 +96,10 @@ pub(super) fn count(
         Counted::Some(limit) => (None, i64::try_from(*limit).unwrap_or(i64::MAX)),
         Counted::One(stream) => (Some(*stream), 1),
     };
-    let sql = format!(
-        "SELECT id, owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros, bytes - counted_bytes
-         FROM streams WHERE {UNCOUNTED} AND (?1 IS NULL OR id = ?1) ORDER BY owner LIMIT ?2"
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(sqlite)?;
+    let sql = "SELECT id, streams.owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros, bytes - counted_bytes
+               FROM uncounted JOIN streams ON streams.owner = uncounted.owner AND id = uncounted.stream
+               WHERE ?1 IS NULL OR id = ?1 ORDER BY uncounted.owner, uncounted.stream LIMIT ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let mut rows = statement.query(params![only, limit]).map_err(sqlite)?;
     let (mut uncounted, mut streams) = (Uncounted::default(), Vec::new());
     while let Some(row) = rows.next().map_err(sqlite)? {
@@ -115,8 +125,11 @@ pub(super) fn count(
     }
     let sql = "UPDATE streams SET counted_tokens = tokens, counted_cost_micros = cost_micros, counted_bytes = bytes WHERE id = ?1";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let done = "DELETE FROM uncounted WHERE stream = ?1 AND owner = (SELECT owner FROM streams WHERE id = ?1)";
+    let mut done = connection.prepare_cached(done).map_err(sqlite)?;
     for stream in &streams {
         statement.execute([stream]).map_err(sqlite)?;
+        done.execute([stream]).map_err(sqlite)?;
     }
     failpoint::hit("usage.after_facts");
     Ok(streams.len())

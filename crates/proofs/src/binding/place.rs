@@ -147,7 +147,7 @@ impl PostgresPlace {
         for at in 0..SESSIONS {
             template(journal.clone(), &key(at), STRATEGIES[at % 2]).await?;
         }
-        for table in ["streams", "events", "answers"] {
+        for table in ["streams", "due", "events", "answers"] {
             client.batch_execute(&format!("CREATE TABLE {table}_was AS TABLE {table}")).await?;
         }
         let sql =
@@ -171,8 +171,9 @@ impl PostgresPlace {
 
     /// Puts everything back, and forgets what a process would know.
     async fn put_back(&mut self) -> anyhow::Result<()> {
-        let sql = "BEGIN; TRUNCATE events, answers, decisions; DELETE FROM streams;
+        let sql = "BEGIN; TRUNCATE events, answers, decisions, due, uncounted, unindexed; DELETE FROM streams;
                    INSERT INTO streams OVERRIDING SYSTEM VALUE SELECT * FROM streams_was;
+                   INSERT INTO due SELECT * FROM due_was;
                    INSERT INTO events SELECT * FROM events_was;
                    INSERT INTO answers SELECT * FROM answers_was; COMMIT";
         self.client.batch_execute(sql).await?;

@@ -170,11 +170,12 @@ pub(super) async fn bodies(place: &str, key: &str) -> anyhow::Result<Vec<Vec<u8>
     let events = "kind IN ('message_queued', 'memory_saved', 'session_renamed')";
     let of = format!("(SELECT id FROM streams WHERE identity LIKE '%{key}%')");
     let scopes = format!("(SELECT id FROM memory_scopes WHERE session LIKE '%{key}%')");
-    let mut queries = vec![
+    let queries = [
         format!("SELECT body FROM events WHERE stream IN {of} AND {events}"),
         format!("SELECT body FROM outputs WHERE stream IN {of} AND body IS NOT NULL"),
         format!("SELECT body FROM memory WHERE scope IN {scopes}"),
         format!("SELECT body FROM views WHERE stream IN {of}"),
+        format!("SELECT body FROM snapshots WHERE stream IN {of}"),
     ];
     if place.starts_with("postgresql:") {
         let (client, connection) = tokio_postgres::connect(place, NoTls).await?;
@@ -187,7 +188,6 @@ pub(super) async fn bodies(place: &str, key: &str) -> anyhow::Result<Vec<Vec<u8>
         reading.await??;
         return Ok(bodies);
     }
-    queries.push(format!("SELECT body FROM snapshots WHERE stream IN {of}"));
     let connection =
         rusqlite::Connection::open_with_flags(place, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut bodies = Vec::new();

@@ -135,9 +135,6 @@ trait Engine: Send {
     /// How SQL finds a row by its key, as an expression over the key's column.
     fn key(&self, what: What) -> &'static str;
 
-    /// The table and the column of the snapshots.
-    fn snapshots(&self) -> (&'static str, &'static str);
-
     async fn execute(&mut self, sql: &str) -> anyhow::Result<u64>;
 
     /// Three columns: the session, the condition that finds the row, and what is stored.
@@ -153,7 +150,8 @@ type Row = (String, String, Option<Stored>);
 trait Journal: Archive + Memory {}
 impl<T: Archive + Memory> Journal for T {}
 
-const COLUMNS: [(What, &str, &str); 19] = [
+const COLUMNS: [(What, &str, &str); 20] = [
+    (What::Snapshot, "snapshots", "body"),
     (What::Event, "events", "body"),
     (What::EventTime, "events", "at"),
     (What::EventKind, "events", "kind"),
@@ -239,13 +237,11 @@ pub(super) async fn prove(seed: u64, flips: u64, reports: &Reports) -> anyhow::R
 /// Everything that can be flipped, by its kind; each kind is there.
 async fn targets(engine: &mut dyn Engine) -> anyhow::Result<Vec<Vec<Target>>> {
     let mut all = Vec::new();
-    let (table, column) = engine.snapshots();
-    for (what, table, column) in COLUMNS.into_iter().chain([(What::Snapshot, table, column)]) {
+    for (what, table, column) in COLUMNS {
         let session = match table {
             "events" | "answers" | "snapshots" | "views" => {
                 "(SELECT identity FROM streams WHERE id = stream)"
             }
-            "streams" => "identity",
             _ => "''",
         };
         let sql = format!("SELECT {session}, {}, {column} FROM {table}", engine.key(what));
@@ -391,10 +387,6 @@ impl Engine for SqliteEngine {
         }
     }
 
-    fn snapshots(&self) -> (&'static str, &'static str) {
-        ("snapshots", "body")
-    }
-
     async fn execute(&mut self, sql: &str) -> anyhow::Result<u64> {
         Ok(self.connection.execute(sql, [])? as u64)
     }
@@ -467,14 +459,10 @@ impl Engine for PostgresEngine {
             | What::InstallationEvent
             | What::InstallationEventTime
             | What::InstallationEventKind => "'seq = ' || seq",
-            What::View | What::ViewPlace => "'stream = ' || stream",
-            What::Memory | What::Snapshot | What::InstallationState => "'id = ' || id",
+            What::View | What::ViewPlace | What::Snapshot => "'stream = ' || stream",
+            What::Memory | What::InstallationState => "'id = ' || id",
             What::OwnerState => "'id = ''' || id || ''''",
         }
-    }
-
-    fn snapshots(&self) -> (&'static str, &'static str) {
-        ("streams", "snapshot")
     }
 
     async fn execute(&mut self, sql: &str) -> anyhow::Result<u64> {

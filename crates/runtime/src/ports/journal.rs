@@ -197,20 +197,20 @@ pub struct SessionQuery {
 /// A place in a list whose newest rows come first. It stays where it is, whatever comes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListPlace {
-    /// When something last happened in the session of the row.
-    pub updated: Time,
+    /// When something happened in the session of the row: not much before what happened last.
+    pub listed: Time,
     /// The number of its stream.
     pub stream: i64,
 }
 
 impl ListPlace {
     /// Before every row.
-    pub const BEGINNING: Self = Self { updated: Time(i64::MAX), stream: i64::MAX };
+    pub const BEGINNING: Self = Self { listed: Time(i64::MAX), stream: i64::MAX };
 }
 
 impl std::fmt::Display for ListPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}-{}", self.updated.0, self.stream)
+        write!(f, "{}-{}", self.listed.0, self.stream)
     }
 }
 
@@ -218,8 +218,8 @@ impl std::str::FromStr for ListPlace {
     type Err = std::num::ParseIntError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (updated, stream) = text.rsplit_once('-').unwrap_or((text, ""));
-        Ok(Self { updated: Time(updated.parse()?), stream: stream.parse()? })
+        let (listed, stream) = text.rsplit_once('-').unwrap_or((text, ""));
+        Ok(Self { listed: Time(listed.parse()?), stream: stream.parse()? })
     }
 }
 

@@ -4,15 +4,19 @@ use super::{Place, ask, by_ada, identity, key_of, ready, remove_pages, say};
 use crate::people::{introduce, owner_id, person};
 use planwright_domain::{
     actor::Standing,
-    command::{LifeCommand, PersonCommand, SessionCommand},
+    command::{Issued, LifeCommand, PersonCommand, SessionCommand},
     id::OwnerId,
     next::Waiting,
     session::{Session, SessionEvent},
     time::Time,
 };
-use planwright_runtime::ports::journal::{
-    Append, DecisionPage, DecisionQuery, DecisionRow, ListPlace, SessionPage, SessionQuery,
-    SessionRow,
+use planwright_runtime::{
+    commands::dispatch::dispatch,
+    ports::journal::{
+        Append, DecisionPage, DecisionQuery, DecisionRow, ListPlace, SessionPage, SessionQuery,
+        SessionRow,
+    },
+    ports::memory::Store,
 };
 use uuid::Uuid;
 
@@ -94,6 +98,54 @@ pub async fn what_waits_is_listed_for_its_owner_page_by_page(place: &dyn Place) 
     assert_eq!(listed, of_all.iter().map(|row| row.session.clone()).collect::<Vec<_>>(), "by key");
     let next = journal.active(None, Time(1_006), listed.first(), 9).await.expect("rows");
     assert_eq!(next.len(), 2, "after the first of {listed:?}");
+}
+
+/// What moves is moved to the front once a minute, so that its row is written and no index is. On a page what moved last is first.
+pub async fn a_session_that_moves_keeps_its_place_in_lists_for_a_minute(place: &dyn Place) {
+    let journal = place.open().await;
+    for (id, key) in (1..=3).zip(["talk-0001", "talk-0002", "talk-0003"]) {
+        say_at(&*journal, key, id, id as i64).await;
+    }
+    say_at(&*journal, "talk-0001", 4, 30).await;
+    assert_eq!(paged(&*journal, 1).await, ["talk-0003", "talk-0002", "talk-0001"], "as it was");
+    assert_eq!(paged(&*journal, 3).await, ["talk-0001", "talk-0003", "talk-0002"], "what moved");
+    let newest = journal.newest(owner_id("ada"), identity("talk-0001").identity.channel).await;
+    assert_eq!(newest.expect("a session"), Some(identity("talk-0001")), "wherever it is listed");
+    say_at(&*journal, "talk-0001", 5, 61).await;
+    assert_eq!(
+        paged(&*journal, 1).await,
+        ["talk-0001", "talk-0003", "talk-0002"],
+        "a minute later"
+    );
+    drop(journal);
+    let journal = place.open().await;
+    say_at(&*journal, "talk-0002", 6, 61).await;
+    assert_eq!(paged(&*journal, 1).await, ["talk-0001", "talk-0003", "talk-0002"], "not yet");
+    say_at(&*journal, "talk-0002", 7, 62).await;
+    assert_eq!(paged(&*journal, 1).await, ["talk-0002", "talk-0001", "talk-0003"]);
+}
+
+/// Ada says something in this second.
+async fn say_at(journal: &dyn Store, key: &str, id: u128, second: i64) {
+    let by = person("ada", "cli", Standing::Speaks);
+    let command = SessionCommand::Person(by, PersonCommand::Say { text: "hello".into() });
+    let asked = Issued::new(Uuid::from_u128(id), Time(second * 1_000_000), command);
+    dispatch(journal, &identity(key), asked).await.expect("an answer");
+}
+
+/// The keys of ada's sessions, in pages of so many.
+async fn paged(journal: &dyn Store, limit: usize) -> Vec<String> {
+    let (owner, text) = (Some(owner_id("ada")), String::new());
+    let mut query = SessionQuery { owner, waiting: false, text, after: None, limit };
+    let mut listed = Vec::new();
+    loop {
+        let SessionPage { rows, next, .. } = journal.session_page(&query).await.expect("rows");
+        listed.extend(rows.into_iter().map(|row| row.session.identity.key.as_str().to_owned()));
+        match next {
+            Some(next) => query.after = Some(next),
+            None => return listed,
+        }
+    }
 }
 
 /// Every session is on one of the pages, each once; a search finds titles and keys, whatever their case.

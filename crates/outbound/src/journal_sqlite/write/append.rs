@@ -27,15 +27,16 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Change, Group, Writer};
 use crate::{
     journal::{
-        Listed, SNAPSHOT_EVERY, due_column, last_anchor,
+        LISTED_MICROS, Listed, SNAPSHOT_EVERY, due_column, last_anchor,
         outputs::SealedOutput,
         remembering::{Whose, of_session},
         sealed::{AnswerRow, event_place, seal_snapshot},
+        search::has_words,
         verdicts, waiting_column,
     },
     journal_sqlite::{
         erase, memory,
-        read::{self, StreamRow},
+        read::{self, Indexed, StreamRow},
         sqlite, usage,
     },
 };
@@ -252,26 +253,23 @@ impl Writer {
         let logged = last_anchor(first_of(append), events);
         let Listed { title, life, plan, running, takes_room, used } = Listed::of(after);
         let (tokens, cost) = (used.tokens.cast_signed(), used.cost_micros.cast_signed());
-        match stream {
+        let indexed = Indexed { listed_at: at, due, takes_room, waiting, plan };
+        let stream = match stream {
             Some(stream) => {
-                let sql = "UPDATE streams SET version = ?2, updated_at = ?3, due_at = ?4, waiting = ?5,
-                           title = ?7, life = ?8, plan = ?9, logged = COALESCE(?10, logged),
-                           running = ?11, takes_room = ?15, tokens = ?12, cost_micros = ?13, bytes = bytes + ?14,
-                           failures = CASE WHEN parked IS NULL AND NOT ?6 THEN failures ELSE 0 END, parked = NULL WHERE id = ?1";
-                let progress = is_progress(events);
+                let sql = "UPDATE streams SET version = ?2, updated_at = ?3, title = ?4, life = ?5, running = ?6,
+                           tokens = ?7, cost_micros = ?8, bytes = bytes + ?9,
+                           failures = CASE WHEN parked IS NULL AND NOT ?10 THEN failures ELSE 0 END WHERE id = ?1";
+                let (id, progress) = (stream.id, is_progress(events));
                 self.execute(
                     sql,
-                    params![
-                        stream.id, version, at.0, due, waiting, progress, title, life, plan,
-                        logged, running, tokens, cost, bytes, takes_room
-                    ],
+                    params![id, version, at.0, title, life, running, tokens, cost, bytes, progress],
                 )?;
-                Ok(stream)
+                StreamRow { indexed: Some(self.index(stream, indexed, logged)?), ..stream }
             }
             None => {
-                let sql = "INSERT INTO streams (owner, identity, version, updated_at, due_at, waiting, title, life, plan, logged,
-                           running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros, takes_room)
-                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE(?10, 0), ?11, ?12, ?13, ?14, ?12, ?13, ?15)";
+                let sql = "INSERT INTO streams (owner, identity, version, updated_at, listed_at, due_at, waiting, title, life, plan,
+                           logged, running, tokens, cost_micros, bytes, counted_tokens, counted_cost_micros, takes_room)
+                           VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE(?10, 0), ?11, ?12, ?13, ?14, ?12, ?13, ?15)";
                 let (owner, text) = read::columns(identity);
                 self.execute(
                     sql,
@@ -281,9 +279,52 @@ impl Writer {
                     ],
                 )?;
                 let id = self.connection.last_insert_rowid();
-                Ok(StreamRow { id, version: after.version, snapshot: Seq(0) })
+                let (version, snapshot) = (after.version, Seq(0));
+                StreamRow { id, version, snapshot, indexed: Some(indexed) }
             }
+        };
+        let owner = identity.owner.0.as_bytes();
+        usage::uncounted(&self.connection, owner, stream.id)?;
+        if has_words(Seq(first_of(append) - 1), events) {
+            let sql = "INSERT OR IGNORE INTO unindexed (owner, stream) VALUES (?1, ?2)";
+            self.execute(sql, params![owner, stream.id])?;
         }
+        Ok(stream)
+    }
+
+    /// Writes what is in indexes, as far as it changed: what they hold then.
+    fn index(
+        &self,
+        stream: StreamRow,
+        now: Indexed,
+        logged: Option<i64>,
+    ) -> Result<Indexed, JournalError> {
+        let StreamRow { id, indexed, .. } = stream;
+        let listed_at = match indexed {
+            Some(indexed) => indexed.listed_at,
+            None => {
+                let sql = "SELECT listed_at FROM streams WHERE id = ?1";
+                let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
+                Time(statement.query_row([id], |row| row.get(0)).map_err(sqlite)?)
+            }
+        };
+        let keeps_place = now.listed_at.0.saturating_sub(listed_at.0) < LISTED_MICROS;
+        let now = if keeps_place { Indexed { listed_at, ..now } } else { now };
+        let Indexed { due, takes_room, waiting, plan, .. } = now;
+        let is_due = |indexed: Indexed| (indexed.due, indexed.takes_room) == (due, takes_room);
+        if !indexed.is_some_and(is_due) {
+            let sql =
+                "UPDATE streams SET due_at = ?2, takes_room = ?3, parked = NULL WHERE id = ?1";
+            self.execute(sql, params![id, due, takes_room])?;
+        }
+        let is_listed = |indexed: Indexed| {
+            (indexed.listed_at, indexed.waiting, indexed.plan) == (now.listed_at, waiting, plan)
+        };
+        if logged.is_some() || !indexed.is_some_and(is_listed) {
+            let sql = "UPDATE streams SET listed_at = ?2, waiting = ?3, plan = ?4, logged = COALESCE(?5, logged) WHERE id = ?1";
+            self.execute(sql, params![id, now.listed_at.0, waiting, plan, logged])?;
+        }
+        Ok(now)
     }
 
     /// Stores what was decided, each event with its own time. Everything is packed before anything is written; the events may

@@ -13,7 +13,7 @@ use rusqlite::params;
 use super::Writer;
 use crate::{
     journal::{outputs::SealedOutput, sealed::seal_snapshot},
-    journal_sqlite::{read, sqlite},
+    journal_sqlite::{read, sqlite, usage},
 };
 
 impl Writer {
@@ -37,8 +37,12 @@ impl Writer {
         if statement.execute(row).map_err(sqlite)? == 0 {
             return Ok(read::output(&self.connection, identity, output.digest)?.is_some());
         }
-        let sql = "UPDATE streams SET bytes = bytes + ?3 WHERE owner = ?1 AND identity = ?2";
-        self.execute(sql, params![owner, text, output.bytes])?;
+        let sql =
+            "UPDATE streams SET bytes = bytes + ?3 WHERE owner = ?1 AND identity = ?2 RETURNING id";
+        let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
+        let moved = params![owner, text, output.bytes];
+        let stream = statement.query_row(moved, |row| row.get(0)).map_err(sqlite)?;
+        usage::uncounted(&self.connection, identity.owner.0.as_bytes(), stream)?;
         Ok(true)
     }
 

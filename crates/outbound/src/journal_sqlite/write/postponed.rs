@@ -8,12 +8,20 @@ use super::Writer;
 use crate::journal_sqlite::{read, sqlite};
 
 impl Writer {
+    /// What its indexes hold is not known any more.
+    fn reindexed(&mut self, session: &SessionKey) {
+        if let Some(stream) = self.streams.get_mut(session) {
+            stream.indexed = None;
+        }
+    }
+
     pub(super) fn back_off(
-        &self,
+        &mut self,
         identity: &SessionKey,
         now: Time,
         why: &str,
     ) -> Result<BackedOff, JournalError> {
+        self.reindexed(identity);
         let (owner, text) = read::columns(identity);
         let sql =
             "SELECT failures, life = 'deleted' FROM streams WHERE owner = ?1 AND identity = ?2";
@@ -37,18 +45,20 @@ impl Writer {
     }
 
     pub(super) fn postpone(
-        &self,
+        &mut self,
         identity: &SessionKey,
         version: Seq,
         until: Time,
     ) -> Result<(), JournalError> {
+        self.reindexed(identity);
         let sql =
             "UPDATE streams SET due_at = ?4 WHERE owner = ?1 AND identity = ?2 AND version = ?3";
         let (owner, text) = read::columns(identity);
         self.execute(sql, params![owner, text, version.0.cast_signed(), until.0])
     }
 
-    pub(super) fn unpark(&self, identity: &SessionKey, now: Time) -> Result<(), JournalError> {
+    pub(super) fn unpark(&mut self, identity: &SessionKey, now: Time) -> Result<(), JournalError> {
+        self.reindexed(identity);
         let sql = "UPDATE streams SET failures = 0, due_at = CASE WHEN parked IS NULL THEN due_at ELSE ?3 END,
                    parked = NULL WHERE owner = ?1 AND identity = ?2";
         let (owner, text) = read::columns(identity);
