@@ -95,10 +95,11 @@ async fn all(seed: u64, kills: usize, cuts: usize, engines: usize) -> anyhow::Re
     let parked = journal.sessions(None, 100).await?.into_iter().filter(|row| row.parked.is_some());
     complaints.extend(parked.map(|row| format!("{} is parked: {:?}", row.session, row.parked)));
 
-    for (blow, (count, worst)) in &blows_report.blows {
+    for (blow, times) in &blows_report.blows {
+        let [first, middle, last] = times.slowest.map(|time| time.as_secs_f32());
         println!(
-            "{blow:?}: {count} times, every session moved within {:.1} s",
-            worst.as_secs_f32()
+            "{blow:?}: {} times, every session moved within {first:.1} s in the first third of the run, {middle:.1} s in the second, {last:.1} s in the last",
+            times.count
         );
     }
     println!(
@@ -137,11 +138,17 @@ async fn all(seed: u64, kills: usize, cuts: usize, engines: usize) -> anyhow::Re
     Ok(well)
 }
 
+/// How often something was struck, and how long every session took at most to move again, in each third of the run.
+#[derive(Default)]
+struct Times {
+    count: u32,
+    slowest: [Duration; 3],
+}
+
 /// What came of the blows.
 #[derive(Default)]
 struct BlowReport {
-    /// How often each was struck, and how long every session took at most to move again.
-    blows: BTreeMap<Blow, (u32, Duration)>,
+    blows: BTreeMap<Blow, Times>,
     stuck: Vec<String>,
     slowest: Duration,
     /// Backends of the database that were terminated.
@@ -159,18 +166,25 @@ async fn strike_all(
     for (done, blow) in (1..).zip(blows) {
         tokio::time::sleep(Duration::from_millis(rng.u64(100..600))).await;
         blows_report.backends += strike(cluster, blow, rng).await?;
-        let (count, worst) = blows_report.blows.entry(blow).or_default();
-        *count += 1;
+        let times = blows_report.blows.entry(blow).or_default();
+        times.count += 1;
         match moves_again(cluster).await {
             Ok(time) => {
                 blows_report.slowest = blows_report.slowest.max(time);
-                *worst = time.max(*worst);
+                let slowest = &mut times.slowest[(done - 1) * 3 / all];
+                *slowest = time.max(*slowest);
             }
-            Err(words) => blows_report.stuck.push(format!("after {blow:?}: {words}")),
+            Err(words) => {
+                println!("  STUCK at {done} of {all}, after {blow:?}: {words}");
+                blows_report.stuck.push(format!("after {blow:?}: {words}"));
+            }
         }
         if done % 60 == 0 {
             let (slowest, stuck) = (blows_report.slowest, blows_report.stuck.len());
-            println!("{done} of {all}: slowest {slowest:.1?}, {stuck} stuck");
+            let kept = cluster.restate.bytes() / 1_000_000;
+            println!(
+                "{done} of {all}: slowest {slowest:.1?}, {stuck} stuck, the engine keeps {kept} MB"
+            );
         }
     }
     Ok(blows_report)

@@ -2,12 +2,17 @@
 
 use std::{fs, path::PathBuf};
 
-use super::{Daemon, answers, free_port, root, temporary};
+use super::{Daemon, S3, answers, free_port, root, temporary};
+
+/// The bucket in which snapshots lie.
+const SNAPSHOTS: &str = "snapshots";
 
 /// A Restate server of our own.
 #[derive(Debug)]
 pub struct Restate {
     nodes: Vec<Node>,
+    /// Where several that are one keep what they have taken up, so that none reads the whole log again.
+    snapshots: Option<S3>,
     home: tempfile::TempDir,
 }
 
@@ -29,6 +34,21 @@ impl Restate {
     /// Starts so many that are one cluster.
     #[must_use]
     pub fn start_many(count: usize) -> Self {
+        let snapshots = (count > 1).then(|| {
+            let store = S3::start();
+            store.make_bucket_now(SNAPSHOTS);
+            store
+        });
+        Self::start_with(count, snapshots)
+    }
+
+    /// Starts so many that are one cluster, and keep the whole log: what a cluster must not be.
+    #[must_use]
+    pub fn start_without_snapshots(count: usize) -> Self {
+        Self::start_with(count, None)
+    }
+
+    fn start_with(count: usize, snapshots: Option<S3>) -> Self {
         let node = |_| Node {
             daemon: None,
             ingress: free_port(),
@@ -36,7 +56,7 @@ impl Restate {
             fabric: free_port(),
         };
         let nodes = (0..count).map(node).collect();
-        let mut server = Self { nodes, home: temporary("restate") };
+        let mut server = Self { nodes, snapshots, home: temporary("restate") };
         for at in 0..count {
             server.launch(at);
         }
@@ -88,6 +108,22 @@ impl Restate {
         fs::read_to_string(self.home.path().join(format!("node-{at}.log"))).unwrap_or_default()
     }
 
+    /// How many bytes of files all of them keep.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        fn of(path: &std::path::Path) -> u64 {
+            let entries = fs::read_dir(path).into_iter().flatten().flatten();
+            let bytes = |entry: fs::DirEntry| match entry.metadata() {
+                Ok(found) if found.is_dir() => of(&entry.path()),
+                Ok(found) => found.len(),
+                // It went meanwhile.
+                Err(_) => 0,
+            };
+            entries.map(bytes).sum()
+        }
+        of(self.home.path())
+    }
+
     /// Kills one.
     pub fn kill(&mut self, at: usize) {
         self.nodes[at].daemon = None;
@@ -122,6 +158,23 @@ impl Restate {
         let peers: Vec<_> =
             self.nodes.iter().map(|node| format!("\"http://127.0.0.1:{}\"", node.fabric)).collect();
         let replication = if self.nodes.len() > 1 { 2 } else { 1 };
+        let snapshots = self.snapshots.as_ref().map(|store| {
+            let store = store.address();
+            // As in deploy/restate.toml, and often enough that a proof of minutes sees many.
+            format!(
+                r#"
+[worker.snapshots]
+destination = "s3://{SNAPSHOTS}/restate"
+snapshot-interval = "30s"
+snapshot-interval-num-records = 2000
+aws-endpoint-url = "{store}"
+aws-allow-http = true
+aws-region = "test"
+aws-access-key-id = "test"
+aws-secret-access-key = "test"
+"#
+            )
+        });
         format!(
             r#"
 cluster-name = "planwright-test"
@@ -165,7 +218,8 @@ http2-streams-per-connection-limit = 4
 http2-keep-alive-interval = "2s"
 http2-keep-alive-timeout = "2s"
 connect-timeout = "1s"
-"#,
+{snapshots}"#,
+            snapshots = snapshots.unwrap_or_default(),
             home = self.home.path().display(),
             // A server by itself needs no replicated log, whose recovery takes seconds.
             provider = if self.nodes.len() > 1 { "replicated" } else { "local" },

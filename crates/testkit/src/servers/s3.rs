@@ -43,6 +43,19 @@ impl S3 {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    /// Makes a bucket, where nothing is asynchronous.
+    pub fn make_bucket_now(&self, name: &str) {
+        use std::io::{Read as _, Write as _};
+        let mut stream = std::net::TcpStream::connect(super::loopback(self.port)).expect("S3");
+        let asked = format!(
+            "PUT /{name} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(asked.as_bytes()).expect("it is asked");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
     /// Makes a bucket.
     pub async fn make_bucket(&self, name: &str) {
         let answer = reqwest::Client::new().put(format!("{}/{name}", self.address())).send().await;
