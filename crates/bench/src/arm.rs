@@ -22,6 +22,7 @@ use axum::{
 use planwright_domain::{
     actor::{PersonId, Standing},
     identity::ChannelType,
+    installation::{Requester, Role},
 };
 use planwright_outbound::access_file::FileAccess;
 use planwright_runtime::{commands::grants::Wanted, runtime::Runtime};
@@ -112,10 +113,13 @@ pub(crate) async fn run(name: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Who has an installation.
+const OWNER: &str = "owner";
+
 /// Our API over the real journal. Nobody acts on what is due: the command alone is measured.
 async fn ours_at(listener: TcpListener, port: u16, ours: Ours) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
-    let tokens = [(TOKEN, "owner", Standing::Decides)];
+    let tokens = [(TOKEN, OWNER, Standing::Decides)];
     let app = app_over(&ours.runtime, home.path(), port, &tokens).await?;
     serve(listener, app, std::future::pending()).await;
     Ok(())
@@ -132,6 +136,11 @@ pub(crate) async fn app_over(
     let accounts = runtime.commands.accounts(access.clone());
     for (token, person, standing) in tokens {
         let person = PersonId((*person).into());
+        if person.0 != OWNER {
+            let owner = PersonId(OWNER.into());
+            let by = Requester { person: owner, age_micros: Some(0), age_micros_max: 1 };
+            accounts.add(by, person.clone(), [Role::Speak].into()).await?;
+        }
         let wanted = Wanted::new("bench", person, *standing, ChannelType::Api);
         accounts.give_for(wanted, token).await?;
     }

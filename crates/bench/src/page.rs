@@ -24,7 +24,7 @@ use planwright_outbound::{
 use planwright_runtime::{
     ports::{
         Clock as _,
-        journal::{Append, Archive, ListPlace, Recorded, SessionQuery, Stream},
+        journal::{Append, Archive, Journal as _, ListPlace, Recorded, SessionQuery, Stream},
         memory::Store,
     },
     queries::Queries,
@@ -119,7 +119,6 @@ async fn opened(
         return Ok((journal.clone(), journal));
     }
     let journal = Arc::new(PostgresJournal::open(&postgres.address()).await?);
-    journal.make_room().await?;
     Ok((journal.clone(), journal))
 }
 
@@ -250,6 +249,10 @@ async fn measured(
 async fn watched(tabs: usize) -> anyhow::Result<(u64, u64, usize)> {
     const TURNS: u64 = 20;
     let (ours, home) = (Ours::start()?, tempfile::tempdir()?);
+    for name in ["ada", "bea"] {
+        let person = person(name, "bench", Standing::Speaks);
+        SqliteJournal::open(&ours.journal())?.owner_of(&person.id, person.owner).await?;
+    }
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();
     let tokens = [("of-ada", "ada", Standing::Speaks), ("of-bea", "bea", Standing::Speaks)];

@@ -53,7 +53,8 @@ impl Housekeeping {
     pub async fn run(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
         let (mut looked, mut swept): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
-            let is_last = *stopping.borrow();
+            // Nobody is left who could tell it, either.
+            let is_last = *stopping.borrow() || stopping.has_changed().is_err();
             if let Err(error) = self.count().await {
                 tracing::error!(%error, event = "usage_not_counted");
             }

@@ -99,7 +99,8 @@ impl Sequencer {
     /// Works until it is told to stop, and once more then.
     pub async fn run(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
         loop {
-            let is_last = *stopping.borrow();
+            // Nobody is left who could tell it, either.
+            let is_last = *stopping.borrow() || stopping.has_changed().is_err();
             self.work_once(is_last).await;
             if is_last {
                 return;
