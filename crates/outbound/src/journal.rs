@@ -258,9 +258,14 @@ pub(crate) fn page_of(
     let is_more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().map(|(_, place)| *place).filter(|_| is_more);
-    let mut rows: Vec<_> = rows.into_iter().map(|(row, _)| row).collect();
-    rows.sort_by_key(|row| Reverse(row.updated));
+    let rows = in_order_of_moves(rows.into_iter().map(|(row, _)| row).collect());
     SessionPage { rows, next, total: total.cast_unsigned() }
+}
+
+/// Those that moved last first, wherever they are listed.
+pub(crate) fn in_order_of_moves(mut rows: Vec<SessionRow>) -> Vec<SessionRow> {
+    rows.sort_by_key(|row| Reverse(row.updated));
+    rows
 }
 
 /// How far the chain of decisions had come at this row. One that cannot be read is told of and left: whoever checks the audit

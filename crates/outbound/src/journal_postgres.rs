@@ -82,6 +82,8 @@ const UNLOCKED_MAX: u32 = 3;
 const INSTALLATION_TRUSTED: Duration = Duration::from_millis(500);
 /// How many idle packers are kept.
 const PACKERS_MAX: usize = 16;
+/// Why what lies in a bucket is not to be had.
+const BUCKET_NOT_NAMED: &str = "outputs of the session are kept in a bucket that was not named here; set notebook.bucket as the nodes do";
 /// Appends to one session wait for each other here, so that they do not collide there.
 const STRIPES: usize = 1_024;
 
@@ -492,9 +494,7 @@ impl Journal for PostgresJournal {
             (Some(OutputRow::Beside), Some(outputs)) => {
                 outputs.read(identity, digest).await.map(Some)
             }
-            (Some(OutputRow::Beside), None) => Err(JournalError::Engine(
-                "it is kept in a bucket that was not named here; set notebook.bucket as the nodes do".into(),
-            )),
+            (Some(OutputRow::Beside), None) => Err(JournalError::Engine(BUCKET_NOT_NAMED.into())),
         }
     }
 
@@ -502,11 +502,16 @@ impl Journal for PostgresJournal {
         let Some(outputs) = &self.outputs else { return Ok(0) };
         let mut swept = 0;
         for beside in outputs.written_before(before).await? {
-            let _sweeping = outputs.sweeping().await;
             let Beside { session, digest } = &beside;
-            let found =
-                self.ask(async |client| read::output(client, session, *digest).await).await?;
-            if found.is_none() {
+            let is_named = async || {
+                self.ask(async |client| read::has_output(client, session, *digest).await).await
+            };
+            // Most are named: who writes one waits only for what is looked at twice.
+            if is_named().await? {
+                continue;
+            }
+            let _sweeping = outputs.sweeping().await;
+            if !is_named().await? {
                 swept += usize::from(outputs.remove_unnamed(&beside, before).await?);
             }
         }
@@ -543,7 +548,13 @@ impl Journal for PostgresJournal {
         now: Time,
         why: &str,
     ) -> Result<BackedOff, JournalError> {
-        self.ask(async |client| write::back_off(client, identity, now, why).await).await
+        self.ask(async |client| {
+            let transaction = client.transaction().await.map_err(engine)?;
+            let backed_off = write::back_off(&transaction, identity, now, why).await?;
+            transaction.commit().await.map_err(engine)?;
+            Ok(backed_off)
+        })
+        .await
     }
 
     async fn unpark(&self, identity: &SessionKey, now: Time) -> Result<(), JournalError> {
@@ -693,10 +704,18 @@ impl Journal for PostgresJournal {
     }
 
     async fn erase(&self, session: &SessionKey, at: Time) -> Result<bool, JournalError> {
-        if let Some(outputs) = &self.outputs
-            && erasure(&*self.session(session).await?, at).is_some()
-        {
-            outputs.remove_all(session).await?;
+        match &self.outputs {
+            Some(outputs) => {
+                if erasure(&*self.session(session).await?, at).is_some() {
+                    outputs.remove_all(session).await?;
+                }
+            }
+            None => {
+                let beside = async |client: &mut Object| read::has_beside(client, session).await;
+                if self.ask(beside).await? {
+                    return Err(JournalError::Engine(BUCKET_NOT_NAMED.into()));
+                }
+            }
         }
         let erased = self.ask(async |client| self.erase_rows(client, session, at).await).await?;
         if let Some(outputs) = self.outputs.as_ref().filter(|_| erased) {

@@ -334,11 +334,17 @@ impl Journal for SqliteJournal {
     async fn sweep_outputs(&self, before: Time) -> Result<usize, JournalError> {
         let mut swept = 0;
         for beside in self.outputs.written_before(before).await? {
+            let is_named = async || -> Result<bool, JournalError> {
+                let Beside { session, digest } = beside.clone();
+                let named = move |connection: &_| read::has_output(connection, &session, digest);
+                self.read(named).await
+            };
+            // Most are named: who writes one waits only for what is looked at twice.
+            if is_named().await? {
+                continue;
+            }
             let _sweeping = self.outputs.sweeping().await;
-            let Beside { session, digest } = beside.clone();
-            let found =
-                self.read(move |connection| read::output(connection, &session, digest)).await?;
-            if found.is_none() {
+            if !is_named().await? {
                 swept += usize::from(self.outputs.remove_unnamed(&beside, before).await?);
             }
         }

@@ -15,7 +15,12 @@ use std::{
 };
 
 use crate::advancing::is_own;
-use planwright_domain::{id::Seq, identity::SessionKey, next::Due, time::Time};
+use planwright_domain::{
+    id::{Incarnation, Seq},
+    identity::SessionKey,
+    next::Due,
+    time::Time,
+};
 use planwright_runtime::{
     engine::Engine,
     ports::{Clock, signal::Lane},
@@ -103,6 +108,13 @@ impl RestateLane {
         if delay <= DELAY_MAX {
             let _ = self.wakes.send(Wake { identity: identity.clone(), delay, key, _sweep: None });
         }
+    }
+
+    /// Wakes a session though nothing is due in it: behind whatever drives it, or alone.
+    fn send_once_more(&self, identity: &SessionKey, life: Incarnation) {
+        let key = format!("{identity}!{}", life.0);
+        let (identity, delay) = (identity.clone(), Duration::ZERO);
+        let _ = self.wakes.send(Wake { identity, delay, key, _sweep: None });
     }
 
     /// How long it is until then.

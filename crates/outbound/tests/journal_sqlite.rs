@@ -404,6 +404,18 @@ async fn a_long_output_lies_beside_the_journal_and_a_broken_or_lost_one_is_corru
     assert_eq!(journal.output(&identity(), kept[0]).await.unwrap(), Some(short));
 }
 
+/// A bucket that cannot be reached, or here a directory that cannot be made.
+#[tokio::test]
+async fn a_long_output_that_cannot_lie_beside_the_journal_lies_in_it() {
+    let place = Directory::new();
+    let journal = place.open().await;
+    say(&*journal, "talk-0001", 1).await.unwrap();
+    std::fs::write(place.0.path().join("outputs"), "in the way").unwrap();
+    let text = "y".repeat(100_000);
+    let kept = journal.keep_output(&identity(), &text).await.unwrap();
+    assert_eq!(journal.output(&identity(), kept).await.unwrap(), Some(text));
+}
+
 /// What was written before a kill, or for a session that is not there, has no row.
 #[tokio::test]
 async fn an_output_that_nothing_names_is_swept_once_it_is_old() {

@@ -30,6 +30,8 @@ use crate::{
     up::{self, Api, Deployment, told_to_stop},
 };
 
+/// How long what counts and takes up may take to end with the node.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// How often a node says that it runs, and looks what the others agreed on.
 const BEAT: Duration = Duration::from_secs(2);
 
@@ -102,8 +104,9 @@ pub async fn run(
     let (served, ()) =
         tokio::join!(api.serve(runtime, access, None, &server, Deployment::Node), draining);
     let worked = working.await;
-    let _ = sequencing.await;
-    let _ = housekeeping.await;
+    // What they leave, another node does.
+    let _ = tokio::time::timeout(ENDS_WITHIN, sequencing).await;
+    let _ = tokio::time::timeout(ENDS_WITHIN, housekeeping).await;
     beating.abort();
     let _ = nodes.leave(&name).await;
     let _ = fs::remove_file(ServerFile::path(&data));

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use planwright_domain::{command::SystemCommand, session::life::Life, time::Time};
-use tokio::{sync::watch, time::Instant};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use crate::{
     commands::dispatch::Dispatcher,
@@ -52,6 +52,7 @@ impl Housekeeping {
     /// Works until it is told to stop, and counts once more then.
     pub async fn run(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
         let (mut looked, mut swept): (Option<Instant>, Option<Instant>) = (None, None);
+        let mut sweeping: Option<JoinHandle<()>> = None;
         loop {
             // Nobody is left who could tell it, either.
             let is_last = *stopping.borrow() || stopping.has_changed().is_err();
@@ -62,6 +63,10 @@ impl Housekeeping {
                 tracing::error!(%error, event = "words_not_indexed");
             }
             if is_last {
+                // What it leaves, the next sweep finds.
+                if let Some(sweeping) = sweeping {
+                    sweeping.abort();
+                }
                 return;
             }
             if looked.is_none_or(|looked| looked.elapsed() >= LOOKS_EVERY) {
@@ -73,17 +78,23 @@ impl Housekeeping {
                     tracing::error!(%error, event = "old_answers_not_forgotten");
                 }
             }
-            if swept.is_none_or(|swept| swept.elapsed() >= SWEEPS_EVERY) {
+            let is_sweeping = sweeping.as_ref().is_some_and(|sweeping| !sweeping.is_finished());
+            if !is_sweeping && swept.is_none_or(|swept| swept.elapsed() >= SWEEPS_EVERY) {
                 swept = Some(Instant::now());
-                let before = self.clock.now().plus_micros(-OUTPUT_NAMED_WITHIN_MICROS);
-                if let Err(error) = self.journal.sweep_outputs(before).await {
-                    tracing::error!(%error, event = "outputs_not_swept");
-                }
+                // It looks at every output, which may take long, and nothing waits for it.
+                sweeping = Some(tokio::spawn(self.clone().sweep()));
             }
             tokio::select! {
                 () = tokio::time::sleep(COUNTS_EVERY) => {}
                 _ = stopping.wait_for(|is_told| *is_told) => {}
             }
+        }
+    }
+
+    async fn sweep(self: Arc<Self>) {
+        let before = self.clock.now().plus_micros(-OUTPUT_NAMED_WITHIN_MICROS);
+        if let Err(error) = self.journal.sweep_outputs(before).await {
+            tracing::error!(%error, event = "outputs_not_swept");
         }
     }
 

@@ -316,7 +316,7 @@ impl House {
             Deployment::Cluster(_) => format!(
                 "INSERT INTO due (stream, owner, due_at, moved_at, takes_room)
                  SELECT id, owner, {at}, updated_at, takes_room FROM streams WHERE {which}
-                 ON CONFLICT (stream) DO UPDATE SET due_at = excluded.due_at"
+                 ON CONFLICT (stream) DO UPDATE SET due_at = excluded.due_at, parked = false"
             ),
         }));
     }

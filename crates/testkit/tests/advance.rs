@@ -211,6 +211,10 @@ async fn whoever_goes_on_does_not_take_over_what_somebody_else_has_begun() {
     let advance = async |driver| bench.runtime.engine.advance_as(&talk(), driver).await.unwrap();
     let left = advance(Driver::GoesOn(earlier)).await;
     assert_eq!((left.due, left.lost), (Due::At(deadline), None), "somebody is at it");
+    assert!(
+        left.elsewhere,
+        "who may be one that the lane has given up: the session is woken once more"
+    );
     assert!(matches!(bench.next().await, Next::AwaitModel { .. }));
     let taken = advance(Driver::Woken(earlier)).await;
     assert_eq!((taken.due, taken.lost.is_some()), (Due::Now, true), "woken, it takes over");

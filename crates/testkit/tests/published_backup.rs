@@ -76,6 +76,8 @@ async fn talk(journal: &impl Journal) {
         let asked = Issued::new(Uuid::from_u128(number.into()), Time(1), say);
         assert!(!dispatch(journal, &identity, asked).await.unwrap().is_refused());
     }
+    // So long that it lies beside the journal.
+    journal.keep_output(&ada_key("cli:talk-0001").unwrap(), &prose(200_000, 1)).await.unwrap();
 }
 
 async fn write_pages(notebooks: &impl Notebooks) {
@@ -92,6 +94,7 @@ async fn everything(journal: &dyn Archive, notebooks: &dyn Notebooks) -> String 
     archive::export(journal, notebooks, &mut text).await.unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("findings.md") && text.contains("talk-0006"), "pages and sessions");
+    assert!(text.len() > 200_000, "and an output");
     text
 }
 
@@ -135,17 +138,26 @@ async fn the_documented_backup_of_one_machine_has_pages_credentials_and_settings
     assert_eq!(everything(&copy, &pages).await, everything(&journal, &notebooks).await);
 }
 
-async fn bucket(server: &S3) -> ObjectStoreNotebooks {
-    server.make_bucket("notes").await;
+fn bucket(server: &S3) -> Bucket {
     let key = |name: &str| Some(name.to_owned());
-    let bucket = Bucket {
+    Bucket {
         name: "notes".into(),
         endpoint: Some(server.address()),
         region: key("us-east-1"),
         access_key: key("a-key"),
         secret_key: key("a-secret"),
-    };
-    ObjectStoreNotebooks::in_bucket(bucket.open().unwrap())
+    }
+}
+
+/// The pages in the bucket.
+fn pages(server: &S3) -> ObjectStoreNotebooks {
+    ObjectStoreNotebooks::in_bucket(bucket(server).open().unwrap())
+}
+
+/// The journal at this database, with its long outputs in the bucket.
+async fn journal(database: &Postgres, server: &S3) -> PostgresJournal {
+    let journal = PostgresJournal::open(&database.address()).await.unwrap();
+    journal.with_outputs_in(bucket(server).open().unwrap())
 }
 
 #[tokio::test]
@@ -153,16 +165,16 @@ async fn the_documented_backup_of_a_cluster_has_the_database_and_the_bucket() {
     let home = tempfile::tempdir().unwrap();
     let (here, elsewhere) = (Postgres::start(), Postgres::start());
     let (pages_here, pages_elsewhere) = (S3::start(), S3::start());
-    let journal = PostgresJournal::open(&here.address()).await.unwrap();
-    talk(&journal).await;
-    let notebooks = bucket(&pages_here).await;
-    write_pages(&notebooks).await;
-    let restored = bucket(&pages_elsewhere).await;
+    pages_here.make_bucket("notes").await;
+    pages_elsewhere.make_bucket("notes").await;
+    let original = journal(&here, &pages_here).await;
+    talk(&original).await;
+    write_pages(&pages(&pages_here)).await;
     let [back_up, restore] = &blocks("A cluster")[..] else { panic!("two blocks") };
-    for (commands, database, pages) in
+    for (commands, database, store) in
         [(back_up, &here, &pages_here), (restore, &elsewhere, &pages_elsewhere)]
     {
-        let (database, endpoint) = (database.address(), pages.address());
+        let (database, endpoint) = (database.address(), store.address());
         let environment = [
             ("PLANWRIGHT_DATABASE", database.as_str()),
             ("NOTEBOOK_ENDPOINT", &endpoint),
@@ -172,6 +184,7 @@ async fn the_documented_backup_of_a_cluster_has_the_database_and_the_bucket() {
         ];
         run(commands, home.path(), &environment);
     }
-    let copy = PostgresJournal::open(&elsewhere.address()).await.unwrap();
-    assert_eq!(everything(&copy, &restored).await, everything(&journal, &notebooks).await);
+    let copy = journal(&elsewhere, &pages_elsewhere).await;
+    let (there, original_pages) = (pages(&pages_elsewhere), pages(&pages_here));
+    assert_eq!(everything(&copy, &there).await, everything(&original, &original_pages).await);
 }

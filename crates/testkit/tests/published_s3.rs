@@ -80,6 +80,8 @@ async fn long_outputs_of_a_cluster_lie_in_its_bucket() {
     let other = PostgresJournal::open(&place.0.address()).await.unwrap();
     let refused = other.output(&here, digest).await.unwrap_err().to_string();
     assert!(refused.contains("notebook.bucket"), "{refused}");
+    let refused = other.erase(&here, Time(9)).await.unwrap_err().to_string();
+    assert!(refused.contains("notebook.bucket"), "nothing may be left there: {refused}");
     let _ = place.0.psql("DELETE FROM outputs");
     assert_eq!(journal.sweep_outputs(Time(i64::MAX)).await.unwrap(), 1, "nothing names it");
 }

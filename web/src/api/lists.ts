@@ -62,10 +62,17 @@ export function pagesWith(pages: SessionPage[], change: ListChange): SessionPage
   if (!change.own || isOld(known, change)) return pages;
   const more = Number(change.begun && !known && !change.deleted) - Number(change.deleted);
   return pages.map((page, at) => {
-    const others = page.rows.filter((row) => row !== known);
+    // It may be on two pages: what moves stays where it was listed for a while.
+    const others = page.rows.filter((row) => row.sessionId !== change.row.sessionId);
     const total = page.total >= TOTAL_MAX ? page.total : page.total + more;
     return { ...page, total, rows: at === 0 && !change.deleted ? [change.row, ...others].sort(newestFirst) : others };
   });
+}
+
+/** These rows, each session once: where it comes first. */
+export function eachOnce(rows: SessionRow[]): SessionRow[] {
+  const known = new Set<string>();
+  return rows.filter(({ sessionId }) => !known.has(sessionId) && known.add(sessionId));
 }
 
 /** The same, where they were searched for: only what was found changes. */

@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { TOTAL_MAX } from "../api/lists";
+import { eachOnce, TOTAL_MAX } from "../api/lists";
 import { controlQuery, memoryQuery, sessionPagesQuery } from "../api/queries";
 import { Chip, Dialog, Empty, Failed, Skeleton, useSettled } from "../parts/basics";
 import { verdicts } from "../parts/verdicts";
@@ -16,8 +16,8 @@ export function SessionsScreen() {
   const control = useQuery({ ...controlQuery(gone?.id ?? ""), enabled: gone !== null });
   const memory = useQuery({ ...memoryQuery(gone?.id ?? "", ""), enabled: gone !== null });
   const promoted = (memory.data?.items ?? []).filter(({ item }) => typeof item.provenance === "object" && "promoted" in item.provenance && (gone?.id ?? "").endsWith(String(item.provenance.promoted.from)));
-  // A session that moves to the front between two pages is on both.
-  const rows = [...new Map(pages.data?.pages.flatMap((page) => page.rows).map((row) => [row.sessionId, row])).values()];
+  // A session that moves to the front between two pages is on both: as it is on the first of them, which is kept up to date.
+  const rows = eachOnce(pages.data?.pages.flatMap((page) => page.rows) ?? []);
   const total = pages.data?.pages.at(-1)?.total ?? 0;
   return (
     <div className="mx-auto w-full max-w-4xl p-4">

@@ -96,7 +96,7 @@ impl OutputStore {
         self.writing.clone().write_owned().await
     }
 
-    /// Writes an output here, if it is long; what is left is its row.
+    /// Writes an output here, if it is long; what is left is its row, with the output in it if it could not be written here.
     pub(crate) async fn take(
         &self,
         session: &SessionKey,
@@ -107,8 +107,12 @@ impl OutputStore {
             && folder_name(session).len() <= NAME_CHARS_MAX
             && let Some(body) = output.body.take()
         {
-            let place = path(session, output.digest);
-            self.store.put(&place, PutPayload::from(body)).await.map_err(engine)?;
+            let (place, payload) = (path(session, output.digest), PutPayload::from(body));
+            if let Err(error) = self.store.put(&place, payload.clone()).await {
+                // It is kept all the same, where shorter ones are.
+                tracing::warn!(%session, %error, event = "output_kept_in_the_journal");
+                output.body = Some(payload.as_ref().concat());
+            }
         }
         Ok(output)
     }
@@ -162,8 +166,10 @@ impl OutputStore {
 
     /// What was written before then. What was half written before then is removed on the way: nobody goes on with it.
     pub(crate) async fn written_before(&self, before: Time) -> Result<Vec<Beside>, JournalError> {
-        if let Some(directory) = &self.directory {
-            remove_unfinished(directory, before).map_err(engine)?;
+        if let Some(directory) = self.directory.clone() {
+            let removing =
+                tokio::task::spawn_blocking(move || remove_unfinished(&directory, before));
+            removing.await.map_err(engine)?.map_err(engine)?;
         }
         let found = self.list(Path::from(FOLDER)).await?.into_iter();
         let old = found.filter(|meta| is_before(meta, before));
@@ -213,42 +219,48 @@ fn remove_folder(directory: &FilePath, folder: &str) -> io::Result<()> {
     }
 }
 
-/// Removes files that were begun before then and never got their name, as after a kill, and folders with nothing in them.
+/// Removes files that were begun before then and never got their name, as after a kill, and folders with nothing in them. What is
+/// gone meanwhile got its name, or was erased.
 fn remove_unfinished(directory: &FilePath, before: Time) -> io::Result<()> {
-    let folders = match fs::read_dir(directory) {
-        Ok(folders) => folders,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for folder in folders {
+    for folder in there(fs::read_dir(directory))?.into_iter().flatten() {
         let folder = folder?;
         if !folder.file_type()?.is_dir() {
             continue;
         }
         let (folder, mut is_empty) = (folder.path(), true);
-        for file in fs::read_dir(&folder)? {
+        for file in there(fs::read_dir(&folder))?.into_iter().flatten() {
             let file = file?;
             // As the store calls it until all of it is there.
             let name = file.file_name();
             let unfinished = name.to_str().and_then(|name| name.split_once('#'));
             let is_unfinished = unfinished.is_some_and(|(name, _)| Digest::parse(name).is_some());
-            let written = file.metadata()?.modified()?.duration_since(std::time::UNIX_EPOCH);
+            let Some(meta) = there(file.metadata())? else { continue };
+            let written = meta.modified()?.duration_since(std::time::UNIX_EPOCH);
             let is_old = written.is_ok_and(|since| (since.as_micros() as i64) < before.0);
             if is_unfinished && is_old {
-                fs::remove_file(file.path())?;
+                there(fs::remove_file(file.path()))?;
             } else {
                 is_empty = false;
             }
         }
         // Somebody may put something into it just now.
         if is_empty
-            && let Err(error) = fs::remove_dir(&folder)
+            && let Err(error) = there(fs::remove_dir(&folder))
             && error.kind() != io::ErrorKind::DirectoryNotEmpty
         {
             return Err(error);
         }
     }
     Ok(())
+}
+
+/// What was found; nothing, if it is not there.
+fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// A session's key in digits and small letters, from which it can be read again.

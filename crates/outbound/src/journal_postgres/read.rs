@@ -21,7 +21,8 @@ use uuid::Uuid;
 use super::{erase::is_erased, search};
 use crate::{
     journal::{
-        EventRow, LISTED_MICROS, Reading, decision_at, decision_page, engine, fold, key_of,
+        EventRow, LISTED_MICROS, Reading, decision_at, decision_page, engine, fold,
+        in_order_of_moves, key_of,
         outputs::OutputRow,
         page_of, plan_of, read_alone,
         sealed::{AnswerRow, read_output, read_snapshot, read_view},
@@ -163,14 +164,13 @@ pub(super) async fn events_since(
     after: Seq,
     limit: usize,
 ) -> Result<Vec<Recorded>, JournalError> {
+    let Some(stream) = number(client, identity).await? else { return Ok(Vec::new()) };
     let sql = "SELECT seq, at, kind, body FROM events
-               WHERE stream = (SELECT id FROM streams WHERE owner = $6 AND identity = $1) AND seq > $2 AND at >= $3
-                   AND (cardinality($5::text[]) = 0 OR kind = ANY($5))
+               WHERE stream = $1 AND seq > $2 AND at >= $3 AND (cardinality($5::text[]) = 0 OR kind = ANY($5))
                ORDER BY seq LIMIT $4";
     let (after, limit) = (after.0.cast_signed(), count(limit));
     let kinds = stored_names(since.kinds);
-    let (owner, text) = (identity.owner.0, identity.identity.to_string());
-    rows(client, sql, &[&text, &after, &since.time.0, &limit, &kinds, &owner])
+    rows(client, sql, &[&stream, &after, &since.time.0, &limit, &kinds])
         .await?
         .into_iter()
         .map(|row| {
@@ -180,23 +180,33 @@ pub(super) async fn events_since(
         .collect()
 }
 
-/// The stream's version, and the answer that this command got, if it got one; nothing for a stream
-/// that does not exist.
+/// The number of a session's stream. What is read by it is planned for the one part of a table that has it; by the session's
+/// key, all parts would be locked.
+async fn number(
+    client: &impl GenericClient,
+    identity: &SessionKey,
+) -> Result<Option<i64>, JournalError> {
+    let sql = "SELECT id FROM streams WHERE owner = $1 AND identity = $2";
+    let (owner, text) = (identity.owner.0, identity.identity.to_string());
+    Ok(row(client, sql, &[&owner, &text]).await?.map(|row| row.get(0)))
+}
+
+/// The stream's version, and the answer that this command got by then or later, if it got one; nothing for a stream that does
+/// not exist.
 pub(super) async fn answer(
     client: &impl GenericClient,
     identity: &SessionKey,
     command: CommandId,
 ) -> Result<Option<(Seq, Option<Answer>)>, JournalError> {
-    let sql = "SELECT answers.before, answers.version, answers.refusal, answers.checksum, streams.version
-               FROM streams LEFT JOIN answers ON answers.stream = streams.id AND answers.command = $2
-               WHERE streams.owner = $3 AND streams.identity = $1";
+    let sql = "SELECT id, version FROM streams WHERE owner = $1 AND identity = $2";
     let (owner, text) = (identity.owner.0, identity.identity.to_string());
-    let Some(row) = row(client, sql, &[&text, &command.0, &owner]).await? else {
-        return Ok(None);
-    };
-    let is_answered = row.get::<_, Option<i64>>(0).is_some();
-    let answer = is_answered.then(|| answer_row(&row).answer(identity, command)).transpose()?;
-    Ok(Some((seq(&row, 4), answer)))
+    let Some(stream) = row(client, sql, &[&owner, &text]).await? else { return Ok(None) };
+    let (id, version) = (stream.get::<_, i64>(0), seq(&stream, 1));
+    let sql =
+        "SELECT before, version, refusal, checksum FROM answers WHERE stream = $1 AND command = $2";
+    let found = row(client, sql, &[&id, &command.0]).await?;
+    let answer = found.map(|row| answer_row(&row).answer(identity, command)).transpose()?;
+    Ok(Some((version, answer)))
 }
 
 /// The columns before, version, refusal and checksum.
@@ -213,7 +223,7 @@ pub(super) async fn due(
     // The first of every owner, then the second of each, so that no backlog of one owner fills a page.
     let sql = "SELECT streams.owner, identity, version, due_at
                FROM (SELECT stream, due_at, row_number() OVER (PARTITION BY owner ORDER BY due_at) AS turn FROM due
-                     WHERE due_at IS NOT NULL AND due_at <= $1 AND moved_at <= $1 ORDER BY turn, due_at LIMIT $2) due
+                     WHERE due_at IS NOT NULL AND NOT parked AND due_at <= $1 AND moved_at <= $1 ORDER BY turn, due_at LIMIT $2) due
                JOIN streams ON id = stream ORDER BY turn, due_at";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let by = by.map_or(i64::MAX, |time| time.0);
@@ -263,7 +273,7 @@ pub(super) async fn sessions(
 ) -> Result<Vec<SessionRow>, JournalError> {
     let (whose, owner) = of_owner(owner);
     let sql = format!("{ALL} {LIVE} {whose} ORDER BY listed_at DESC, id DESC LIMIT $2");
-    session_rows(rows(client, &sql, &[&owner, &count(limit)]).await?)
+    Ok(in_order_of_moves(session_rows(rows(client, &sql, &[&owner, &count(limit)]).await?)?))
 }
 
 pub(super) async fn active(
@@ -423,11 +433,10 @@ pub(super) async fn answers(
     client: &impl GenericClient,
     identity: &SessionKey,
 ) -> Result<BTreeMap<CommandId, KeptAnswer>, JournalError> {
+    let Some(stream) = number(client, identity).await? else { return Ok(BTreeMap::new()) };
     let sql =
-        "SELECT answers.before, answers.version, answers.refusal, answers.checksum, answers.command, answers.at
-               FROM streams JOIN answers ON answers.stream = streams.id
-               WHERE streams.owner = $1 AND streams.identity = $2";
-    rows(client, sql, &[&identity.owner.0, &identity.identity.to_string()])
+        "SELECT before, version, refusal, checksum, command, at FROM answers WHERE stream = $1";
+    rows(client, sql, &[&stream])
         .await?
         .iter()
         .map(|row| {
@@ -443,14 +452,35 @@ pub(super) async fn output(
     identity: &SessionKey,
     digest: Digest,
 ) -> Result<Option<OutputRow>, JournalError> {
-    let sql = "SELECT body FROM outputs WHERE stream = (SELECT id FROM streams WHERE owner = $1 AND identity = $2) AND digest = $3";
-    let (owner, text) = (identity.owner.0, identity.identity.to_string());
-    let found = row(client, sql, &[&owner, &text, &digest.0.as_slice()]).await?;
+    let Some(stream) = number(client, identity).await? else { return Ok(None) };
+    let sql = "SELECT body FROM outputs WHERE stream = $1 AND digest = $2";
+    let found = row(client, sql, &[&stream, &digest.0.as_slice()]).await?;
     let row = |row: Row| match row.get::<_, Option<&[u8]>>(0) {
         Some(body) => read_output(identity, digest, body).map(OutputRow::Here),
         None => Ok(OutputRow::Beside),
     };
     found.map(row).transpose()
+}
+
+/// Whether a row names this output.
+pub(super) async fn has_output(
+    client: &impl GenericClient,
+    identity: &SessionKey,
+    digest: Digest,
+) -> Result<bool, JournalError> {
+    let Some(stream) = number(client, identity).await? else { return Ok(false) };
+    let sql = "SELECT 1 FROM outputs WHERE stream = $1 AND digest = $2";
+    Ok(row(client, sql, &[&stream, &digest.0.as_slice()]).await?.is_some())
+}
+
+/// Whether an output of this session lies beside the rows.
+pub(super) async fn has_beside(
+    client: &impl GenericClient,
+    identity: &SessionKey,
+) -> Result<bool, JournalError> {
+    let Some(stream) = number(client, identity).await? else { return Ok(false) };
+    let sql = "SELECT 1 FROM outputs WHERE stream = $1 AND body IS NULL LIMIT 1";
+    Ok(row(client, sql, &[&stream]).await?.is_some())
 }
 
 pub(super) async fn kept_view(
@@ -471,8 +501,8 @@ pub(super) async fn outputs(
     client: &impl GenericClient,
     identity: &SessionKey,
 ) -> Result<Vec<Digest>, JournalError> {
-    let sql = "SELECT digest FROM outputs WHERE stream = (SELECT id FROM streams WHERE owner = $1 AND identity = $2) ORDER BY digest";
-    rows(client, sql, &[&identity.owner.0, &identity.identity.to_string()])
+    let Some(stream) = number(client, identity).await? else { return Ok(Vec::new()) };
+    rows(client, "SELECT digest FROM outputs WHERE stream = $1 ORDER BY digest", &[&stream])
         .await?
         .iter()
         .map(|row| row.get::<_, &[u8]>(0).try_into().map(Digest).map_err(engine))

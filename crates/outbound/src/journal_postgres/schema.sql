@@ -38,7 +38,8 @@ CREATE INDEX streams_owner ON streams (owner, listed_at, id);
 CREATE INDEX streams_heads ON streams (id) WHERE logged > taken;
 CREATE INDEX streams_planning ON streams (id) WHERE plan IS NOT NULL;
 
--- The streams on which someone must act, and those whose turn takes room of its owner. None that is parked.
+-- The streams on which someone must act, and those whose turn takes room of its owner. One that is parked keeps its row, so
+-- that an append that waits for whoever takes it up again finds the row and not its absence.
 CREATE TABLE due (
     stream BIGINT PRIMARY KEY,
     owner UUID NOT NULL,
@@ -46,12 +47,13 @@ CREATE TABLE due (
     due_at BIGINT,
     moved_at BIGINT NOT NULL,
     takes_room BOOLEAN NOT NULL,
+    parked BOOLEAN NOT NULL DEFAULT false,
     -- Until when it is reserved for the node that took it up, and which that was.
     reserved_until BIGINT NOT NULL DEFAULT 0,
     reserved_by UUID
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX due_due_at ON due (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX due_room ON due (owner) WHERE takes_room;
+CREATE INDEX due_due_at ON due (due_at) WHERE due_at IS NOT NULL AND NOT parked;
+CREATE INDEX due_room ON due (owner) WHERE takes_room AND NOT parked;
 
 -- The streams that moved and whose owners were not charged since.
 CREATE TABLE uncounted (

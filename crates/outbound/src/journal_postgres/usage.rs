@@ -34,7 +34,7 @@ pub(super) async fn used(
     let sql = "SELECT COALESCE(SUM(tokens - counted_tokens) FILTER (WHERE updated_at >= $2), 0)::bigint,
                    COALESCE(SUM(cost_micros - counted_cost_micros) FILTER (WHERE updated_at >= $2), 0)::bigint,
                    (COALESCE(SUM(bytes - counted_bytes), 0) + COALESCE((SELECT bytes FROM owners WHERE id = $1), 0))::bigint,
-                   (SELECT COUNT(*) FROM due WHERE owner = $1 AND takes_room)
+                   (SELECT COUNT(*) FROM due WHERE owner = $1 AND takes_room AND NOT parked)
                FROM uncounted JOIN streams ON id = uncounted.stream WHERE uncounted.owner = $1";
     let since = Day(day.0 - 1).ends().0;
     let found = row(&transaction, sql, &[&id.0, &since]).await?;
@@ -47,7 +47,7 @@ pub(super) async fn used(
 }
 
 async fn under_way(client: &impl GenericClient, id: OwnerId) -> Result<u64, JournalError> {
-    let sql = "SELECT COUNT(*) FROM due WHERE owner = $1 AND takes_room";
+    let sql = "SELECT COUNT(*) FROM due WHERE owner = $1 AND takes_room AND NOT parked";
     let found = row(client, sql, &[&id.0]).await?;
     Ok(found.map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
 }
@@ -99,15 +99,19 @@ impl PostgresJournal {
         at: Time,
         which: &Counted,
     ) -> Result<usize, JournalError> {
+        // By the number alone: by the owner as well, the server expects to find fewer than there are, and reads all streams.
         let (which, many) = match which {
-            Counted::Some(limit) => ("true", i64::try_from(*limit).unwrap_or(i64::MAX)),
-            Counted::One(stream) => ("id = $1", *stream),
+            Counted::Some(limit) => (
+                "true ORDER BY uncounted.owner, uncounted.stream LIMIT $1",
+                i64::try_from(*limit).unwrap_or(i64::MAX),
+            ),
+            Counted::One(stream) => {
+                ("id = $1 AND uncounted.owner = (SELECT owner FROM streams WHERE id = $1)", *stream)
+            }
         };
-        let limit = if which == "true" { "LIMIT $1" } else { "" };
         let sql = format!(
             "SELECT id, streams.owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros, bytes - counted_bytes
-             FROM uncounted JOIN streams ON streams.owner = uncounted.owner AND id = uncounted.stream WHERE {which}
-             ORDER BY uncounted.owner {limit} FOR NO KEY UPDATE OF streams SKIP LOCKED"
+             FROM uncounted JOIN streams ON id = uncounted.stream WHERE {which} FOR NO KEY UPDATE OF streams SKIP LOCKED"
         );
         let (mut uncounted, mut streams) = (Uncounted::default(), Vec::new());
         for row in rows(client, &sql, &[&many]).await? {

@@ -93,7 +93,7 @@ impl Rows {
 const MOVE: &str = "
     WITH moved AS (
         UPDATE streams SET version = $13, updated_at = $17,
-            listed_at = CASE WHEN $17 - listed_at >= $31 THEN $17 ELSE listed_at END,
+            listed_at = CASE WHEN abs($17 - listed_at) >= $31 THEN $17 ELSE listed_at END,
             waiting = $19, title = $20, life = $21, plan = $22, logged = COALESCE($23, logged), running = $24,
             takes_room = $18, tokens = $25, cost_micros = $26, bytes = bytes + $27,
             failures = CASE WHEN parked IS NULL AND NOT $30 THEN failures ELSE 0 END, parked = NULL
@@ -133,7 +133,7 @@ const BESIDE: &str = "
         INSERT INTO due (stream, owner, due_at, moved_at, takes_room)
         SELECT id, owner, $12, $17, $18 FROM moved WHERE $12::bigint IS NOT NULL OR $18::boolean
         ON CONFLICT (stream) DO UPDATE SET due_at = excluded.due_at, moved_at = excluded.moved_at,
-            takes_room = excluded.takes_room, reserved_until = 0
+            takes_room = excluded.takes_room, parked = false, reserved_until = 0
     ), unqueued AS (
         DELETE FROM due USING moved WHERE due.stream = moved.id AND $12::bigint IS NULL AND NOT $18::boolean
     ), charged AS (
@@ -374,6 +374,7 @@ pub(super) async fn forget_answers(
     Ok(rows(client, sql, &[&before.0, &(limit as i64)]).await?.len())
 }
 
+/// In a transaction: the first statement locks the stream, so that the next ones see what was done to it meanwhile.
 pub(super) async fn back_off(
     client: &impl GenericClient,
     identity: &SessionKey,
@@ -386,8 +387,11 @@ pub(super) async fn back_off(
     let (failures, is_deleted) =
         row.map_or((1, false), |row| (row.get::<_, i32>(0).cast_unsigned(), row.get(1)));
     let Some(until) = again_at(now, failures, is_deleted) else {
-        let sql = "WITH parked AS (UPDATE streams SET parked = $3 WHERE owner = $1 AND identity = $2 RETURNING id)
-                   DELETE FROM due USING parked WHERE stream = parked.id";
+        let sql = "WITH moved AS (
+                       UPDATE streams SET parked = $3 WHERE owner = $1 AND identity = $2 RETURNING id, owner, updated_at, takes_room
+                   ) INSERT INTO due (stream, owner, due_at, moved_at, takes_room, parked)
+                   SELECT id, owner, NULL, updated_at, takes_room, true FROM moved
+                   ON CONFLICT (stream) DO UPDATE SET parked = true";
         execute(client, sql, &[&owner, &text, &why]).await?;
         return Ok(BackedOff::Parked);
     };
@@ -438,7 +442,7 @@ pub(super) async fn take_due(
     reserved: Reserved,
     limit: usize,
 ) -> Result<Vec<DueRow>, JournalError> {
-    let of_due = "due_at IS NOT NULL AND due_at <= $1 AND moved_at <= $1";
+    let of_due = "due_at IS NOT NULL AND NOT parked AND due_at <= $1 AND moved_at <= $1";
     let is_reserved = "reserved_until > $2 AND reserved_until <= 2 * $3::bigint - $2::bigint";
     let of_due_and_free = format!("{of_due} AND NOT ({is_reserved})");
     let sql = format!(
@@ -482,14 +486,12 @@ pub(super) async fn unpark(
     now: Time,
 ) -> Result<(), JournalError> {
     let sql = "WITH found AS (
-                   SELECT id, owner, updated_at, takes_room, parked FROM streams
-                   WHERE owner = $1 AND identity = $2 FOR NO KEY UPDATE
+                   SELECT id FROM streams WHERE owner = $1 AND identity = $2 FOR NO KEY UPDATE
                ), freed AS (
                    UPDATE streams SET failures = 0, parked = NULL FROM found WHERE streams.id = found.id
                )
-               INSERT INTO due (stream, owner, due_at, moved_at, takes_room)
-               SELECT id, owner, $3, updated_at, takes_room FROM found WHERE parked IS NOT NULL
-               ON CONFLICT (stream) DO UPDATE SET due_at = excluded.due_at, reserved_until = 0";
+               UPDATE due SET due_at = $3, parked = false, reserved_until = 0 FROM found
+               WHERE due.stream = found.id AND due.parked";
     execute(client, sql, &[&identity.owner.0, &identity.identity.to_string(), &now.0]).await
 }
 

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::{erase, search, sqlite};
 use crate::journal::{
-    EventRow, LISTED_MICROS, Reading, decision_at, decision_page, fold, key_of,
+    EventRow, LISTED_MICROS, Reading, decision_at, decision_page, fold, in_order_of_moves, key_of,
     outputs::OutputRow,
     page_of, plan_of, read_alone,
     sealed::{AnswerRow, read_output, read_snapshot, read_view},
@@ -241,7 +241,7 @@ pub(super) fn sessions(
 ) -> Result<Vec<SessionRow>, JournalError> {
     let (whose, owner) = of_owner(owner);
     let sql = format!("{ALL} {LIVE} {whose} ORDER BY listed_at DESC, id DESC LIMIT ?2");
-    session_rows(connection, &sql, params![owner, count(limit)])
+    Ok(in_order_of_moves(session_rows(connection, &sql, params![owner, count(limit)])?))
 }
 
 pub(super) fn active(
@@ -462,6 +462,19 @@ pub(super) fn output(
         None => Ok(OutputRow::Beside),
     })
     .transpose()
+}
+
+/// Whether a row names this output.
+pub(super) fn has_output(
+    connection: &Connection,
+    identity: &SessionKey,
+    digest: Digest,
+) -> Result<bool, JournalError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM outputs
+               WHERE stream = (SELECT id FROM streams WHERE owner = ?1 AND identity = ?2) AND digest = ?3)";
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let (owner, text) = columns(identity);
+    statement.query_row(params![owner, text, digest.0], |row| row.get(0)).map_err(sqlite)
 }
 
 pub(super) fn kept_view(

@@ -97,7 +97,7 @@ pub(super) fn count(
         Counted::One(stream) => (Some(*stream), 1),
     };
     let sql = "SELECT id, streams.owner, updated_at, tokens - counted_tokens, cost_micros - counted_cost_micros, bytes - counted_bytes
-               FROM uncounted JOIN streams ON streams.owner = uncounted.owner AND id = uncounted.stream
+               FROM uncounted JOIN streams ON id = uncounted.stream
                WHERE ?1 IS NULL OR id = ?1 ORDER BY uncounted.owner, uncounted.stream LIMIT ?2";
     let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
     let mut rows = statement.query(params![only, limit]).map_err(sqlite)?;

@@ -38,6 +38,8 @@ const STAYS: Duration = Duration::from_secs(5 * 60);
 struct Left {
     version: Seq,
     due: Due,
+    /// Whether another driver began what is under way.
+    elsewhere: bool,
 }
 
 /// What the engine calls.
@@ -83,8 +85,13 @@ impl Lane {
         let begun = Instant::now();
         let mut driver = Driver::Woken(life);
         loop {
-            let Left { version, due } = self.act(identity.clone(), driver).await?;
+            let Left { version, due, elsewhere } = self.act(identity.clone(), driver).await?;
             let stays = begun.elapsed() < STAYS && !*self.stopping.borrow();
+            if elsewhere {
+                // If the engine gave that driver up, this was the last call for the session. If not, the wake-up waits behind it.
+                self.lane.send_once_more(&identity, life);
+                return Ok(());
+            }
             if due != Due::Now || !stays {
                 self.lane.send(&identity, version, due);
                 return Ok(());
@@ -96,27 +103,31 @@ impl Lane {
     /// The effect outlives the call that asked for it: a connection that breaks must not cut it off.
     /// A call that comes again here waits for it; on another node it finds it open, and nobody's.
     async fn act(&self, identity: SessionKey, driver: Driver) -> Result<Left, String> {
-        let under_way =
-            self.running.lock().unwrap_or_else(PoisonError::into_inner).get(&identity).cloned();
-        if let Some(under_way) = under_way {
-            let _ = under_way.await;
-        }
         let engine = self.engine.clone();
         let (running, key) = (self.running.clone(), identity.clone());
-        let under_way = async move {
+        let effect = async move {
             let outcome = ADVANCING.scope(key.clone(), one_effect(&engine, &key, driver)).await;
             running.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             outcome
         };
-        let under_way = under_way.boxed().shared();
-        self.note(identity, &under_way);
-        tokio::spawn(under_way.clone());
-        under_way.await
+        let effect = effect.boxed().shared();
+        while let Err(under_way) = self.begin(&identity, &effect) {
+            let _ = under_way.await;
+        }
+        tokio::spawn(effect.clone());
+        effect.await
     }
 
-    fn note(&self, identity: SessionKey, under_way: &Running) {
+    /// Notes what begins; if something is under way, that.
+    fn begin(&self, identity: &SessionKey, effect: &Running) -> Result<(), Running> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.insert(identity, under_way.clone());
+        match running.get(identity) {
+            Some(under_way) => Err(under_way.clone()),
+            None => {
+                running.insert(identity.clone(), effect.clone());
+                Ok(())
+            }
+        }
     }
 }
 
@@ -136,7 +147,9 @@ async fn one_effect(
             // An attempt that was lost is a failure too: it is tried again a limited number of times.
             Ok(Advanced { lost: Some(why), .. }) => return back_off(engine, identity, &why).await,
             Ok(advanced) if advanced.due == Due::Now && !advanced.acted => {}
-            Ok(Advanced { version, due, .. }) => return Ok(Left { version, due }),
+            Ok(Advanced { version, due, elsewhere, .. }) => {
+                return Ok(Left { version, due, elsewhere });
+            }
             // An event that this version does not know is a failure like any other: another node, to which the next
             // wake-up may go, may know it; and a row that stays due would keep the sweep from all others.
             Err(error) => return back_off(engine, identity, &error.to_string()).await,
@@ -153,7 +166,7 @@ async fn back_off(engine: &Engine, identity: &SessionKey, why: &str) -> Result<L
         Ok(BackedOff::Parked) => Due::Never,
         Err(error) => return Err(error.to_string()),
     };
-    Ok(Left { version: Seq(0), due })
+    Ok(Left { version: Seq(0), due, elsewhere: false })
 }
 
 pub(super) fn endpoint(

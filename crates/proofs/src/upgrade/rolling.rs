@@ -91,8 +91,8 @@ pub(super) async fn prove() -> anyhow::Result<Rolled> {
 
     // Events of the new kind that are folded into a snapshot are newer all the same.
     let folded = async |cluster: &Cluster| -> anyhow::Result<u64> {
-        let sql = "SELECT count(*) FROM events JOIN streams ON id = stream
-                   WHERE kind = 'message_noted' AND seq <= snapshot_version";
+        let sql = "SELECT count(*) FROM events JOIN snapshots USING (stream)
+                   WHERE kind = 'message_noted' AND seq <= snapshots.version";
         Ok(cluster.postgres.psql(sql).parse()?)
     };
     while noted(&cluster)? > folded(&cluster).await? {

@@ -63,11 +63,13 @@ pub struct Advanced {
     pub version: Seq,
     /// Why an attempt was lost that is due again: the lane backs off, and parks the session in the end.
     pub lost: Option<String>,
+    /// Whether another driver began what is under way now. It may be one that the lane has given up, and the last that looks.
+    pub elsewhere: bool,
 }
 
 impl Advanced {
     fn at(due: Due, version: Seq) -> Self {
-        Self { due, acted: false, version, lost: None }
+        Self { due, acted: false, version, lost: None, elsewhere: false }
     }
 }
 
@@ -76,8 +78,30 @@ impl Advanced {
 pub enum Driver {
     /// Woken just now: what an earlier driver left open is nobody's.
     Woken(Incarnation),
-    /// Goes on from one effect to the next: what it finds open and did not begin, a later driver did.
+    /// Goes on from one effect to the next: what it finds open and did not begin, another driver did, mostly a later one.
     GoesOn(Incarnation),
+}
+
+/// Whether a driver of another life began what is waited for.
+fn is_elsewhere_begun(next: &Next, life: Incarnation) -> bool {
+    match next {
+        Next::AwaitModel { bracket, .. } | Next::AwaitRemoval { bracket, .. } => {
+            bracket.incarnation != life
+        }
+        Next::AwaitCalls(calls) => calls.iter().any(|call| call.bracket.incarnation != life),
+        Next::Nothing
+        | Next::WaitForPerson(_)
+        | Next::StartTurn(_)
+        | Next::CallModel { .. }
+        | Next::AwaitLimit { .. }
+        | Next::UsePlanTool { .. }
+        | Next::AwaitDecision { .. }
+        | Next::AwaitSlot { .. }
+        | Next::AwaitPermission { .. }
+        | Next::RemovePages { .. }
+        | Next::Erase { .. }
+        | Next::RunCalls(_) => false,
+    }
 }
 
 impl Driver {
@@ -123,6 +147,7 @@ impl Engine {
         let session = self.journal.session(identity).await?;
         let (mut acted, mut lost, version) = (false, None, session.version);
         let due = next(&session);
+        let elsewhere = is_elsewhere_begun(&due, life);
         // Also one that begins now: it may have ended when this returns.
         let had_turn = session.turn.is_some() || matches!(due, Next::StartTurn(_));
         match due {
@@ -190,7 +215,8 @@ impl Engine {
             }
             Next::AwaitModel { attempt, bracket } => {
                 if !self.is_orphan(driver, &Attempt::Model(attempt), &bracket) {
-                    return Ok(Advanced::at(Due::At(bracket.deadline), version));
+                    let waits = Advanced::at(Due::At(bracket.deadline), version);
+                    return Ok(Advanced { elsewhere, ..waits });
                 }
                 let id = report_id(attempt.turn.0, "orphan-model", attempt.round, attempt.number);
                 let command = SystemCommand::OrphanModelCall { attempt };
@@ -214,7 +240,8 @@ impl Engine {
             Next::AwaitRemoval { attempt, bracket } => {
                 let of = Attempt::Removal(identity.clone(), attempt);
                 if !self.is_orphan(driver, &of, &bracket) {
-                    return Ok(Advanced::at(Due::At(bracket.deadline), version));
+                    let waits = Advanced::at(Due::At(bracket.deadline), version);
+                    return Ok(Advanced { elsewhere, ..waits });
                 }
                 // It has a back-off of its own, and is never parked: the pages must go.
                 let command = SystemCommand::OrphanRemoval { attempt };
@@ -230,7 +257,9 @@ impl Engine {
                 lost = self.run_calls(identity, life, &session, &calls).await?;
             }
             Next::AwaitCalls(calls) => match self.orphan_all(identity, driver, &calls).await? {
-                Some(deadline) => return Ok(Advanced::at(Due::At(deadline), version)),
+                Some(deadline) => {
+                    return Ok(Advanced { elsewhere, ..Advanced::at(Due::At(deadline), version) });
+                }
                 None => lost = Some("nobody recorded what came of a tool call".into()),
             },
         }
@@ -238,10 +267,11 @@ impl Engine {
         if had_turn && !matches!(&after.turn, Some(turn) if turn.paused.is_none()) {
             self.wake_held(identity.owner);
         }
-        let due = next(&after).due();
+        let next = next(&after);
+        let (due, elsewhere) = (next.due(), is_elsewhere_begun(&next, life));
         // Only what is due again can be lost again.
         let lost = lost.filter(|_| due == Due::Now);
-        Ok(Advanced { due, acted, version: after.version, lost })
+        Ok(Advanced { due, acted, version: after.version, lost, elsewhere })
     }
 
     /// A turn that was paused waits on, without another word, while its limit holds or others of its owner leave it no room.

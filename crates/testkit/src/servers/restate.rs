@@ -39,16 +39,6 @@ impl Restate {
             store.make_bucket_now(SNAPSHOTS);
             store
         });
-        Self::start_with(count, snapshots)
-    }
-
-    /// Starts so many that are one cluster, and keep the whole log: what a cluster must not be.
-    #[must_use]
-    pub fn start_without_snapshots(count: usize) -> Self {
-        Self::start_with(count, None)
-    }
-
-    fn start_with(count: usize, snapshots: Option<S3>) -> Self {
         let node = |_| Node {
             daemon: None,
             ingress: free_port(),

@@ -308,7 +308,7 @@ impl Writer {
                 Time(statement.query_row([id], |row| row.get(0)).map_err(sqlite)?)
             }
         };
-        let keeps_place = now.listed_at.0.saturating_sub(listed_at.0) < LISTED_MICROS;
+        let keeps_place = now.listed_at.0.abs_diff(listed_at.0) < LISTED_MICROS.unsigned_abs();
         let now = if keeps_place { Indexed { listed_at, ..now } } else { now };
         let Indexed { due, takes_room, waiting, plan, .. } = now;
         let is_due = |indexed: Indexed| (indexed.due, indexed.takes_room) == (due, takes_room);
@@ -320,9 +320,12 @@ impl Writer {
         let is_listed = |indexed: Indexed| {
             (indexed.listed_at, indexed.waiting, indexed.plan) == (now.listed_at, waiting, plan)
         };
-        if logged.is_some() || !indexed.is_some_and(is_listed) {
-            let sql = "UPDATE streams SET listed_at = ?2, waiting = ?3, plan = ?4, logged = COALESCE(?5, logged) WHERE id = ?1";
-            self.execute(sql, params![id, now.listed_at.0, waiting, plan, logged])?;
+        if !indexed.is_some_and(is_listed) {
+            let sql = "UPDATE streams SET listed_at = ?2, waiting = ?3, plan = ?4 WHERE id = ?1";
+            self.execute(sql, params![id, now.listed_at.0, waiting, plan])?;
+        }
+        if let Some(logged) = logged {
+            self.execute("UPDATE streams SET logged = ?2 WHERE id = ?1", params![id, logged])?;
         }
         Ok(now)
     }
