@@ -25,6 +25,9 @@ const HONEST_EVERY: u64 = 20;
 /// A story is tampered with so often before there is another.
 const STORY_LASTS: u64 = 25;
 
+/// How often a place for what is done to it is looked for in one story.
+const TRIES_OF_STORY: u32 = 64;
+
 /// What was found of one kind.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
@@ -138,8 +141,13 @@ async fn tamper(
             totals.accused.extend(wrongly.iter().map(|finding| format!("accused: {finding}")));
         }
         let (tampering, care) = kinds[number as usize % kinds.len()];
-        let mut story = honest.clone();
+        let (mut story, mut tries) = (honest.clone(), 0);
         while tampering.apply(&mut story, care, rng).is_none() {
+            tries += 1;
+            if tries % TRIES_OF_STORY == 0 {
+                // It may have no place for it: in some nobody says a word.
+                honest = Story::new(rng, &key)?;
+            }
             story = honest.clone();
         }
         let journal = place.empty().await?;

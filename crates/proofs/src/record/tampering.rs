@@ -2,8 +2,12 @@
 
 use fastrand::Rng;
 use planwright_domain::{
-    digest::Digest, id::Seq, installation::InstallationEvent, log::SessionHead,
-    session::SessionEvent, time::Time,
+    digest::Digest,
+    id::Seq,
+    installation::InstallationEvent,
+    log::{Entry, SessionHead},
+    session::SessionEvent,
+    time::Time,
 };
 use planwright_format::value::StoredSessionEvent;
 use serde_json::Value;
@@ -141,6 +145,8 @@ impl Tampering {
             }
             Self::WordsChanged => {
                 let event = &mut told.events[which].1;
+                // A person's words. Of what the runtime asks, the digest is part of the log, and the sentence that says why is not.
+                Entry::of(event)?.who?;
                 *event = edited(event, &|name, text| {
                     ["text", "why"].contains(&name).then(|| format!("{text}, or not"))
                 })?;
