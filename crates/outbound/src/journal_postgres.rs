@@ -17,6 +17,7 @@ use std::{
 
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Object, Pool};
+use futures_util::FutureExt as _;
 use object_store::ObjectStore;
 use planwright_domain::{
     actor::PersonId,
@@ -500,22 +501,13 @@ impl Journal for PostgresJournal {
 
     async fn sweep_outputs(&self, before: Time) -> Result<usize, JournalError> {
         let Some(outputs) = &self.outputs else { return Ok(0) };
-        let mut swept = 0;
-        for beside in outputs.written_before(before).await? {
-            let Beside { session, digest } = &beside;
-            let is_named = async || {
-                self.ask(async |client| read::has_output(client, session, *digest).await).await
-            };
-            // Most are named: who writes one waits only for what is looked at twice.
-            if is_named().await? {
-                continue;
+        let is_named = |Beside { session, digest }| {
+            async move {
+                self.ask(async |client| read::has_output(client, &session, digest).await).await
             }
-            let _sweeping = outputs.sweeping().await;
-            if !is_named().await? {
-                swept += usize::from(outputs.remove_unnamed(&beside, before).await?);
-            }
-        }
-        Ok(swept)
+            .boxed()
+        };
+        outputs.sweep(before, is_named).await
     }
 
     async fn keep_view(&self, identity: &SessionKey, view: KeptView) -> Result<(), JournalError> {

@@ -14,6 +14,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use planwright_domain::{
     actor::PersonId,
     digest::Digest,
@@ -332,23 +333,11 @@ impl Journal for SqliteJournal {
     }
 
     async fn sweep_outputs(&self, before: Time) -> Result<usize, JournalError> {
-        let mut swept = 0;
-        for beside in self.outputs.written_before(before).await? {
-            let is_named = async || -> Result<bool, JournalError> {
-                let Beside { session, digest } = beside.clone();
-                let named = move |connection: &_| read::has_output(connection, &session, digest);
-                self.read(named).await
-            };
-            // Most are named: who writes one waits only for what is looked at twice.
-            if is_named().await? {
-                continue;
-            }
-            let _sweeping = self.outputs.sweeping().await;
-            if !is_named().await? {
-                swept += usize::from(self.outputs.remove_unnamed(&beside, before).await?);
-            }
-        }
-        Ok(swept)
+        let is_named = |Beside { session, digest }| {
+            let named = move |connection: &_| read::has_output(connection, &session, digest);
+            self.read(named).boxed()
+        };
+        self.outputs.sweep(before, is_named).await
     }
 
     async fn keep_view(&self, identity: &SessionKey, view: KeptView) -> Result<(), JournalError> {

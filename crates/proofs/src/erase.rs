@@ -298,7 +298,7 @@ async fn all(seed: u64, rounds: u64) -> anyhow::Result<bool> {
         let servers = (engine == Engine::Postgres).then(|| (Postgres::start(), S3::start()));
         let place = match &servers {
             Some((database, outputs)) => {
-                outputs.make_bucket(BUCKET).await;
+                outputs.make_bucket(BUCKET);
                 fs::write(home.path().join(BUCKET), outputs.address())?;
                 database.address()
             }

@@ -212,7 +212,7 @@ async fn whoever_goes_on_does_not_take_over_what_somebody_else_has_begun() {
     let left = advance(Driver::GoesOn(earlier)).await;
     assert_eq!((left.due, left.lost), (Due::At(deadline), None), "somebody is at it");
     assert!(
-        left.elsewhere,
+        left.begun_by_another,
         "who may be one that the lane has given up: the session is woken once more"
     );
     assert!(matches!(bench.next().await, Next::AwaitModel { .. }));

@@ -165,8 +165,8 @@ async fn the_documented_backup_of_a_cluster_has_the_database_and_the_bucket() {
     let home = tempfile::tempdir().unwrap();
     let (here, elsewhere) = (Postgres::start(), Postgres::start());
     let (pages_here, pages_elsewhere) = (S3::start(), S3::start());
-    pages_here.make_bucket("notes").await;
-    pages_elsewhere.make_bucket("notes").await;
+    pages_here.make_bucket("notes");
+    pages_elsewhere.make_bucket("notes");
     let original = journal(&here, &pages_here).await;
     talk(&original).await;
     write_pages(&pages(&pages_here)).await;

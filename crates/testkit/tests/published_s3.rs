@@ -19,7 +19,7 @@ use planwright_testkit::{
 };
 
 async fn bucket(server: &S3) -> ObjectStoreNotebooks {
-    server.make_bucket("notes").await;
+    server.make_bucket("notes");
     ObjectStoreNotebooks::in_bucket(named(server).open().unwrap())
 }
 
@@ -68,7 +68,7 @@ impl Place for WithBucket {
 #[tokio::test]
 async fn long_outputs_of_a_cluster_lie_in_its_bucket() {
     let place = WithBucket(Postgres::start(), S3::start());
-    place.1.make_bucket("notes").await;
+    place.1.make_bucket("notes");
     journal_contract::reads::an_output_is_kept_once_and_for_its_session_alone(&place).await;
     assert_eq!(place.0.psql("SELECT count(*) || ' ' || count(body) FROM outputs"), "1 0");
     let journal = place.open().await;
@@ -89,7 +89,7 @@ async fn long_outputs_of_a_cluster_lie_in_its_bucket() {
 #[tokio::test]
 async fn nothing_of_an_erased_session_is_left_in_the_bucket() {
     let place = WithBucket(Postgres::start(), S3::start());
-    place.1.make_bucket("notes").await;
+    place.1.make_bucket("notes");
     journal_contract::erasure::a_deleted_session_is_erased_once_and_its_key_is_not_used_again(
         &place,
     )

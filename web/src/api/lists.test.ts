@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ListChange, SessionRow } from "./client";
-import { foundWith, Heard, NEWEST_MAX, newestWith, pagesWith, searchedWith, TOTAL_MAX, usedMore, waitingWith } from "./lists";
+import { eachOnce, foundWith, Heard, NEWEST_MAX, newestWith, pagesWith, searchedWith, TOTAL_MAX, usedMore, waitingWith } from "./lists";
 
 const row = (sessionId: string, more: Partial<SessionRow> = {}): SessionRow => ({ sessionId, version: 1, updated: "", title: sessionId, archived: false, running: false, costMicros: 0, ...more });
 const change = (one: SessionRow, more: Partial<ListChange> = {}): ListChange => ({ row: one, own: true, begun: false, deleted: false, decided: false, usedTokens: 0, usedCostMicros: 0, ...more });
@@ -51,6 +51,14 @@ describe("lists that hear what changed", () => {
     expect(seen(change(c, { deleted: true }))).toEqual([[["a"], 2], [["b"], 2]]);
     const many = [{ rows: [a], total: TOTAL_MAX, next: "x" }];
     expect(pagesWith(many, change(c, { begun: true }))[0]?.total).toBe(TOTAL_MAX);
+  });
+
+  it("knows a session once, though it keeps its place on a later page for a while after it moved", () => {
+    const pages = [{ rows: [row("b", { version: 2 }), a], total: 3, next: "x" }, { rows: [b, c], total: 3, next: null }];
+    const seen = pagesWith(pages, change(row("b", { version: 3 })));
+    expect(seen.map((page) => ids(page.rows))).toEqual([["b", "a"], ["c"]]);
+    const rows = eachOnce(pages.flatMap((page) => page.rows));
+    expect(rows.map((one) => [one.sessionId, one.version])).toEqual([["b", 2], ["a", 1], ["c", 1]]);
   });
 
   it("changes only what a search found", () => {

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use futures_util::TryStreamExt as _;
+use futures_util::{TryStreamExt as _, future::BoxFuture};
 use object_store::{
     Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutPayload, local::LocalFileSystem,
     path::Path,
@@ -16,7 +16,7 @@ use object_store::{
 use planwright_domain::{digest::Digest, identity::SessionKey, limits, time::Time};
 use planwright_format::{FormatError, body::Packer};
 use planwright_runtime::ports::journal::JournalError;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::{
     engine,
@@ -91,9 +91,24 @@ impl OutputStore {
         self.writing.clone().read_owned().await
     }
 
-    /// Held while it is looked whether an output has a row and, if it has none, removed: this process writes none meanwhile.
-    pub(crate) async fn sweeping(&self) -> OwnedRwLockWriteGuard<()> {
-        self.writing.clone().write_owned().await
+    /// Removes what was written before then and has no row; how many.
+    pub(crate) async fn sweep<'a>(
+        &self,
+        before: Time,
+        is_named: impl Fn(Beside) -> BoxFuture<'a, Result<bool, JournalError>>,
+    ) -> Result<usize, JournalError> {
+        let mut swept = 0;
+        for beside in self.written_before(before).await? {
+            // Most are named: who writes one waits only for what is looked at twice.
+            if is_named(beside.clone()).await? {
+                continue;
+            }
+            let _sweeping = self.writing.write().await;
+            if !is_named(beside.clone()).await? {
+                swept += usize::from(self.remove_unnamed(&beside, before).await?);
+            }
+        }
+        Ok(swept)
     }
 
     /// Writes an output here, if it is long; what is left is its row, with the output in it if it could not be written here.
@@ -165,7 +180,7 @@ impl OutputStore {
     }
 
     /// What was written before then. What was half written before then is removed on the way: nobody goes on with it.
-    pub(crate) async fn written_before(&self, before: Time) -> Result<Vec<Beside>, JournalError> {
+    async fn written_before(&self, before: Time) -> Result<Vec<Beside>, JournalError> {
         if let Some(directory) = self.directory.clone() {
             let removing =
                 tokio::task::spawn_blocking(move || remove_unfinished(&directory, before));
@@ -177,7 +192,7 @@ impl OutputStore {
     }
 
     /// Removes an output that no row names, unless it was written again since: whoever did names it next.
-    pub(crate) async fn remove_unnamed(
+    async fn remove_unnamed(
         &self,
         Beside { session, digest }: &Beside,
         before: Time,

@@ -164,7 +164,7 @@ pub(super) async fn events_since(
     after: Seq,
     limit: usize,
 ) -> Result<Vec<Recorded>, JournalError> {
-    let Some(stream) = number(client, identity).await? else { return Ok(Vec::new()) };
+    let Some(stream) = number_of(client, identity).await? else { return Ok(Vec::new()) };
     let sql = "SELECT seq, at, kind, body FROM events
                WHERE stream = $1 AND seq > $2 AND at >= $3 AND (cardinality($5::text[]) = 0 OR kind = ANY($5))
                ORDER BY seq LIMIT $4";
@@ -182,13 +182,11 @@ pub(super) async fn events_since(
 
 /// The number of a session's stream. What is read by it is planned for the one part of a table that has it; by the session's
 /// key, all parts would be locked.
-async fn number(
+async fn number_of(
     client: &impl GenericClient,
     identity: &SessionKey,
 ) -> Result<Option<i64>, JournalError> {
-    let sql = "SELECT id FROM streams WHERE owner = $1 AND identity = $2";
-    let (owner, text) = (identity.owner.0, identity.identity.to_string());
-    Ok(row(client, sql, &[&owner, &text]).await?.map(|row| row.get(0)))
+    Ok(known(client, identity).await?.map(|known| known.id))
 }
 
 /// The stream's version, and the answer that this command got by then or later, if it got one; nothing for a stream that does
@@ -433,7 +431,7 @@ pub(super) async fn answers(
     client: &impl GenericClient,
     identity: &SessionKey,
 ) -> Result<BTreeMap<CommandId, KeptAnswer>, JournalError> {
-    let Some(stream) = number(client, identity).await? else { return Ok(BTreeMap::new()) };
+    let Some(stream) = number_of(client, identity).await? else { return Ok(BTreeMap::new()) };
     let sql =
         "SELECT before, version, refusal, checksum, command, at FROM answers WHERE stream = $1";
     rows(client, sql, &[&stream])
@@ -452,7 +450,7 @@ pub(super) async fn output(
     identity: &SessionKey,
     digest: Digest,
 ) -> Result<Option<OutputRow>, JournalError> {
-    let Some(stream) = number(client, identity).await? else { return Ok(None) };
+    let Some(stream) = number_of(client, identity).await? else { return Ok(None) };
     let sql = "SELECT body FROM outputs WHERE stream = $1 AND digest = $2";
     let found = row(client, sql, &[&stream, &digest.0.as_slice()]).await?;
     let row = |row: Row| match row.get::<_, Option<&[u8]>>(0) {
@@ -468,7 +466,7 @@ pub(super) async fn has_output(
     identity: &SessionKey,
     digest: Digest,
 ) -> Result<bool, JournalError> {
-    let Some(stream) = number(client, identity).await? else { return Ok(false) };
+    let Some(stream) = number_of(client, identity).await? else { return Ok(false) };
     let sql = "SELECT 1 FROM outputs WHERE stream = $1 AND digest = $2";
     Ok(row(client, sql, &[&stream, &digest.0.as_slice()]).await?.is_some())
 }
@@ -478,7 +476,7 @@ pub(super) async fn has_beside(
     client: &impl GenericClient,
     identity: &SessionKey,
 ) -> Result<bool, JournalError> {
-    let Some(stream) = number(client, identity).await? else { return Ok(false) };
+    let Some(stream) = number_of(client, identity).await? else { return Ok(false) };
     let sql = "SELECT 1 FROM outputs WHERE stream = $1 AND body IS NULL LIMIT 1";
     Ok(row(client, sql, &[&stream]).await?.is_some())
 }
@@ -501,7 +499,7 @@ pub(super) async fn outputs(
     client: &impl GenericClient,
     identity: &SessionKey,
 ) -> Result<Vec<Digest>, JournalError> {
-    let Some(stream) = number(client, identity).await? else { return Ok(Vec::new()) };
+    let Some(stream) = number_of(client, identity).await? else { return Ok(Vec::new()) };
     rows(client, "SELECT digest FROM outputs WHERE stream = $1 ORDER BY digest", &[&stream])
         .await?
         .iter()

@@ -186,7 +186,7 @@ impl Group {
     }
 
     /// What the indexes hold of a stream is not known any more.
-    fn reindexed(&mut self, session: &SessionKey) {
+    fn forget_indexed(&mut self, session: &SessionKey) {
         if let Some(stream) = self.streams.get_mut(session) {
             stream.indexed = None;
         }
@@ -305,13 +305,13 @@ impl Writer {
                 let written = self.in_savepoint(group, |writer, _| {
                     Ok((writer.back_off(&identity, now, &why)?, None))
                 });
-                group.reindexed(&identity);
+                group.forget_indexed(&identity);
                 settle(group, reply, written);
             }
             Job::Unpark { identity, now, reply } => {
                 let written = self
                     .in_savepoint(group, |writer, _| Ok((writer.unpark(&identity, now)?, None)));
-                group.reindexed(&identity);
+                group.forget_indexed(&identity);
                 settle(group, reply, written);
             }
             Job::Owner(job) => self.write_owner(group, job),
@@ -327,7 +327,7 @@ impl Writer {
                 let written = self.in_savepoint(group, |writer, _| {
                     Ok((writer.postpone(&identity, version, until)?, None))
                 });
-                group.reindexed(&identity);
+                group.forget_indexed(&identity);
                 settle(group, reply, written);
             }
             Job::ForgetAnswers { before, limit, reply } => {

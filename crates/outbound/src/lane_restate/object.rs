@@ -39,7 +39,7 @@ struct Left {
     version: Seq,
     due: Due,
     /// Whether another driver began what is under way.
-    elsewhere: bool,
+    begun_by_another: bool,
 }
 
 /// What the engine calls.
@@ -85,9 +85,10 @@ impl Lane {
         let begun = Instant::now();
         let mut driver = Driver::Woken(life);
         loop {
-            let Left { version, due, elsewhere } = self.act(identity.clone(), driver).await?;
+            let Left { version, due, begun_by_another } =
+                self.act(identity.clone(), driver).await?;
             let stays = begun.elapsed() < STAYS && !*self.stopping.borrow();
-            if elsewhere {
+            if begun_by_another {
                 // If the engine gave that driver up, this was the last call for the session. If not, the wake-up waits behind it.
                 self.lane.send_once_more(&identity, life);
                 return Ok(());
@@ -147,8 +148,8 @@ async fn one_effect(
             // An attempt that was lost is a failure too: it is tried again a limited number of times.
             Ok(Advanced { lost: Some(why), .. }) => return back_off(engine, identity, &why).await,
             Ok(advanced) if advanced.due == Due::Now && !advanced.acted => {}
-            Ok(Advanced { version, due, elsewhere, .. }) => {
-                return Ok(Left { version, due, elsewhere });
+            Ok(Advanced { version, due, begun_by_another, .. }) => {
+                return Ok(Left { version, due, begun_by_another });
             }
             // An event that this version does not know is a failure like any other: another node, to which the next
             // wake-up may go, may know it; and a row that stays due would keep the sweep from all others.
@@ -166,7 +167,7 @@ async fn back_off(engine: &Engine, identity: &SessionKey, why: &str) -> Result<L
         Ok(BackedOff::Parked) => Due::Never,
         Err(error) => return Err(error.to_string()),
     };
-    Ok(Left { version: Seq(0), due, elsewhere: false })
+    Ok(Left { version: Seq(0), due, begun_by_another: false })
 }
 
 pub(super) fn endpoint(

@@ -64,12 +64,12 @@ pub struct Advanced {
     /// Why an attempt was lost that is due again: the lane backs off, and parks the session in the end.
     pub lost: Option<String>,
     /// Whether another driver began what is under way now. It may be one that the lane has given up, and the last that looks.
-    pub elsewhere: bool,
+    pub begun_by_another: bool,
 }
 
 impl Advanced {
     fn at(due: Due, version: Seq) -> Self {
-        Self { due, acted: false, version, lost: None, elsewhere: false }
+        Self { due, acted: false, version, lost: None, begun_by_another: false }
     }
 }
 
@@ -83,7 +83,7 @@ pub enum Driver {
 }
 
 /// Whether a driver of another life began what is waited for.
-fn is_elsewhere_begun(next: &Next, life: Incarnation) -> bool {
+fn is_begun_by_another(next: &Next, life: Incarnation) -> bool {
     match next {
         Next::AwaitModel { bracket, .. } | Next::AwaitRemoval { bracket, .. } => {
             bracket.incarnation != life
@@ -147,7 +147,7 @@ impl Engine {
         let session = self.journal.session(identity).await?;
         let (mut acted, mut lost, version) = (false, None, session.version);
         let due = next(&session);
-        let elsewhere = is_elsewhere_begun(&due, life);
+        let begun_by_another = is_begun_by_another(&due, life);
         // Also one that begins now: it may have ended when this returns.
         let had_turn = session.turn.is_some() || matches!(due, Next::StartTurn(_));
         match due {
@@ -216,7 +216,7 @@ impl Engine {
             Next::AwaitModel { attempt, bracket } => {
                 if !self.is_orphan(driver, &Attempt::Model(attempt), &bracket) {
                     let waits = Advanced::at(Due::At(bracket.deadline), version);
-                    return Ok(Advanced { elsewhere, ..waits });
+                    return Ok(Advanced { begun_by_another, ..waits });
                 }
                 let id = report_id(attempt.turn.0, "orphan-model", attempt.round, attempt.number);
                 let command = SystemCommand::OrphanModelCall { attempt };
@@ -241,7 +241,7 @@ impl Engine {
                 let of = Attempt::Removal(identity.clone(), attempt);
                 if !self.is_orphan(driver, &of, &bracket) {
                     let waits = Advanced::at(Due::At(bracket.deadline), version);
-                    return Ok(Advanced { elsewhere, ..waits });
+                    return Ok(Advanced { begun_by_another, ..waits });
                 }
                 // It has a back-off of its own, and is never parked: the pages must go.
                 let command = SystemCommand::OrphanRemoval { attempt };
@@ -258,7 +258,10 @@ impl Engine {
             }
             Next::AwaitCalls(calls) => match self.orphan_all(identity, driver, &calls).await? {
                 Some(deadline) => {
-                    return Ok(Advanced { elsewhere, ..Advanced::at(Due::At(deadline), version) });
+                    return Ok(Advanced {
+                        begun_by_another,
+                        ..Advanced::at(Due::At(deadline), version)
+                    });
                 }
                 None => lost = Some("nobody recorded what came of a tool call".into()),
             },
@@ -268,10 +271,10 @@ impl Engine {
             self.wake_held(identity.owner);
         }
         let next = next(&after);
-        let (due, elsewhere) = (next.due(), is_elsewhere_begun(&next, life));
+        let (due, begun_by_another) = (next.due(), is_begun_by_another(&next, life));
         // Only what is due again can be lost again.
         let lost = lost.filter(|_| due == Due::Now);
-        Ok(Advanced { due, acted, version: after.version, lost, elsewhere })
+        Ok(Advanced { due, acted, version: after.version, lost, begun_by_another })
     }
 
     /// A turn that was paused waits on, without another word, while its limit holds or others of its owner leave it no room.

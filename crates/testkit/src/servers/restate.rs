@@ -36,7 +36,7 @@ impl Restate {
     pub fn start_many(count: usize) -> Self {
         let snapshots = (count > 1).then(|| {
             let store = S3::start();
-            store.make_bucket_now(SNAPSHOTS);
+            store.make_bucket(SNAPSHOTS);
             store
         });
         let node = |_| Node {

@@ -43,8 +43,8 @@ impl S3 {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Makes a bucket, where nothing is asynchronous.
-    pub fn make_bucket_now(&self, name: &str) {
+    /// Makes a bucket.
+    pub fn make_bucket(&self, name: &str) {
         use std::io::{Read as _, Write as _};
         let mut stream = std::net::TcpStream::connect(super::loopback(self.port)).expect("S3");
         let asked = format!(
@@ -54,11 +54,5 @@ impl S3 {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    }
-
-    /// Makes a bucket.
-    pub async fn make_bucket(&self, name: &str) {
-        let answer = reqwest::Client::new().put(format!("{}/{name}", self.address())).send().await;
-        assert!(answer.expect("an answer").status().is_success());
     }
 }

@@ -9,7 +9,7 @@ use crate::journal_sqlite::{read, sqlite};
 
 impl Writer {
     /// What its indexes hold is not known any more.
-    fn reindexed(&mut self, session: &SessionKey) {
+    fn forget_indexed(&mut self, session: &SessionKey) {
         if let Some(stream) = self.streams.get_mut(session) {
             stream.indexed = None;
         }
@@ -21,7 +21,7 @@ impl Writer {
         now: Time,
         why: &str,
     ) -> Result<BackedOff, JournalError> {
-        self.reindexed(identity);
+        self.forget_indexed(identity);
         let (owner, text) = read::columns(identity);
         let sql =
             "SELECT failures, life = 'deleted' FROM streams WHERE owner = ?1 AND identity = ?2";
@@ -50,7 +50,7 @@ impl Writer {
         version: Seq,
         until: Time,
     ) -> Result<(), JournalError> {
-        self.reindexed(identity);
+        self.forget_indexed(identity);
         let sql =
             "UPDATE streams SET due_at = ?4 WHERE owner = ?1 AND identity = ?2 AND version = ?3";
         let (owner, text) = read::columns(identity);
@@ -58,7 +58,7 @@ impl Writer {
     }
 
     pub(super) fn unpark(&mut self, identity: &SessionKey, now: Time) -> Result<(), JournalError> {
-        self.reindexed(identity);
+        self.forget_indexed(identity);
         let sql = "UPDATE streams SET failures = 0, due_at = CASE WHEN parked IS NULL THEN due_at ELSE ?3 END,
                    parked = NULL WHERE owner = ?1 AND identity = ?2";
         let (owner, text) = read::columns(identity);
