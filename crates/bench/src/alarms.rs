@@ -20,7 +20,7 @@ const TIMES_MAX: f64 = 1.05;
 const TOMORROW_MICROS: i64 = 86_400_000_000;
 
 pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
-    let (count, rounds, slice) = if quick { (6_000, 5, 0.5) } else { (60_000, 15, 1.5) };
+    let (count, rounds, slice) = if quick { (6_000, 5, 0.5) } else { (60_000, 75, 0.3) };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let without = runtime.block_on(async { Ours::start() })?;
