@@ -28,6 +28,7 @@ use crate::{
 };
 
 pub(crate) mod command;
+pub(crate) mod export;
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
@@ -72,8 +73,8 @@ pub(crate) fn turn(quick: bool) -> anyhow::Result<Judged> {
         let model: Conduct = Arc::new(|_: &SeenRequest| ScriptedReply::text("done"));
         let cluster = Cluster::start(model, shape()).await?;
         let admin = RestateAdmin::new(&cluster.restate.admin(0))?;
-        admin.register(&cluster.endpoint(0)).await?;
-        admin.register(&serve_bare().await?).await?;
+        admin.register(&cluster.endpoint(0), false).await?;
+        admin.register(&serve_bare().await?, false).await?;
         let client = Client::builder().tcp_nodelay(true).build()?;
         let ingress = cluster.restate.ingress(0);
         let call = async |object: &str, at: usize| {

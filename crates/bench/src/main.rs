@@ -16,6 +16,7 @@ mod audit;
 mod cached;
 mod cluster;
 mod command;
+mod effects;
 mod fanout;
 mod growth;
 mod http_client;
@@ -91,6 +92,10 @@ enum Figure {
     ClusterTurn(Size),
     /// 100,000 approvals that wait in a cluster: the node's memory, list.
     ClusterWaiting(Size),
+    /// A million sessions of a cluster: what listing and exporting one costs, by what it costs among fewer.
+    ClusterExport(Size),
+    /// 5,000 calls of models that are open at once: whether all end, and what each costs, in one process and on three nodes.
+    Effects(Size),
     /// A server that another figure measures.
     #[command(hide = true)]
     Arm {
@@ -131,7 +136,9 @@ impl Figure {
             | Self::Size(size)
             | Self::ClusterCommand(size)
             | Self::ClusterTurn(size)
-            | Self::ClusterWaiting(size) => Some(size),
+            | Self::ClusterWaiting(size)
+            | Self::ClusterExport(size)
+            | Self::Effects(size) => Some(size),
             Self::Arm { .. } => None,
         }
     }
@@ -167,6 +174,8 @@ fn main() -> ExitCode {
         Some(Figure::ClusterCommand(size)) => cluster::command::command(size.quick),
         Some(Figure::ClusterTurn(size)) => cluster::turn(size.quick),
         Some(Figure::ClusterWaiting(size)) => cluster::waiting(size.quick),
+        Some(Figure::ClusterExport(size)) => cluster::export::export(size.quick),
+        Some(Figure::Effects(size)) => effects::run(size.quick),
         Some(Figure::Arm { name }) => serve(&name),
     };
     match outcome {

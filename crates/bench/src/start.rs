@@ -83,7 +83,7 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
 }
 
 /// A data directory with many sessions, and the program that is started over it.
-struct House {
+pub(crate) struct House {
     program: PathBuf,
     home: tempfile::TempDir,
     port: u16,
@@ -102,7 +102,7 @@ struct Recovery {
 }
 
 impl House {
-    fn build(count: usize) -> anyhow::Result<Self> {
+    pub(crate) fn build(count: usize) -> anyhow::Result<Self> {
         let program = std::env::current_exe()?.with_file_name("planwright");
         let missing = format!("{} is missing; run: cargo build --release", program.display());
         anyhow::ensure!(program.exists(), missing);
@@ -114,20 +114,21 @@ impl House {
         fs::set_permissions(&data, fs::Permissions::from_mode(0o700))?;
         many::fill(&house.journal(), count)?;
         let config = data.join("config.toml");
-        fs::write(&config, format!("[server]\nbind = \"127.0.0.1:{port}\"\n"))?;
+        let limits = "requests_per_second = 100000";
+        fs::write(&config, format!("[server]\nbind = \"127.0.0.1:{port}\"\n{limits}\n"))?;
         fs::set_permissions(&config, fs::Permissions::from_mode(0o600))?;
         Ok(house)
     }
 
-    fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.home.path().join("data")
     }
 
-    fn journal(&self) -> PathBuf {
+    pub(crate) fn journal(&self) -> PathBuf {
         self.data().join("journal.sqlite")
     }
 
-    fn start(&self, model: Option<&str>) -> anyhow::Result<Running> {
+    pub(crate) fn start(&self, model: Option<&str>) -> anyhow::Result<Running> {
         let begun = Instant::now();
         let child = Command::new(&self.program)
             .envs(model.map(|url| ("PLANWRIGHT_MODEL_URL", url)))
@@ -230,15 +231,15 @@ impl Flights {
     }
 }
 
-struct Running {
+pub(crate) struct Running {
     child: Child,
     begun: Instant,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Running {
     /// Waits until it is ready, and says how long that took since it was started.
-    fn ready(&mut self) -> anyhow::Result<f64> {
+    pub(crate) fn ready(&mut self) -> anyhow::Result<f64> {
         use std::io::{Read as _, Write as _};
         while self.begun.elapsed() < Duration::from_secs(20) {
             if let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", self.port)) {
@@ -258,6 +259,10 @@ impl Running {
             std::thread::sleep(Duration::from_millis(2));
         }
         anyhow::bail!("not ready within 20 s")
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     fn kill(&mut self) {

@@ -17,8 +17,8 @@ use crate::FormatError;
 
 /// Shorter payloads are stored as they are.
 const COMPRESS_FROM_BYTES: usize = 192;
-/// How hard it is compressed: beyond this the gain is small.
-const ZSTD_LEVEL: i32 = 3;
+/// How hard it is compressed: level 3 takes nearly twice the time of this, and leaves one byte of a hundred less.
+const ZSTD_LEVEL: i32 = 1;
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
 const HEADER_BYTES: usize = 11;

@@ -16,11 +16,15 @@ use std::{
 use async_nats::{Client, ConnectOptions, Event, Subscriber};
 use futures_util::StreamExt as _;
 use planwright_domain::{digest::Digest, id::OwnerId, identity::SessionKey};
+use planwright_runtime::ports::health::Part;
 use planwright_runtime::ports::signal::{Broadcast, Hint, Hints, ListChange, Signal, Subscription};
+use serde::{Deserialize, Serialize};
 use tokio::{sync::mpsc, time::MissedTickBehavior};
 
 use crate::local_subscribers::LocalSubscribers;
 
+/// How long the bus, or a node behind it, may take to answer whoever asks once.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// How many signals may wait to be sent before previews are dropped.
 const WAITING_MAX: usize = 4_096;
 /// How often a subscription looks whether it is deserted, or the bus gone.
@@ -150,6 +154,35 @@ impl NatsBroadcast {
         })
     }
 
+    /// Answers whoever asks which node acts for a session, under this name, for as long as this is polled.
+    pub async fn answer_who_drives(
+        &self,
+        prefix: &str,
+        node: &str,
+        drives: impl Fn(&SessionKey) -> Option<Duration>,
+    ) {
+        loop {
+            match self.client.subscribe(drives_subject(prefix)).await {
+                Ok(mut questions) => {
+                    while let Some(question) = questions.next().await {
+                        let session = str::from_utf8(&question.payload).unwrap_or_default();
+                        let session = SessionKey::parse(session).ok();
+                        let seconds = session.and_then(|session| drives(&session));
+                        let seconds = seconds.map(|time| time.as_secs_f64());
+                        let answer = Drives { node: node.to_owned(), seconds };
+                        if let (Some(inbox), Ok(body)) =
+                            (question.reply, serde_json::to_vec(&answer))
+                        {
+                            let _ = self.client.publish(inbox, body.into()).await;
+                        }
+                    }
+                }
+                Err(error) => tracing::warn!(%error, event = "not_subscribed"),
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     fn listen(&self, subject: String, listeners: Listeners) {
         let (client, subscribers) = (self.client.clone(), self.subscribers.clone());
         tokio::spawn(listen(client, subject, listeners, subscribers, self.bus.clone()));
@@ -158,6 +191,67 @@ impl NatsBroadcast {
     fn subject(&self, identity: &SessionKey) -> String {
         format!("{}{}", self.subjects, Digest::of(identity.to_string().as_bytes()))
     }
+}
+
+/// Fails if the bus at this address cannot be used now.
+pub async fn check_bus(address: &str, security: &NatsSecurity) -> Result<(), NatsError> {
+    connect_now(address, security).await.map(drop)
+}
+
+/// A connection for one question: it fails at once if the bus is not there.
+async fn connect_now(address: &str, security: &NatsSecurity) -> Result<Client, NatsError> {
+    let failed = |why: String| NatsError { address: shown(address), why };
+    let options = security.options(address).await?.connection_timeout(ANSWER_MAX);
+    let client = options.connect(address).await.map_err(|error| failed(error.to_string()))?;
+    let flushed = tokio::time::timeout(ANSWER_MAX, client.flush()).await;
+    match flushed {
+        Ok(Ok(())) => Ok(client),
+        Ok(Err(error)) => Err(failed(error.to_string())),
+        Err(_) => Err(failed("it does not answer".into())),
+    }
+}
+
+/// What a node says when it is asked whether it acts for a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Drives {
+    /// Its name.
+    pub node: String,
+    /// For how many seconds an effect has been under way there; nothing, if none is.
+    pub seconds: Option<f64>,
+}
+
+/// Asks the nodes on this bus which of them acts for a session; those that answer in time, and no more than there are.
+pub async fn who_drives(
+    address: &str,
+    prefix: &str,
+    security: &NatsSecurity,
+    session: &SessionKey,
+    nodes: usize,
+) -> Result<Vec<Drives>, NatsError> {
+    let failed = |why: String| NatsError { address: shown(address), why };
+    let client = connect_now(address, security).await?;
+    let inbox = client.new_inbox();
+    let mut answers =
+        client.subscribe(inbox.clone()).await.map_err(|error| failed(error.to_string()))?;
+    let question = session.to_string().into();
+    client
+        .publish_with_reply(drives_subject(prefix), inbox, question)
+        .await
+        .map_err(|error| failed(error.to_string()))?;
+    let mut heard = Vec::new();
+    let hearing = async {
+        while heard.len() < nodes
+            && let Some(answer) = answers.next().await
+        {
+            heard.extend(serde_json::from_slice::<Drives>(&answer.payload).ok());
+        }
+    };
+    let _ = tokio::time::timeout(ANSWER_MAX, hearing).await;
+    Ok(heard)
+}
+
+fn drives_subject(prefix: &str) -> String {
+    format!("{prefix}.drives")
 }
 
 impl Bus {
@@ -229,11 +323,11 @@ impl Broadcast for NatsBroadcast {
         subscription
     }
 
-    fn trouble(&self) -> Option<String> {
-        (!self.bus.is_there.load(Ordering::SeqCst)).then(|| {
-            "live updates come late: the message bus (NATS) cannot be reached; nothing is lost"
-                .into()
-        })
+    fn parts(&self) -> Vec<Part> {
+        let words =
+            "live updates come late: the message bus (NATS) cannot be reached; nothing is lost";
+        let is_there = self.bus.is_there.load(Ordering::SeqCst);
+        vec![Part::new("bus", (!is_there).then(|| words.to_owned()))]
     }
 }
 

@@ -41,7 +41,7 @@ use planwright_runtime::{
         memory::Memory,
     },
 };
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 use tokio::sync::{mpsc, oneshot};
 
 mod erase;
@@ -668,6 +668,7 @@ impl Readers {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
                 let mut connection =
                     Connection::open_with_flags(&self.path, flags).map_err(engine)?;
+                plan_once(&connection).map_err(engine)?;
                 statement_count::watch(&mut connection).map_err(engine)?;
                 connection
             }
@@ -712,7 +713,13 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // What is deleted or replaced is overwritten. What an erased session leaves besides is scrubbed.
     connection.pragma_update(None, "secure_delete", !Mutant::LeavesDeleted.is_on())?;
     connection.set_prepared_statement_cache_capacity(64);
-    Ok(())
+    plan_once(connection)
+}
+
+/// A statement that was prepared stays as it is. Without this SQLite looks at the values that are bound and prepares a statement
+/// again when they changed, which here never leads to another plan.
+fn plan_once(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// The schema. Edited until 0.1.0, and then never again: what comes after it is a migration.

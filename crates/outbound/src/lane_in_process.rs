@@ -44,10 +44,10 @@ use ready::Ready;
 
 /// How many wake-ups may wait to be heard; what is lost the sweep finds.
 const WAKES_MAX: usize = 4_096;
-/// How many sessions are acted on at once.
-const AT_ONCE_MAX: usize = 288;
-/// How many of these places are kept for owners on none of whose sessions is acted.
-const KEPT_FREE: usize = 32;
+/// How many sessions are acted on at once, most of which wait for a model: each takes some memory and a connection.
+const AT_ONCE_MAX: usize = 8_192;
+/// How many of these are kept for owners on none of whose sessions is acted.
+const KEPT_FREE: usize = 512;
 /// How often the journal is asked for rows that nobody acts on.
 const SWEEP: Duration = Duration::from_secs(5);
 /// How far ahead a sweep looks: more than to the next one.

@@ -7,10 +7,8 @@
 #![deny(clippy::disallowed_methods)]
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -23,7 +21,7 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     engine::Engine,
-    ports::{Clock, signal::Lane},
+    ports::{Clock, health::Part, signal::Lane},
 };
 use tokio::{
     net::TcpListener,
@@ -31,25 +29,34 @@ use tokio::{
 };
 
 mod admin;
+mod engine_state;
 mod object;
 mod peer;
 mod serve;
+mod snapshots;
 mod sweep;
 mod wake;
 
 pub use admin::{Deployment, RestateAdmin};
+use engine_state::EngineState;
+use object::UnderWay;
 use peer::Peer;
 pub use peer::RestateError;
+pub use snapshots::Snapshots;
 pub use sweep::RESERVED_MICROS;
 use wake::Wake;
 
+/// What the virtual object is called: `object` says the same to the engine.
+const OBJECT: &str = "Lane";
 /// Timers further away than this are left to the sweep: most of them are deadlines that never pass.
 const DELAY_MAX: Duration = Duration::from_secs(30);
 
 /// The waking end.
 pub struct RestateLane {
+    /// What is under way here, though its call may be gone.
+    running: Mutex<HashMap<SessionKey, UnderWay>>,
     wakes: mpsc::UnboundedSender<Wake>,
-    is_failing: Arc<AtomicBool>,
+    engine_state: Arc<EngineState>,
     clock: Arc<dyn Clock>,
 }
 
@@ -78,10 +85,16 @@ pub fn restate(
 ) -> Result<(Arc<RestateLane>, RestateWorker), RestateError> {
     let ingress = Peer::new(&settings.ingress)?;
     let (sender, receiver) = mpsc::unbounded_channel();
-    let is_failing = Arc::<AtomicBool>::default();
-    tokio::spawn(wake::send_all(ingress.clone(), receiver, is_failing.clone()));
-    let lane = Arc::new(RestateLane { wakes: sender, is_failing, clock });
+    let engine_state = Arc::<EngineState>::default();
+    tokio::spawn(wake::send_all(ingress.clone(), receiver, engine_state.clone()));
+    let lane =
+        Arc::new(RestateLane { running: Mutex::default(), wakes: sender, engine_state, clock });
     Ok((lane.clone(), RestateWorker { lane, ingress, settings }))
+}
+
+/// Fails if the engine at this ingress is not there, or does not know where the nodes are.
+pub async fn check_ingress(address: &str) -> Result<(), RestateError> {
+    engine_state::look(&Peer::new(address)?).await
 }
 
 impl Lane for RestateLane {
@@ -91,10 +104,8 @@ impl Lane for RestateLane {
         }
     }
 
-    fn trouble(&self) -> Option<String> {
-        self.is_failing.load(Ordering::SeqCst).then(|| {
-            "what you send is kept, and nothing runs: the engine (Restate) cannot be reached".into()
-        })
+    fn parts(&self) -> Vec<Part> {
+        self.engine_state.parts()
     }
 }
 
@@ -108,6 +119,16 @@ impl RestateLane {
         if delay <= DELAY_MAX {
             let _ = self.wakes.send(Wake { identity: identity.clone(), delay, key, _sweep: None });
         }
+    }
+
+    /// For how long the effect has been under way that this node has begun for a session; nothing, if there is none.
+    #[must_use]
+    pub fn drives(&self, identity: &SessionKey) -> Option<Duration> {
+        self.running().get(identity).map(|under_way| under_way.since.elapsed())
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<SessionKey, UnderWay>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes a session though nothing is due in it: behind whatever drives it, or alone.

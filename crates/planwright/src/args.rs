@@ -217,7 +217,11 @@ pub enum Command {
         schema: bool,
     },
     /// Check that everything is as it should be.
-    Doctor,
+    Doctor {
+        /// What the node is connected to, where the data directory is a node's.
+        #[command(flatten)]
+        cluster: ClusterArgs,
+    },
     /// A story to play: no key, no network.
     Demo {
         /// Let it play itself.
@@ -266,7 +270,7 @@ impl Command {
             | Self::Erase { .. }
             | Self::Import { .. }
             | Self::Config { .. }
-            | Self::Doctor
+            | Self::Doctor { .. }
             | Self::Demo { .. }
             | Self::Completions { .. } => false,
         }
@@ -288,6 +292,9 @@ pub struct ClusterArgs {
     /// The engine's administration.
     #[arg(long, env = "PLANWRIGHT_ADMIN", value_name = "URL")]
     pub admin: Option<String>,
+    /// Where one of the engine's servers tells its figures.
+    #[arg(long, env = "PLANWRIGHT_ENGINE_METRICS", value_name = "URL")]
+    pub engine_metrics: Option<String>,
     /// Where this node listens for the engine's calls.
     #[arg(long, env = "PLANWRIGHT_ENDPOINT", value_name = "ADDRESS")]
     pub endpoint: Option<SocketAddr>,
@@ -367,8 +374,18 @@ pub enum McpCommand {
 /// Running a cluster.
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
-    /// The nodes that run, and what does not work.
+    /// Every part of the cluster and how it is, the nodes that run, and what does not work.
     Status,
+    /// Which node acts for a session now, or why none does.
+    Where {
+        /// The session: channel:key for the owner's, owner.channel:key for anybody's, as status writes it.
+        session: String,
+    },
+    /// Let a parked session go on.
+    Release {
+        /// The session, as status names it.
+        session: String,
+    },
     /// Choose the owner's passphrase.
     Passphrase {
         /// Give the owner another one without knowing theirs: all logins end, what was approved waits for a new decision, and
@@ -380,6 +397,9 @@ pub enum ClusterCommand {
     Register {
         /// The address, as the engine reaches it.
         url: String,
+        /// Ask again what is at an address that the engine knows already, though calls may be under way there.
+        #[arg(long)]
+        force: bool,
     },
     /// The addresses that the engine was told.
     Deployments,
@@ -390,6 +410,9 @@ pub enum ClusterCommand {
         /// How many seconds to wait for what still runs there.
         #[arg(long, default_value_t = 600)]
         wait: u64,
+        /// Take it away though calls still run there: they begin again at the address that was registered last.
+        #[arg(long)]
+        force: bool,
     },
     /// Let the newest kinds of events be written, once every node knows them.
     Finalize,

@@ -19,7 +19,7 @@ use crate::{
     installation::Installation,
     talk::{Lines, Watch, send_line},
     terminal::Terminal,
-    up::{Api, Deployment},
+    up::{Api, Deployment, Stops},
 };
 
 /// How long the demo's link works.
@@ -126,7 +126,8 @@ pub async fn serve(terminal: &mut Terminal, port: u16) -> anyhow::Result<Exit> {
     );
     let (runtime, access) = (installation.runtime.clone(), installation.access.clone());
     let connection = installation.connection.clone();
-    let served = api.serve(runtime, access, connection, &config, Deployment::Local).await;
+    let stops = Stops::after(Duration::ZERO);
+    let served = api.serve(runtime, access, connection, &config, Deployment::Local, stops).await;
     installation.rest().await;
     terminal.line(
         "That was the demo; its files are gone now. Connect a model of your own: planwright up",

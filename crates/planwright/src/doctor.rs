@@ -1,57 +1,104 @@
 //! `planwright doctor`: says what is as it should be, and what to do about the rest.
 
+#[cfg(feature = "cluster")]
+use std::collections::BTreeSet;
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use planwright_domain::actor::Standing;
 use planwright_outbound::{
     access_file::FileAccess,
-    data_directory::{DataDirectory, DataDirectoryError},
+    data_directory::{DataDirectory, DataDirectoryError, belongs_to_node},
     journal_sqlite::SqliteJournal,
     model_http::HttpModel,
     toolbox_files::FileToolbox,
 };
 use planwright_runtime::ports::journal::Journal as _;
-use serde_json::json;
 
 use crate::{
-    args::Args,
+    args::{Args, ClusterArgs},
     config::Config,
     connection,
     data_path::data_path,
     exit::Exit,
     installation::{owners_passphrase, read_installation},
     models::model_settings,
-    terminal::Terminal,
+    terminal::{Finding, Terminal},
     up,
+};
+#[cfg(feature = "cluster")]
+use crate::{
+    cluster::look::{self, Looked, look},
+    server::{ServerFile, start_advice},
 };
 
 /// Looks at everything, and fails if anything is not as it should be.
-pub async fn run(args: &Args, terminal: &mut Terminal) -> anyhow::Result<Exit> {
+pub async fn run(
+    args: &Args,
+    cluster: &ClusterArgs,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Exit> {
     let path = data_path(args)?;
-    let mut findings =
-        vec![("data directory", data(&path)), ("passphrase", passphrase(&path).await)];
-    findings.push(("configuration", configuration(args, &path)));
-    findings.push(("tokens", tokens(&path).await));
+    let mut findings = vec![("data directory", data(&path))];
+    if belongs_to_node(&path) {
+        findings.extend(of_a_node(args, cluster, &path).await);
+    } else {
+        findings.push(("passphrase", passphrase(&path).await));
+        findings.push(("configuration", configuration(args, &path)));
+        findings.push(("tokens", tokens(&path).await));
+        findings.push(("journal", journal(&path).await));
+    }
     findings.push(("workspace", workspace(args, &path)));
     findings.push(("confinement", confinement(args, &path)));
-    findings.push(("journal", journal(&path).await));
     findings.push(("model", model(args, &path).await));
+    findings.iter().for_each(|(what, finding)| terminal.finding(what, finding));
     let is_well = findings.iter().all(|(_, finding)| finding.is_ok());
-    for (what, finding) in findings {
-        let (ok, words) = match &finding {
-            Ok(words) => (true, words),
-            Err(words) => (false, words),
-        };
-        let mark = if ok { "✓" } else { "✗" };
-        terminal.row(
-            &format!("{mark} {what}: {words}"),
-            || json!({"type": "finding", "what": what, "ok": ok, "words": words}),
-        );
-    }
     Ok(if is_well { Exit::Fine } else { Exit::Failed })
 }
 
-type Finding = Result<String, String>;
+/// What a node needs beside what every installation does.
+#[cfg(feature = "cluster")]
+async fn of_a_node(
+    args: &Args,
+    cluster: &ClusterArgs,
+    data: &Path,
+) -> Vec<(&'static str, Finding)> {
+    let config = match Config::load(args.config.as_deref(), data) {
+        Ok(config) => config.cluster.with(cluster),
+        Err(error) => return vec![("configuration", Err(format!("{error:#}")))],
+    };
+    if let Err(error) = config.check() {
+        return vec![("configuration", Err(format!("{error:#}")))];
+    }
+    let looked = look(&config).await;
+    let mut findings = vec![("node", node(data, &looked))];
+    findings.extend(looked.parts);
+    findings.push(("passphrase", look::passphrase(&config).await));
+    findings
+}
+
+#[cfg(not(feature = "cluster"))]
+async fn of_a_node(_: &Args, _: &ClusterArgs, _: &Path) -> Vec<(&'static str, Finding)> {
+    vec![("node", Err(crate::transfer::NO_CLUSTER.into()))]
+}
+
+/// Whether the node of this data directory runs, and what the nodes say.
+#[cfg(feature = "cluster")]
+fn node(data: &Path, looked: &Looked) -> Finding {
+    let advice = start_advice(data);
+    let Some(server) = ServerFile::running(data) else {
+        return Err(format!("it does not run; {advice}"));
+    };
+    let late = looked.nodes.iter().filter(|node| node.is_late(looked.at)).count();
+    let troubled: BTreeSet<_> = looked.nodes.iter().flat_map(|node| &node.trouble).collect();
+    if late > 0 || !troubled.is_empty() {
+        return Err(format!(
+            "it runs at {}; {late} nodes missed a beat; the nodes say: {}; planwright cluster status says which",
+            server.url,
+            troubled.into_iter().map(String::as_str).collect::<Vec<_>>().join("; ")
+        ));
+    }
+    Ok(format!("it runs at {}, one of {}", server.url, looked.nodes.len()))
+}
 
 fn data(path: &Path) -> Finding {
     let Ok(there) = fs::metadata(path) else {

@@ -23,6 +23,7 @@ pub mod exit;
 pub mod installation;
 pub mod known_secrets;
 pub mod line_editor;
+pub mod logging;
 pub mod mcp;
 pub mod metrics_recorder;
 pub mod models;
@@ -88,7 +89,7 @@ pub fn main(wrap: Option<WrapToolbox>) -> std::process::ExitCode {
 async fn run(wrap: Option<WrapToolbox>) -> Exit {
     let args = Args::parse();
     let mut terminal = Terminal::new(args.json);
-    log(&args);
+    logging::begin(&args);
     act(&args, &mut terminal, wrap).await.unwrap_or_else(|error| {
         terminal.error(&error);
         Exit::Failed
@@ -114,7 +115,7 @@ async fn act(
         }
         Command::Demo { browser: true, port, .. } => demo::serve(terminal, *port).await,
         Command::Demo { play, .. } => demo::run(terminal, *play).await,
-        Command::Doctor => doctor::run(args, terminal).await,
+        Command::Doctor { cluster } => doctor::run(args, cluster, terminal).await,
         Command::Config { schema } => {
             let keys = Config::keys();
             let text = if *schema { format!("{:#}", Config::schema()) } else { keys.join("\n") };
@@ -275,7 +276,7 @@ async fn talk(
         | Command::Completions { .. }
         | Command::Config { .. }
         | Command::Demo { .. }
-        | Command::Doctor
+        | Command::Doctor { .. }
         | Command::Audit { .. }
         | Command::Export { .. }
         | Command::Erase { .. }
@@ -300,21 +301,4 @@ async fn say_command(
     words: &[String],
 ) -> anyhow::Result<Exit> {
     talk::say(backend, terminal, format!("{command} {}", words.join(" ")).trim()).await
-}
-
-/// Logs to standard error: what went wrong, or what `PLANWRIGHT_LOG` asks for. A server logs JSON.
-fn log(args: &Args) {
-    let is_server = matches!(args.command, Command::Up | Command::Node { .. });
-    // Each call of an agent is a connection of its own to the library, which says so.
-    let usual = if is_server { "info,rmcp=error" } else { "error" };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("PLANWRIGHT_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual));
-    let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // To say on standard error that standard error is gone would panic.
-    let logging = logging.log_internal_errors(false);
-    let _ = if args.json || is_server {
-        logging.json().flatten_event(true).try_init()
-    } else {
-        logging.try_init()
-    };
 }

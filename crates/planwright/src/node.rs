@@ -9,13 +9,16 @@ use planwright_outbound::{
     access_postgres::PostgresAccess,
     broadcast_nats::NatsBroadcast,
     clock_system::SystemClock,
-    cluster_postgres::{NodeRow, PostgresNodes},
+    cluster_postgres::{BEAT, NodeRow, PostgresNodes},
     data_directory::DataDirectory,
     journal_postgres::PostgresJournal,
     lane_restate::{RestateLane, RestateSettings, RestateWorker, restate},
 };
-use planwright_runtime::{ports::Clock, ports::Ports, runtime::Runtime, settings::Settings};
-use tokio::{net::TcpListener, sync::watch};
+use planwright_runtime::{
+    commands::accounts::Accounts, ports::Clock, ports::Ports, queries::Queries, runtime::Runtime,
+    settings::Settings,
+};
+use tokio::net::TcpListener;
 
 use crate::{
     args::{Args, ClusterArgs},
@@ -24,16 +27,15 @@ use crate::{
     exit::Exit,
     installation::{Agents, WrapToolbox, agents},
     known_secrets::known_secrets,
+    logging::known_as,
     server::ServerFile,
     terminal::Terminal,
     tools::Tools,
-    up::{self, Api, Deployment, told_to_stop},
+    up::{self, Api, Deployment, Stops},
 };
 
 /// How long what counts and takes up may take to end with the node.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
-/// How often a node says that it runs, and looks what the others agreed on.
-const BEAT: Duration = Duration::from_secs(2);
 
 /// Runs a node until it is told to stop; then what has started is let to end.
 pub async fn run(
@@ -52,7 +54,7 @@ pub async fn run(
     let directory = DataDirectory::own_for_node(&data, "planwright node")?;
     let journal = Arc::new(config.notebook.cluster_journal(database(&cluster)?).await?);
     let bus = cluster.nats.as_deref().context("name the message bus in cluster.nats")?;
-    let broadcast = NatsBroadcast::connect(bus, &cluster.subjects, &cluster.bus()).await?;
+    let bus = Arc::new(NatsBroadcast::connect(bus, &cluster.subjects, &cluster.bus()).await?);
     let (lane, worker) = lane(&cluster)?;
     let Agents { model, profiles, .. } = agents(args, config)?;
     let Tools { toolbox: tools, roots, .. } =
@@ -63,8 +65,8 @@ pub async fn run(
     let ports = Ports {
         journal: journal.clone(),
         memory: journal.clone(),
-        lane,
-        broadcast: Arc::new(broadcast),
+        lane: lane.clone(),
+        broadcast: bus.clone(),
         notebook: config.notebook.shared()?,
         roles: crate::models::roles(config)?,
         model,
@@ -85,35 +87,41 @@ pub async fn run(
     let mut api = Api::bind(&server).await?;
     let name = format!("{}/{}", host(), endpoint.local_addr()?);
     let nodes = PostgresNodes::new(journal.pool());
-    beat(&nodes, &journal, &name).await?;
-    let beating = tokio::spawn(keep_beating(nodes.clone(), journal, name.clone()));
-    let stopping = watch::Sender::new(false);
-    let working = tokio::spawn(worker.run(runtime.engine.clone(), endpoint, stopping.subscribe()));
+    known_as(&name);
+    beat(&nodes, &journal, &runtime.queries, &name).await?;
+    let queries = runtime.queries.clone();
+    let beating = tokio::spawn(keep_beating(nodes.clone(), journal, queries, name.clone()));
+    let subjects = cluster.subjects.clone();
+    let answering = tokio::spawn(answer_who_drives(bus, subjects, name.clone(), lane));
+    let stops = Stops::after(Duration::from_secs(cluster.unready_seconds));
+    let stopping = || stops.stopping.clone();
+    let working = tokio::spawn(worker.run(runtime.engine.clone(), endpoint, stopping()));
     sequencer.begin(settings).await?;
-    let sequencing = tokio::spawn(sequencer.run(stopping.subscribe()));
-    let housekeeping = tokio::spawn(runtime.housekeeping.clone().run(stopping.subscribe()));
+    let sequencing = tokio::spawn(sequencer.run(stopping()));
+    let housekeeping = tokio::spawn(runtime.housekeeping.clone().run(stopping()));
     api.announce(terminal, &data, true)?;
-    if !accounts.is_chosen().await? {
-        terminal.line("no passphrase was chosen yet, so nothing can be approved; run: planwright cluster passphrase");
-    }
-    // The engine's calls drain while the API still answers.
-    let draining = async {
-        told_to_stop().await;
-        stopping.send_replace(true);
-    };
-    let (served, ()) =
-        tokio::join!(api.serve(runtime, access, None, &server, Deployment::Node), draining);
+    say_if_nobody_decides(&accounts, terminal).await?;
+    let served = api.serve(runtime, access, None, &server, Deployment::Node, stops).await;
     let worked = working.await;
     // What they leave, another node does.
-    let _ = tokio::time::timeout(ENDS_WITHIN, sequencing).await;
-    let _ = tokio::time::timeout(ENDS_WITHIN, housekeeping).await;
+    let _ =
+        tokio::time::timeout(ENDS_WITHIN, async { tokio::join!(sequencing, housekeeping) }).await;
     beating.abort();
+    answering.abort();
     let _ = nodes.leave(&name).await;
     let _ = fs::remove_file(ServerFile::path(&data));
     terminal.line("stopped; everything is kept");
     served?;
     worked??;
     Ok(Exit::Fine)
+}
+
+/// Says that no passphrase was chosen, if that is so.
+async fn say_if_nobody_decides(accounts: &Accounts, terminal: &mut Terminal) -> anyhow::Result<()> {
+    if !accounts.is_chosen().await? {
+        terminal.line("no passphrase was chosen yet, so nothing can be approved; run: planwright cluster passphrase");
+    }
+    Ok(())
 }
 
 /// Where the engine calls this node.
@@ -139,21 +147,44 @@ pub fn database(cluster: &ClusterConfig) -> anyhow::Result<&str> {
     cluster.database.as_deref().context("name the database in cluster.database")
 }
 
-async fn keep_beating(nodes: PostgresNodes, journal: Arc<PostgresJournal>, name: String) {
+/// Answers who asks on the bus which node acts for a session.
+async fn answer_who_drives(
+    bus: Arc<NatsBroadcast>,
+    subjects: String,
+    name: String,
+    lane: Arc<RestateLane>,
+) {
+    bus.answer_who_drives(&subjects, &name, |session| lane.drives(session)).await;
+}
+
+async fn keep_beating(
+    nodes: PostgresNodes,
+    journal: Arc<PostgresJournal>,
+    queries: Arc<Queries>,
+    name: String,
+) {
     loop {
         tokio::time::sleep(BEAT).await;
-        if let Err(error) = beat(&nodes, &journal, &name).await {
+        if let Err(error) = beat(&nodes, &journal, &queries, &name).await {
             tracing::warn!(%error, event = "no_beat");
         }
     }
 }
 
-async fn beat(nodes: &PostgresNodes, journal: &PostgresJournal, name: &str) -> anyhow::Result<()> {
+/// Says that this node runs and how it finds everything, and looks what the others agreed on.
+async fn beat(
+    nodes: &PostgresNodes,
+    journal: &PostgresJournal,
+    queries: &Queries,
+    name: &str,
+) -> anyhow::Result<()> {
+    let parts = queries.parts().await?;
     let node = NodeRow {
         name: name.to_owned(),
         seen: SystemClock.now(),
         version: env!("CARGO_PKG_VERSION").into(),
         level: known_level(),
+        trouble: parts.into_iter().filter_map(|part| part.trouble).collect(),
     };
     nodes.beat(&node).await?;
     journal.write_up_to(nodes.level().await?);

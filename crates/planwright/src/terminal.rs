@@ -41,6 +41,9 @@ use visible::visible;
 
 use crate::line_editor::Printer;
 
+/// What was found of one thing: how it is, or what is wrong and what to do.
+pub type Finding = Result<String, String>;
+
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -124,6 +127,19 @@ impl Terminal {
         } else {
             self.raw(&format!("{text}\n"));
         }
+    }
+
+    /// What was found of one thing.
+    pub fn finding(&mut self, what: &str, finding: &Finding) {
+        let (is_ok, words) = match finding {
+            Ok(words) => (true, words),
+            Err(words) => (false, words),
+        };
+        let mark = if is_ok { "✓" } else { "✗" };
+        self.row(
+            &format!("{mark} {what}: {words}"),
+            || json!({"type": "finding", "what": what, "ok": is_ok, "words": words}),
+        );
     }
 
     /// Why something did not happen.

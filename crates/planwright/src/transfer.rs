@@ -149,7 +149,7 @@ pub async fn export(
 }
 
 /// The owner of this name.
-async fn owner_named(journal: &dyn Archive, name: &str) -> anyhow::Result<OwnerId> {
+pub async fn owner_named(journal: &dyn Archive, name: &str) -> anyhow::Result<OwnerId> {
     let owners = journal.owners().await?;
     let names: Vec<_> = owners.iter().map(|(name, _)| visible(&name.0)).collect();
     let found = owners.iter().find(|(known, _)| known.0 == name).map(|(_, owner)| *owner);

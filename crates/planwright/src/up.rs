@@ -80,7 +80,8 @@ pub async fn run(
         terminal.line(&day_in_words(quota, runtime.queries.terms().priced));
     }
     let connection = installation.connection.clone();
-    let served = api.serve(runtime, access, connection, config, Deployment::Local).await;
+    let stops = Stops::after(Duration::ZERO);
+    let served = api.serve(runtime, access, connection, config, Deployment::Local, stops).await;
     let _ = fs::remove_file(ServerFile::path(data));
     installation.rest().await;
     terminal.line("stopped; everything is kept");
@@ -211,7 +212,7 @@ impl Api {
         self.address
     }
 
-    /// Serves until the process is told to stop.
+    /// Serves until the process stops.
     pub async fn serve(
         self,
         runtime: Runtime,
@@ -219,6 +220,7 @@ impl Api {
         connection: Option<Arc<dyn Connection>>,
         config: &ServerConfig,
         deployment: Deployment,
+        stops: Stops,
     ) -> anyhow::Result<()> {
         let figures = metrics_recorder::install();
         let settings = settings(config, self.address.port(), deployment);
@@ -231,27 +233,18 @@ impl Api {
             Some(token) => app.with_proof(token, client_url(self.address)),
             None => app,
         };
-        let app = Arc::new(match connection {
+        let app = match connection {
             Some(connection) => app.with_connection(connection),
             None => app,
-        });
-        // Heard once, and told to all: whoever begins to listen after a signal came never hears it.
-        let (stop, stopped) = watch::channel(false);
-        tokio::spawn(async move {
-            told_to_stop().await;
-            let _ = stop.send(true);
-        });
-        let stops = || {
-            let mut stopped = stopped.clone();
-            async move {
-                let _ = stopped.wait_for(|is_told| *is_told).await;
-            }
         };
-        let serving =
-            self.listeners.into_iter().map(|listener| http::serve(listener, app.clone(), stops()));
+        let app = Arc::new(app.leaving_when(stops.leaving.clone()));
+        let serving = self
+            .listeners
+            .into_iter()
+            .map(|listener| http::serve(listener, app.clone(), stops.stopped()));
         let serving = futures_util::future::join_all(serving);
         let cut = async {
-            stops().await;
+            stops.stopped().await;
             tokio::time::sleep(REQUESTS_END).await;
         };
         tokio::select! {
@@ -279,7 +272,8 @@ pub fn close_to_others(config: &ServerConfig) -> anyhow::Result<()> {
 /// allows fewer.
 fn allow_connections(wanted: u32) -> usize {
     let (wanted, limit) = (u64::from(wanted), getrlimit(Resource::Nofile));
-    let allowed = limit.maximum.map_or(wanted + OWN_FILES, |most| most.min(wanted + OWN_FILES));
+    let all = wanted + OWN_FILES + CALLS_OPEN;
+    let allowed = limit.maximum.map_or(all, |most| most.min(all));
     if limit.current.is_some_and(|now| now < allowed) {
         let raised = Rlimit { current: Some(allowed), maximum: limit.maximum };
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
@@ -296,6 +290,8 @@ fn allow_connections(wanted: u32) -> usize {
 
 /// How many files the process may have open besides its connections.
 const OWN_FILES: u64 = 512;
+/// And how many of them are for calls of models that are open at once, where the machine allows it.
+const CALLS_OPEN: u64 = 8_192;
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| {
@@ -493,6 +489,42 @@ pub fn private(path: &Path) -> anyhow::Result<()> {
         bail!("others can read {0} (mode {mode:o}); run: chmod 600 {0}", path.display());
     }
     Ok(())
+}
+
+/// The way to the end, for everything that ends with the process.
+#[derive(Clone)]
+pub struct Stops {
+    /// Whether the process was told to stop. It serves on for a while, and says that it is not ready.
+    leaving: watch::Receiver<bool>,
+    /// Whether it takes nothing new any more.
+    pub stopping: watch::Receiver<bool>,
+}
+
+impl Stops {
+    /// Listens for signals: what is told to stop goes on for so long, or until it is told again. Heard once, and told to all:
+    /// whoever begins to listen after a signal came never hears it.
+    #[must_use]
+    pub fn after(unready: Duration) -> Self {
+        let ((leave, leaving), (stop, stopping)) = (watch::channel(false), watch::channel(false));
+        tokio::spawn(async move {
+            told_to_stop().await;
+            leave.send_replace(true);
+            tokio::select! {
+                () = tokio::time::sleep(unready) => {}
+                () = told_to_stop() => {}
+            }
+            stop.send_replace(true);
+        });
+        Self { leaving, stopping }
+    }
+
+    /// Ends when nothing new is taken any more.
+    pub fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut stopping = self.stopping.clone();
+        async move {
+            let _ = stopping.wait_for(|is_told| *is_told).await;
+        }
+    }
 }
 
 /// Ends when the process is told to stop.

@@ -18,6 +18,7 @@ mod lives;
 mod machine;
 mod mutants;
 mod nights;
+mod operate;
 mod overnight;
 mod providers;
 mod races;
@@ -149,6 +150,12 @@ enum Proof {
     /// Many sessions, due and in flight, when everything is killed: all go on soon, and each on one node.
     Recovery {
         /// A few hundred sessions instead of 100,000.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// A cluster as its guide says, behind the balancer that is shipped: what stops is told of, and a restart loses no request.
+    Operate {
+        /// Each part is stopped once instead of five times.
         #[arg(long)]
         quick: bool,
     },
@@ -383,6 +390,7 @@ fn main() -> ExitCode {
         Proof::Erase { seed, quick } => {
             seeded("erase", seed, |seed, why| erase::prove(seed, quick || why == Why::OnceFailed))
         }
+        Proof::Operate { quick } => unseeded("operate", || operate::run(quick)),
         Proof::Recovery { quick } => unseeded("recovery", || recovery::prove(quick)),
         Proof::Erasing { place, home, seed } => one_life(erase::live(place, home, seed)),
         Proof::Sequence { place, home, seed } => one_life(record::live(place, home, seed)),

@@ -13,6 +13,7 @@ use planwright_domain::{
 use crate::{
     commands::dispatch::{Dispatcher, Origin},
     memories::Memories,
+    model_health::ModelHealth,
     ports::{
         Clock, Ids, Ports,
         journal::{Answer, BackedOff, DueRow, Journal, JournalError, Reserved},
@@ -33,6 +34,7 @@ pub(crate) mod message_digest;
 pub(crate) mod model_call;
 pub(crate) mod notebook;
 pub(crate) mod output;
+mod places;
 pub(crate) mod replay;
 pub(crate) mod request;
 pub(crate) mod run_calls;
@@ -41,6 +43,7 @@ pub(crate) mod tool_call;
 use attempt::{Attempt, Attempts};
 use held::Held;
 use histories::Histories;
+use places::Places;
 use request::RequestBuilder;
 use tool_call::ToolRunner;
 
@@ -54,6 +57,7 @@ pub struct Engine {
     policy: Arc<Policy>,
     model: Arc<dyn Model>,
     roles: Roles,
+    model_health: ModelHealth,
     requests: RequestBuilder,
     tools: ToolRunner,
     memories: Memories,
@@ -66,10 +70,17 @@ pub struct Engine {
     attempts: Attempts,
     /// The sessions whose turns wait until others of their owner end.
     held: Mutex<Held>,
+    /// Who is acted for now.
+    places: Places,
 }
 
 impl Engine {
-    pub(crate) fn new(ports: &Ports, settings: &Settings, attempts: Attempts) -> Self {
+    pub(crate) fn new(
+        ports: &Ports,
+        settings: &Settings,
+        attempts: Attempts,
+        model_health: ModelHealth,
+    ) -> Self {
         Self {
             dispatcher: Dispatcher::new(ports, settings),
             journal: ports.journal.clone(),
@@ -79,6 +90,7 @@ impl Engine {
             policy: ports.policy.clone(),
             model: ports.model.clone(),
             roles: ports.roles.clone(),
+            model_health,
             requests: RequestBuilder::new(ports, settings),
             tools: ToolRunner::new(ports, settings),
             memories: Memories::new(ports, settings),
@@ -87,6 +99,7 @@ impl Engine {
             histories: Mutex::default(),
             attempts,
             held: Mutex::default(),
+            places: Places::default(),
         }
     }
 

@@ -14,6 +14,7 @@ pub mod housekeeping;
 pub mod ids;
 pub mod memories;
 mod metrics;
+mod model_health;
 pub mod ports;
 pub mod queries;
 pub mod quotas;

@@ -8,6 +8,7 @@ use uuid::Uuid;
 pub mod access;
 pub mod audit;
 pub mod connection;
+pub mod health;
 pub mod journal;
 pub mod memory;
 pub mod model;

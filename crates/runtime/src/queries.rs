@@ -10,8 +10,10 @@ use planwright_domain::{
 use crate::{
     engine::{request::RequestBuilder, tool_call::ToolRunner},
     memories::Memories,
+    model_health::ModelHealth,
     ports::{
         Clock, Ports,
+        health::Part,
         journal::{Journal, JournalError},
         model::{Model, Profiles, Roles},
         notebook::Notebooks,
@@ -36,8 +38,9 @@ pub mod waiting;
 /// What people and surfaces read.
 pub struct Queries {
     journal: Arc<dyn Journal>,
-    /// What does not get through at the moment: all that a read may know of the lane.
-    trouble: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// How the parts are that others are reached through: all that a read may know of the lane.
+    between: Box<dyn Fn() -> Vec<Part> + Send + Sync>,
+    model_health: ModelHealth,
     broadcast: Arc<dyn Broadcast>,
     clock: Arc<dyn Clock>,
     policy: Arc<Policy>,
@@ -52,10 +55,11 @@ pub struct Queries {
 }
 
 impl Queries {
-    pub(crate) fn new(ports: &Ports, settings: &Settings) -> Self {
+    pub(crate) fn new(ports: &Ports, settings: &Settings, model_health: ModelHealth) -> Self {
         Self {
             journal: ports.journal.clone(),
-            trouble: trouble(ports),
+            between: between(ports),
+            model_health,
             broadcast: ports.broadcast.clone(),
             clock: ports.clock.clone(),
             policy: ports.policy.clone(),
@@ -118,15 +122,19 @@ impl Queries {
         schemas
     }
 
-    /// What does not get through at the moment, in sentences for people.
+    /// What does not get through at the moment, in sentences for people. Whose turn waits for a model is told so there.
     #[must_use]
     pub fn trouble(&self) -> Vec<String> {
-        (self.trouble)()
+        (self.between)().into_iter().filter_map(|part| part.trouble).collect()
     }
 
-    /// Fails if the journal cannot be read.
-    pub async fn check_journal(&self) -> Result<(), JournalError> {
-        self.journal.due(None, 1).await.map(drop)
+    /// Everything that this process depends on and how it is. Fails if the journal cannot be read, without which nothing is.
+    pub async fn parts(&self) -> Result<Vec<Part>, JournalError> {
+        self.journal.due(None, 1).await?;
+        let mut parts = vec![Part::new("journal", None)];
+        parts.extend((self.between)());
+        parts.push(self.model_health.part(self.clock.now()));
+        Ok(parts)
     }
 
     /// How many sessions have plan work.
@@ -135,7 +143,7 @@ impl Queries {
     }
 }
 
-fn trouble(ports: &Ports) -> Box<dyn Fn() -> Vec<String> + Send + Sync> {
+fn between(ports: &Ports) -> Box<dyn Fn() -> Vec<Part> + Send + Sync> {
     let (lane, broadcast) = (ports.lane.clone(), ports.broadcast.clone());
-    Box::new(move || [lane.trouble(), broadcast.trouble()].into_iter().flatten().collect())
+    Box::new(move || lane.parts().into_iter().chain(broadcast.parts()).collect())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     commands::Commands, engine::Engine, engine::attempt::Attempts, housekeeping::Housekeeping,
-    ports::Ports, queries::Queries, settings::Settings,
+    model_health::ModelHealth, ports::Ports, queries::Queries, settings::Settings,
 };
 
 /// One life of one process: what is given to surfaces, and what is given to a lane.
@@ -25,9 +25,10 @@ impl Runtime {
     #[must_use]
     pub fn new(ports: &Ports, settings: &Settings) -> Self {
         let attempts = Attempts::default();
-        let queries = Arc::new(Queries::new(ports, settings));
+        let model_health = ModelHealth::default();
+        let queries = Arc::new(Queries::new(ports, settings, model_health.clone()));
         let commands = Arc::new(Commands::new(ports, settings, queries.clone(), attempts.clone()));
-        let engine = Arc::new(Engine::new(ports, settings, attempts));
+        let engine = Arc::new(Engine::new(ports, settings, attempts, model_health));
         let housekeeping = Arc::new(Housekeeping::new(ports, settings));
         Self { commands, queries, engine, housekeeping }
     }

@@ -64,16 +64,21 @@ pub fn router(app: Arc<App>) -> Router {
     let (router, described) = open.merge(guarded).split_for_parts();
     let router = router.merge(known).merge(places);
     let guard = Guard::new(&app.settings);
+    // The first is the outermost. One layer of several is boxed once a request, and not once for each.
+    let around = (
+        Extension(health::Description(Arc::new(description::openapi(described)))),
+        middleware::from_fn(health::count),
+        middleware::from_fn(dashboard::protect),
+        middleware::from_fn(tags::tag),
+        middleware::from_fn_with_state(app.leaving.clone(), connections::send_on_when_leaving),
+        middleware::from_fn_with_state(Arc::new(guard), guard::check),
+        middleware::from_fn(connections::limit_body_time),
+        DefaultBodyLimit::max(BODY_BYTES_MAX),
+    );
     router
         .fallback(dashboard::serve)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(middleware::from_fn(connections::limit_body_time))
-        .layer(middleware::from_fn_with_state(Arc::new(guard), guard::check))
-        .layer(middleware::from_fn(tags::tag))
-        .layer(middleware::from_fn(dashboard::protect))
-        .layer(middleware::from_fn(health::count))
-        .layer(Extension(health::Description(Arc::new(description::openapi(described)))))
+        .layer(around)
         .with_state(app)
 }
 

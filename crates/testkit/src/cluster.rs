@@ -144,7 +144,7 @@ impl Cluster {
         }
         cluster.tell("cluster", &["passphrase"], PASSPHRASE)?;
         let admin = RestateAdmin::new(&cluster.restate.admin(0))?;
-        admin.register(&format!("http://{}", cluster.balancer.address)).await?;
+        admin.register(&format!("http://{}", cluster.balancer.address), false).await?;
         cluster.log_in().await?;
         Ok(cluster)
     }
@@ -191,6 +191,8 @@ impl Cluster {
             .args(words)
             .env("PLANWRIGHT_DATABASE", self.postgres.address())
             .env("PLANWRIGHT_ADMIN", self.restate.admin(0))
+            .env("PLANWRIGHT_INGRESS", self.restate.ingress(0))
+            .env("PLANWRIGHT_NATS", self.nats.address())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -174,7 +174,7 @@ impl House {
         let endpoint = format!("http://{}", loopback(servers.node));
         let house =
             Self::build(conduct, window_tokens, Deployment::Cluster(Box::new(servers))).await;
-        admin.register(&endpoint).await.expect("a deployment");
+        admin.register(&endpoint, false).await.expect("a deployment");
         house
     }
 

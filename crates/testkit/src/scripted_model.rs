@@ -22,7 +22,7 @@ use axum::{
 };
 use futures_util::stream;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 pub mod by_script;
 pub(crate) mod strict;
@@ -51,6 +51,8 @@ pub struct ScriptedReply {
     pub pace: Duration,
     /// How many tokens it says it read; a hundred, if nothing is said.
     pub read: Option<usize>,
+    /// What it waits for until it is true, once it has thought.
+    pub held_until: Option<watch::Receiver<bool>>,
 }
 
 impl ScriptedReply {
@@ -186,6 +188,12 @@ impl ScriptedModel {
         format!("http://{}/v1", self.address)
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// How many requests it thinks about whose callers are still there.
     #[must_use]
     pub fn thinking(&self) -> usize {
@@ -263,6 +271,9 @@ async fn complete(State(shared): State<Shared>, headers: HeaderMap, body: Bytes)
     let said = (shared.conduct)(&read(seen, earlier));
     let thought = Thought::begin(&shared.thinking);
     tokio::time::sleep(said.thinks).await;
+    if let Some(mut held_until) = said.held_until.clone() {
+        let _ = held_until.wait_for(|may_go_on| *may_go_on).await;
+    }
     drop(thought);
     let pace = said.pace;
     match said.shape {

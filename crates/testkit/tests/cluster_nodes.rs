@@ -375,7 +375,7 @@ async fn an_operator_moves_the_nodes_to_another_address_and_takes_the_old_one_aw
         .await
         .unwrap();
     let told = cluster.tell("cluster", &["status"], "").unwrap();
-    assert!(told.contains("1 nodes at") && told.contains("0 sessions overdue, 0 parked"), "{told}");
+    assert!(told.contains("1 nodes;") && told.contains("0 sessions overdue, 0 parked"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -113,13 +113,14 @@ const DOMAIN: [Part; 19] = [
 ];
 
 /// The same for the runtime.
-const RUNTIME: [Part; 31] = [
+const RUNTIME: [Part; 32] = [
     ("ports", &[]),
     ("failpoint", &[]),
     ("ids", &[]),
     ("secrets", &[]),
     ("settings", &["secrets"]),
     ("metrics", &[]),
+    ("model_health", &["ports"]),
     ("event_pages", &["ports"]),
     ("revisions", &["ports"]),
     ("audit::head", &["ports"]),
@@ -154,6 +155,7 @@ const RUNTIME: [Part; 31] = [
             "engine::tool_call",
             "event_pages",
             "memories",
+            "model_health",
             "ports",
             "quotas",
             "revisions",
@@ -170,6 +172,7 @@ const RUNTIME: [Part; 31] = [
             "failpoint",
             "ids",
             "memories",
+            "model_health",
             "ports",
             "revisions",
             "settings",
@@ -193,7 +196,10 @@ const RUNTIME: [Part; 31] = [
         ],
     ),
     ("reply_text", &["commands::reply", "queries"]),
-    ("runtime", &["commands", "engine", "housekeeping", "ports", "queries", "settings"]),
+    (
+        "runtime",
+        &["commands", "engine", "housekeeping", "model_health", "ports", "queries", "settings"],
+    ),
     ("lib", &[]),
 ];
 

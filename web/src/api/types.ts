@@ -1186,7 +1186,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether it can take work: the journal answers. */
+        /**
+         * Whether it can take work: the journal answers, and it was not told to stop. What else it depends on may be in trouble
+         *     meanwhile; a balancer that looks at the code alone does not take every node away for that.
+         */
         get: operations["ready"];
         put?: never;
         post?: never;
@@ -1736,6 +1739,13 @@ export interface components {
             /** @description Its first line. */
             title: string;
         };
+        /** @description How one part is. */
+        PartHealth: {
+            /** @description Which one. */
+            name: string;
+            /** @description What is wrong with it, in a sentence; null while it is well. */
+            trouble?: string | null;
+        };
         /** @description Whose passphrase was chosen. */
         PassphraseOf: {
             /** @description Who. */
@@ -1899,6 +1909,20 @@ export interface components {
         Proof: {
             /** @description What only a server with this token, at this address, answers to this challenge: 64 hexadecimal digits. */
             proof: string;
+        };
+        /** @description How it is, and what it depends on. */
+        Ready: {
+            /** @description What does not work as it should, in sentences. */
+            degraded: string[];
+            /**
+             * @description What it depends on: `journal` and `model`, and in a cluster `engine`, `registration` and `bus`. A part of which nothing
+             *     is known now is left out.
+             */
+            parts: components["schemas"]["PartHealth"][];
+            /** @description `well`, or `degraded` while a part is in trouble. Work is taken either way. */
+            status: string;
+            /** @description The version of the program. */
+            version: string;
         };
         /** @description A revision, in full. */
         RevisionDto: {
@@ -2134,8 +2158,6 @@ export interface components {
         };
         /** @description That it is there. */
         Well: {
-            /** @description What does not work as it should, in sentences. */
-            degraded: string[];
             /** @description Always `well`. */
             status: string;
             /** @description The version of the program. */
@@ -9607,7 +9629,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Well"];
+                    "application/json": components["schemas"]["Ready"];
                 };
             };
             /** @description It cannot be answered now. */

@@ -53,6 +53,7 @@ CREATE TABLE due (
     reserved_by UUID
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX due_due_at ON due (due_at) WHERE due_at IS NOT NULL AND NOT parked;
+CREATE INDEX due_parked ON due (stream) WHERE parked;
 CREATE INDEX due_room ON due (owner) WHERE takes_room AND NOT parked;
 
 -- The streams that moved and whose owners were not charged since.
@@ -163,7 +164,9 @@ CREATE TABLE nodes (
     name TEXT PRIMARY KEY,
     seen_at BIGINT NOT NULL,
     version TEXT NOT NULL,
-    level INTEGER NOT NULL
+    level INTEGER NOT NULL,
+    -- What does not work as it finds it, in sentences.
+    trouble TEXT[] NOT NULL
 );
 
 CREATE TABLE owners (

@@ -1,9 +1,13 @@
 //! What an operator tells the engine: where the nodes are, and which of the old ones may go.
 
+use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::peer::{Peer, RestateError};
+use super::{
+    OBJECT,
+    peer::{Peer, RestateError},
+};
 
 /// The engine's administration.
 #[derive(Debug, Clone)]
@@ -30,10 +34,11 @@ impl RestateAdmin {
         Ok(Self { peer: Peer::new(address)? })
     }
 
-    /// Tells the engine where the nodes are. New calls go there from now on.
-    pub async fn register(&self, uri: &str) -> Result<Deployment, RestateError> {
-        let request = self.peer.post("/deployments").json(&json!({"uri": uri, "force": true}));
-        let answer = self.read::<Deployment>(request).await?;
+    /// Tells the engine where the nodes are. New calls go there from now on. What it knows of this address already it keeps,
+    /// unless forced: then it asks again what is there, though calls may be under way.
+    pub async fn register(&self, uri: &str, force: bool) -> Result<Deployment, RestateError> {
+        let request = self.peer.post("/deployments").json(&json!({"uri": uri, "force": force}));
+        let answer = self.peer.read::<Deployment>(request).await?;
         Ok(Deployment { uri: uri.to_owned(), ..answer })
     }
 
@@ -43,10 +48,40 @@ impl RestateAdmin {
         struct All {
             deployments: Vec<Deployment>,
         }
-        Ok(self.read::<All>(self.peer.get("/deployments")).await?.deployments)
+        Ok(self.peer.read::<All>(self.peer.get("/deployments")).await?.deployments)
     }
 
-    /// Takes a place away. Refused while calls still run there, unless forced.
+    /// Where new calls for sessions go; nothing, if it was never told.
+    pub async fn current(&self) -> Result<Option<Deployment>, RestateError> {
+        #[derive(Deserialize)]
+        struct Service {
+            deployment_id: String,
+        }
+        let path = format!("/services/{OBJECT}");
+        let service: Service = match self.peer.read(self.peer.get(&path)).await {
+            Ok(service) => service,
+            Err(RestateError { status: Some(StatusCode::NOT_FOUND), .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut all = self.deployments().await?.into_iter();
+        Ok(all.find(|deployment| deployment.id == service.deployment_id))
+    }
+
+    /// How many servers the engine has.
+    pub async fn servers(&self) -> Result<usize, RestateError> {
+        #[derive(Deserialize)]
+        struct Health {
+            metadata_cluster_health: Option<Members>,
+        }
+        #[derive(Deserialize)]
+        struct Members {
+            members: Vec<serde_json::Value>,
+        }
+        let health: Health = self.peer.read(self.peer.get("/cluster-health")).await?;
+        Ok(health.metadata_cluster_health.map_or(1, |health| health.members.len()))
+    }
+
+    /// Takes a place away at once, also where calls run: whoever asks has looked.
     pub async fn remove(&self, id: &str) -> Result<(), RestateError> {
         let path = format!("/deployments/{id}?force=true");
         self.peer.ask(self.peer.delete(&path)).await.map(drop)
@@ -70,18 +105,7 @@ impl RestateAdmin {
             .post("/query")
             .header("accept", "application/json")
             .json(&json!({"query": query}));
-        let counted = self.read::<Counted>(request).await?;
+        let counted = self.peer.read::<Counted>(request).await?;
         Ok(counted.rows.first().map_or(0, |row| row.unfinished))
-    }
-
-    async fn read<T: serde::de::DeserializeOwned>(
-        &self,
-        request: reqwest::RequestBuilder,
-    ) -> Result<T, RestateError> {
-        let answer = self.peer.ask(request).await?;
-        answer.json().await.map_err(|error| RestateError {
-            address: self.peer.address.clone(),
-            what: format!("said what cannot be read: {error}"),
-        })
     }
 }

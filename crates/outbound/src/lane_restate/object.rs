@@ -3,12 +3,7 @@
 //! Must always hold: a call that the engine no longer waits for ends after the effect that it has begun. Another call may then
 //! be under way for the session, on another node, and two must not drive it.
 
-use std::{
-    collections::HashMap,
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::{
     FutureExt as _,
@@ -29,6 +24,12 @@ use crate::advancing::ADVANCING;
 
 type Running = Shared<BoxFuture<'static, Result<Left, String>>>;
 
+/// An effect that is under way.
+pub(super) struct UnderWay {
+    pub(super) since: Instant,
+    effect: Running,
+}
+
 /// How long one call goes on with what is due next: a session stays where its conversation is known. With the longest effect
 /// it is shorter than the inactivity timeout.
 const STAYS: Duration = Duration::from_secs(5 * 60);
@@ -47,8 +48,6 @@ pub(super) struct Lane {
     engine: Arc<Engine>,
     lane: Arc<RestateLane>,
     stopping: watch::Receiver<bool>,
-    /// What is under way here, though its call may be gone.
-    running: Arc<Mutex<HashMap<SessionKey, Running>>>,
 }
 
 // Longer than any effect, or the engine discards it and repeats it without end. Retries end, and the
@@ -105,10 +104,10 @@ impl Lane {
     /// A call that comes again here waits for it; on another node it finds it open, and nobody's.
     async fn act(&self, identity: SessionKey, driver: Driver) -> Result<Left, String> {
         let engine = self.engine.clone();
-        let (running, key) = (self.running.clone(), identity.clone());
+        let (lane, key) = (self.lane.clone(), identity.clone());
         let effect = async move {
             let outcome = ADVANCING.scope(key.clone(), one_effect(&engine, &key, driver)).await;
-            running.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+            lane.running().remove(&key);
             outcome
         };
         let effect = effect.boxed().shared();
@@ -121,11 +120,12 @@ impl Lane {
 
     /// Notes what begins; if something is under way, that.
     fn begin(&self, identity: &SessionKey, effect: &Running) -> Result<(), Running> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.lane.running();
         match running.get(identity) {
-            Some(under_way) => Err(under_way.clone()),
+            Some(under_way) => Err(under_way.effect.clone()),
             None => {
-                running.insert(identity.clone(), effect.clone());
+                let under_way = UnderWay { since: Instant::now(), effect: effect.clone() };
+                running.insert(identity.clone(), under_way);
                 Ok(())
             }
         }
@@ -176,12 +176,13 @@ pub(super) fn endpoint(
     stopping: watch::Receiver<bool>,
     identity_key: Option<&str>,
 ) -> Result<Endpoint, RestateError> {
-    let object = Lane { engine, lane, stopping, running: Arc::default() };
+    let object = Lane { engine, lane, stopping };
     let mut builder = Endpoint::builder().bind(object);
     if let Some(key) = identity_key {
         builder = builder.identity_key(key).map_err(|error| RestateError {
             address: "here".into(),
             what: format!("cannot be trusted by this key: {error}"),
+            status: None,
         })?;
     }
     Ok(builder.build())

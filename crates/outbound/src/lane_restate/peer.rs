@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, RequestBuilder};
+use reqwest::{Client, RequestBuilder, StatusCode};
+use serde::de::DeserializeOwned;
 
 /// How long the engine may take to take something in.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
@@ -13,6 +14,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(3);
 pub struct RestateError {
     pub(super) address: String,
     pub(super) what: String,
+    /// What it answered with, if it answered.
+    pub(super) status: Option<StatusCode>,
 }
 
 /// One of the engine's servers.
@@ -33,6 +36,7 @@ impl Peer {
         let client = builder.build().map_err(|error| RestateError {
             address: address.to_owned(),
             what: format!("cannot be used: {error}"),
+            status: None,
         })?;
         Ok(Self { address: address.to_owned(), base, client })
     }
@@ -54,17 +58,31 @@ impl Peer {
         &self,
         request: RequestBuilder,
     ) -> Result<reqwest::Response, RestateError> {
-        let failed = |what| RestateError { address: self.address.clone(), what };
+        let failed = |what, status| RestateError { address: self.address.clone(), what, status };
         let answer = request
             .send()
             .await
-            .map_err(|error| failed(format!("cannot be reached: {}", causes(&error))))?;
+            .map_err(|error| failed(format!("cannot be reached: {}", causes(&error)), None))?;
         if answer.status().is_success() {
             return Ok(answer);
         }
         let status = answer.status();
         let words = answer.text().await.unwrap_or_default();
-        Err(failed(format!("said {status}: {words}")))
+        Err(failed(format!("said {status}: {words}"), Some(status)))
+    }
+
+    /// The same, and reads what it answers.
+    pub(super) async fn read<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<T, RestateError> {
+        let answer = self.ask(request).await?;
+        let status = Some(answer.status());
+        answer.json().await.map_err(|error| RestateError {
+            address: self.address.clone(),
+            what: format!("said what cannot be read: {error}"),
+            status,
+        })
     }
 }
 

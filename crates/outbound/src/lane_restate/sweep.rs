@@ -1,16 +1,13 @@
 //! The sweep: whatever was lost on the way, the row says that it is due.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use planwright_runtime::engine::Engine;
 use tokio::sync::{mpsc, watch};
 
 use crate::shutdown::requested;
 
-use super::{RestateLane, peer::Peer, wake::Wake, wake::note};
+use super::{RestateLane, engine_state::look, peer::Peer, wake::Wake};
 
 /// How often the journal is asked for rows that nobody acted on.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -37,10 +34,9 @@ pub(super) async fn sweep(
             () = tokio::time::sleep(pause) => {}
             () = requested(&mut stopping) => return,
         }
-        let health = ingress.ask(ingress.get("/restate/health")).await;
-        note(&lane.is_failing, health.map_err(|error| error.to_string()).err());
+        lane.engine_state.note(look(&ingress).await.as_ref().copied());
         // What this node cannot send on is for the others to take up.
-        let goes_on = || !lane.is_failing.load(Ordering::SeqCst) && !*stopping.borrow();
+        let goes_on = || lane.engine_state.is_well() && !*stopping.borrow();
         let took = if goes_on() { take_up(&engine, &lane).await } else { 0 };
         pause = if took > 0 { SWEEP_AGAIN } else { SWEEP };
     }

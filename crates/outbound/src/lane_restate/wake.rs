@@ -1,17 +1,11 @@
 //! Wake-ups on their way to the engine.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use planwright_domain::identity::SessionKey;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::peer::Peer;
+use super::{OBJECT, engine_state::EngineState, peer::Peer};
 
 /// How many wake-ups are on their way at once.
 const AT_ONCE_MAX: usize = 64;
@@ -31,28 +25,17 @@ pub(super) struct Wake {
 pub(super) async fn send_all(
     ingress: Peer,
     mut wakes: mpsc::UnboundedReceiver<Wake>,
-    is_failing: Arc<AtomicBool>,
+    engine_state: Arc<EngineState>,
 ) {
     let places = Arc::new(Semaphore::new(AT_ONCE_MAX));
     while let Some(wake) = wakes.recv().await {
         let Ok(place) = places.clone().acquire_owned().await else { return };
-        let (ingress, is_failing) = (ingress.clone(), is_failing.clone());
+        let (ingress, engine_state) = (ingress.clone(), engine_state.clone());
         tokio::spawn(async move {
             let sent = send(&ingress, &wake).await;
             drop(place);
-            note(&is_failing, sent.map_err(|error| error.to_string()).err());
+            engine_state.note(sent.as_ref().copied());
         });
-    }
-}
-
-/// Remembers whether the engine takes wake-ups, and says so when that changes.
-pub(super) fn note(is_failing: &AtomicBool, error: Option<String>) {
-    let before = is_failing.swap(error.is_some(), Ordering::SeqCst);
-    match error {
-        Some(error) if !before => tracing::error!(error, event = "engine_gone"),
-        Some(error) => tracing::debug!(error, event = "engine_gone"),
-        None if before => tracing::info!(event = "engine_back"),
-        None => {}
     }
 }
 
@@ -63,7 +46,7 @@ async fn send(ingress: &Peer, wake: &Wake) -> Result<(), super::RestateError> {
         millis => format!("?delay={millis}ms"),
     };
     let request = ingress
-        .post(&format!("/Lane/{key}/advance/send{delay}"))
+        .post(&format!("/{OBJECT}/{key}/advance/send{delay}"))
         .header("idempotency-key", escaped(&wake.key));
     ingress.ask(request).await.map(drop)
 }

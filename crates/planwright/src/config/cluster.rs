@@ -33,12 +33,18 @@ pub struct ClusterConfig {
     pub ingress: Option<String>,
     /// The engine's administration, for `planwright cluster`: as the ingress.
     pub admin: Option<String>,
+    /// Where one of the engine's servers tells its figures, for `planwright cluster` and `planwright doctor`: as the ingress, at
+    /// its port for the other servers, 5122. Asked whether an engine of several servers takes snapshots.
+    pub engine_metrics: Option<String>,
     /// Where this node listens for the engine's calls.
     #[schemars(with = "String")]
     pub endpoint: SocketAddr,
     /// The engine's public key; calls that it did not sign are then refused.
     pub identity_key: Option<String>,
-    /// How long what has started may take to end when the node is told to stop, in seconds.
+    /// For how long a node that is told to stop says that it is not ready and serves all the same, in seconds: a balancer
+    /// notices meanwhile.
+    pub unready_seconds: u64,
+    /// How long what has started may take to end after that, in seconds.
     pub drain_seconds: u64,
     /// The connections to database, bus and engine leave this machine, over a network that is yours alone.
     pub private_network: bool,
@@ -56,8 +62,10 @@ impl Default for ClusterConfig {
             subjects: "planwright".into(),
             ingress: None,
             admin: None,
+            engine_metrics: None,
             endpoint: SocketAddr::from(([127, 0, 0, 1], 9_080)),
             identity_key: None,
+            unready_seconds: 3,
             drain_seconds: 60,
             private_network: false,
         }
@@ -74,6 +82,7 @@ impl ClusterConfig {
             nats: or(&args.nats, &self.nats),
             ingress: or(&args.ingress, &self.ingress),
             admin: or(&args.admin, &self.admin),
+            engine_metrics: or(&args.engine_metrics, &self.engine_metrics),
             endpoint: args.endpoint.unwrap_or(self.endpoint),
             ..self.clone()
         }
@@ -122,6 +131,12 @@ impl ClusterConfig {
                 "cluster.admin",
                 self.admin.as_deref(),
                 self.admin.as_deref().is_some_and(is_https),
+                https,
+            ),
+            (
+                "cluster.engine_metrics",
+                self.engine_metrics.as_deref(),
+                self.engine_metrics.as_deref().is_some_and(is_https),
                 https,
             ),
             (

@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use crate::{
     audit::head::Statement,
     failpoint,
-    metrics::{self, Happened},
+    metrics::{self, Happened, OfTurn},
     ports::{
         Clock, Ports,
         audit::Handover,
@@ -222,7 +222,7 @@ impl Dispatcher {
             self.quotas.add(identity.owner, usage);
             self.quotas.add_bytes(identity.owner, bytes);
             if let Some(event) = log_event {
-                metrics::line(identity, None, transport.as_ref(), event);
+                metrics::line(identity, None, transport.as_ref(), &OfTurn::default(), event);
             }
             failpoint::hit("dispatch.before_wake");
             self.broadcast.publish(identity, Signal::Moved(version));

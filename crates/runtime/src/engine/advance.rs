@@ -144,6 +144,7 @@ impl Engine {
         driver: Driver,
     ) -> Result<Advanced, JournalError> {
         let life = driver.life();
+        let mut place = self.places.take(identity.owner).await;
         let session = self.journal.session(identity).await?;
         let (mut acted, mut lost, version) = (false, None, session.version);
         let due = next(&session);
@@ -156,7 +157,7 @@ impl Engine {
             }
             Next::StartTurn(queued) => {
                 failpoint::hit("advance.before_turn");
-                match self.start_turn(identity, life, &session, queued).await? {
+                match self.start_turn(identity, life, &session, queued, &mut place).await? {
                     TurnStart::Held => return self.hold_turn(identity, version).await,
                     TurnStart::NotStarted => {}
                     TurnStart::Asked { not_begun } => (acted, lost) = (true, not_begun),
@@ -189,7 +190,7 @@ impl Engine {
                     return Ok(limited);
                 }
                 acted = true;
-                lost = self.call_model(identity, life, attempt).await?;
+                lost = self.call_model(identity, life, attempt, &mut place).await?;
             }
             Next::AwaitDecision { at } if at > self.clock.now() => {
                 return Ok(Advanced::at(Due::At(at), version));

@@ -38,6 +38,7 @@ use crate::{
     engine::conversation::View,
     engine::histories::view,
     engine::message_digest,
+    engine::places::Place,
     engine::tool_call::read_result,
     failpoint,
     ids::report_id,
@@ -114,6 +115,7 @@ impl Engine {
         life: Incarnation,
         session: &Session,
         queued: Seq,
+        place: &mut Place,
     ) -> Result<TurnStart, JournalError> {
         // One that waits for room looks often: it asks nobody for their tools before there is any.
         if self.is_held(identity) && self.dispatcher.quotas().full(identity.owner).await?.is_some()
@@ -147,7 +149,8 @@ impl Engine {
                     open.close(Outcome::NotStarted);
                     return Ok(TurnStart::NotStarted);
                 }
-                let not_begun = self.ask_and_record(identity, attempt, open, begun).await?;
+                let not_begun =
+                    self.ask_and_record(identity, attempt, (open, begun), place).await?;
                 Ok(TurnStart::Asked { not_begun })
             }
             Err(error) => {
@@ -163,6 +166,7 @@ impl Engine {
         identity: &SessionKey,
         life: Incarnation,
         attempt: ModelAttempt,
+        place: &mut Place,
     ) -> Result<Option<String>, JournalError> {
         failpoint::hit("model.before_start");
         // Before the bracket: a server that is slow to list its tools must not use up the time to begin.
@@ -174,7 +178,7 @@ impl Engine {
         let Some(open) = self.start(identity, vec![open], start).await?.pop() else {
             return Ok(None);
         };
-        self.ask_and_record(identity, attempt, open, begun).await
+        self.ask_and_record(identity, attempt, (open, begun), place).await
     }
 
     /// The same for a call whose start is committed.
@@ -182,8 +186,8 @@ impl Engine {
         &self,
         identity: &SessionKey,
         attempt: ModelAttempt,
-        open: OpenAttempt,
-        begun: Instant,
+        (open, begun): (OpenAttempt, Instant),
+        place: &mut Place,
     ) -> Result<Option<String>, JournalError> {
         failpoint::hit("model.after_start");
         let (session, prepared) = match self.prepared_request(identity, attempt).await {
@@ -202,17 +206,20 @@ impl Engine {
         }
         let (expected, streamed) = (prepared.expected(), AtomicUsize::new(0));
         let id = report_id(attempt.turn.0, "model", attempt.round, attempt.number);
-        let command = tokio::select! {
-            // In this order, always: what happens must not depend on a throw of the dice.
-            biased;
-            command = self.perform(&session, attempt, prepared, &streamed) => command,
-            () = self.overtaken(identity, attempt) => {
-                open.close(Outcome::Overtaken);
-                // Its maker charges for it all the same.
-                let command = cancelled(attempt, expected, streamed.into_inner());
-                self.dispatcher.record(identity, id, command).await?;
-                return Ok(None);
+        let asking = async {
+            tokio::select! {
+                // In this order, always: what happens must not depend on a throw of the dice.
+                biased;
+                command = self.perform(&session, attempt, prepared, &streamed) => Some(command),
+                () = self.overtaken(identity, attempt) => None,
             }
+        };
+        let Some(command) = place.left_for(asking).await else {
+            open.close(Outcome::Overtaken);
+            // Its maker charges for it all the same.
+            let command = cancelled(attempt, expected, streamed.into_inner());
+            self.dispatcher.record(identity, id, command).await?;
+            return Ok(None);
         };
         failpoint::hit("model.before_record");
         let has_failed = matches!(command, SystemCommand::RecordModelFailure { .. });
@@ -426,7 +433,8 @@ impl Engine {
         };
         let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
         let answered = timeout(limit, model.answer(&request, &|_| {})).await;
-        let answer = answered.unwrap_or_else(|_| Err(too_late(&**model, limit)))?;
+        let answer = answered.unwrap_or_else(|_| Err(too_late(&**model, limit)));
+        let answer = self.noted(&**model, answer)?;
         let summary = answer.text.trim();
         if summary.is_empty() {
             let words = format!("{} summed nothing up", model.name());
@@ -459,7 +467,21 @@ impl Engine {
         };
         let limit = Duration::from_millis(self.settings.model_deadline_ms.cast_unsigned());
         let answered = timeout(limit, model.answer(request, &preview)).await;
-        answered.unwrap_or_else(|_| Err(too_late(model, limit)))
+        self.noted(model, answered.unwrap_or_else(|_| Err(too_late(model, limit))))
+    }
+
+    /// What a model answered, noted for those who operate it.
+    fn noted(
+        &self,
+        model: &dyn Model,
+        answered: Result<ModelAnswer, ModelFailure>,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let failure = answered.as_ref().err();
+        self.model_health.note(&model.name(), failure, self.clock.now());
+        if let Some(ModelFailure { kind, message, .. }) = failure {
+            tracing::warn!(model = model.name(), ?kind, why = message, event = "model_call_failed");
+        }
+        answered
     }
 
     /// Ends when the model call is no longer wanted: the turn was stopped, or is over.

@@ -12,16 +12,16 @@ use planwright_domain::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::ports::journal::SessionRow;
+use crate::ports::{health::Part, journal::SessionRow};
 
 /// Makes sure that someone acts on a session: one at a time per session, any number at once.
 pub trait Lane: Send + Sync {
     /// The session moved to this version and is due.
     fn wake(&self, session: &SessionKey, version: Seq, due: Due);
 
-    /// What a person should know, if wake-ups do not get through.
-    fn trouble(&self) -> Option<String> {
-        None
+    /// How the parts are that wake-ups go through; none where that is this process alone.
+    fn parts(&self) -> Vec<Part> {
+        Vec::new()
     }
 }
 
@@ -66,9 +66,9 @@ pub trait Broadcast: Send + Sync {
     /// Listens to what changes in the lists of this owner, or in everyone's.
     fn hints(&self, owner: Option<OwnerId>) -> Box<dyn Hints>;
 
-    /// What a person should know, if signals do not get through.
-    fn trouble(&self) -> Option<String> {
-        None
+    /// How the parts are that signals go through; none where that is this process alone.
+    fn parts(&self) -> Vec<Part> {
+        Vec::new()
     }
 }
 

@@ -8,6 +8,7 @@ use planwright_runtime::{
     ports::{access::Access, connection::Connection},
     queries::Queries,
 };
+use tokio::sync::watch;
 
 use crate::http::{
     agents::presence::Agents, auth::idempotency::Keys, auth::limits::Limits,
@@ -110,6 +111,8 @@ pub struct App {
     pub(crate) proves: Option<(Digest, String)>,
     /// Which model is asked, where that can be changed.
     pub(crate) connection: Option<Arc<dyn Connection>>,
+    /// Whether the process was told to stop: it serves on for a while, and says that it is not ready.
+    pub(crate) leaving: watch::Receiver<bool>,
     /// The figures, if they are recorded.
     pub(crate) figures: Option<metrics_exporter_prometheus::PrometheusHandle>,
 }
@@ -147,6 +150,7 @@ impl App {
             frames: Frames::default(),
             proves: None,
             connection: None,
+            leaving: watch::channel(false).1,
             figures: None,
         }
     }
@@ -161,6 +165,12 @@ impl App {
     #[must_use]
     pub fn with_proof(self, token: Digest, url: String) -> Self {
         Self { proves: Some((token, url)), ..self }
+    }
+
+    /// The same, for a process that serves on for a while after it was told to stop, which this says.
+    #[must_use]
+    pub fn leaving_when(self, leaving: watch::Receiver<bool>) -> Self {
+        Self { leaving, ..self }
     }
 
     /// The same, with figures to show at `/metrics`.

@@ -16,7 +16,8 @@ use std::{
 use axum::{
     Router,
     body::{Body, Bytes, HttpBody},
-    extract::Request,
+    extract::{Request, State},
+    http::{HeaderValue, StatusCode, header},
     middleware::Next,
     response::Response,
 };
@@ -299,6 +300,20 @@ fn at_once(stream: TcpStream) -> TcpStream {
         tracing::warn!(%error, event = "no_nodelay");
     }
     stream
+}
+
+/// While the process still serves though it was told to stop, whoever asks is told to ask over another connection next: a balancer
+/// brings that one to another node, and no request comes over this one when it is closed.
+pub(crate) async fn send_on_when_leaving(
+    State(leaving): State<watch::Receiver<bool>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut response = next.run(request).await;
+    if *leaving.borrow() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// Every piece of a body comes in time, and the whole does; else reading it fails.

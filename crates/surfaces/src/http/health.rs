@@ -26,27 +26,56 @@ pub struct Well {
     pub status: &'static str,
     /// The version of the program.
     pub version: &'static str,
+}
+
+/// How it is, and what it depends on.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Ready {
+    /// `well`, or `degraded` while a part is in trouble. Work is taken either way.
+    pub status: &'static str,
+    /// The version of the program.
+    pub version: &'static str,
+    /// What it depends on: `journal` and `model`, and in a cluster `engine`, `registration` and `bus`. A part of which nothing
+    /// is known now is left out.
+    pub parts: Vec<PartHealth>,
     /// What does not work as it should, in sentences.
     pub degraded: Vec<String>,
 }
 
-impl Well {
-    fn with(degraded: Vec<String>) -> Json<Self> {
-        Json(Self { status: "well", version: env!("CARGO_PKG_VERSION"), degraded })
-    }
+/// How one part is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PartHealth {
+    /// Which one.
+    pub name: &'static str,
+    /// What is wrong with it, in a sentence; null while it is well.
+    pub trouble: Option<String>,
 }
 
 /// Whether the process is there.
 #[utoipa::path(get, path = "/health", security(()), responses((status = 200, body = Well), Problems))]
 pub(crate) async fn health() -> Json<Well> {
-    Well::with(Vec::new())
+    Json(Well { status: "well", version: env!("CARGO_PKG_VERSION") })
 }
 
-/// Whether it can take work: the journal answers.
-#[utoipa::path(get, path = "/ready", security(()), responses((status = 200, body = Well), Problems))]
-pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Well>, Problem> {
-    app.queries.check_journal().await?;
-    Ok(Well::with(app.queries.trouble()))
+/// Whether it can take work: the journal answers, and it was not told to stop. What else it depends on may be in trouble
+/// meanwhile; a balancer that looks at the code alone does not take every node away for that.
+#[utoipa::path(get, path = "/ready", security(()), responses((status = 200, body = Ready), Problems))]
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Ready>, Problem> {
+    if *app.leaving.borrow() {
+        let words = "this server was told to stop and soon takes nothing any more; ask another node, or again once it is started";
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", words));
+    }
+    let parts = app.queries.parts().await?;
+    let degraded: Vec<_> = parts.iter().filter_map(|part| part.trouble.clone()).collect();
+    Ok(Json(Ready {
+        status: if degraded.is_empty() { "well" } else { "degraded" },
+        version: env!("CARGO_PKG_VERSION"),
+        parts: parts
+            .into_iter()
+            .map(|part| PartHealth { name: part.name, trouble: part.trouble })
+            .collect(),
+        degraded,
+    }))
 }
 
 /// What a server proves.

@@ -46,7 +46,12 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy in front of these, one connection here and the next there.
     pub async fn before(targets: Vec<SocketAddr>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::at(0, targets).await
+    }
+
+    /// The same, at this port.
+    pub async fn at(port: u16, targets: Vec<SocketAddr>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let fault = watch::Sender::new(Fault::None);
         let targets = Arc::new(Mutex::new(targets));
