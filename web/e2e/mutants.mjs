@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 
 const web = resolve(import.meta.dirname, "..");
 const PLACEHOLDER = ["src/api/queries.ts", 'queryKey: ["plan-control-state", id],', 'queryKey: ["plan-control-state", id],\n    placeholderData: (previous) => previous,'];
-const UNKEYED = ["src/parts/perSession.tsx", "<Screen key={id} id={id} />", "<Screen id={id} />"];
+const UNKEYED = ["src/app/perSession.tsx", "<Screen key={id} id={id} />", "<Screen id={id} />"];
 const APPROVE = 'got(api.POST("/api/sessions/{id}/plan/approve", { ...to(id, digest), body: { notes, hold } }))';
 const LATEST = 'got(api.GET("/api/sessions/{id}", { params: inSession(id) })).then((now) => got(api.POST("/api/sessions/{id}/plan/approve", { ...to(id, now.plan?.digest ?? digest), body: { notes, hold } })))';
 /** What is changed, in which places, and which test must see it. The first changes nothing, and must pass. */
@@ -14,21 +14,21 @@ const only = process.argv[2];
 const MUTANTS = [
   ["nothing", [], "01"],
   ["old data under a new session", [PLACEHOLDER, UNKEYED], "01"],
-  ["events of any session", [["src/api/reduce.ts", "if (!envelope.sessionId || envelope.sessionId !== log.session) return log;", ""]], "02"],
-  ["an approval of whatever is there now", [["src/parts/verdicts.ts", APPROVE, LATEST]], "04"],
-  ["events taken twice", [["src/api/reduce.ts", "if (envelope.seq !== log.to + 1) return log;", ""]], "06"],
-  ["a draft that is not kept", [["src/parts/Composer.tsx", "useKept(`draft:${id}`, \"\")", "useState(\"\")"]], "07"],
-  ["notes that are not sent", [["src/parts/Verdict.tsx", "withNotes ? words : []", "[]"]], "10"],
-  ["a plain approval that is not confirmed", [["src/parts/Verdict.tsx", 'onClick={() => setAsk("plain")}', "onClick={() => void approve(false)}"]], "11"],
-  ["keys that decide at once", [["src/parts/Verdict.tsx", "const ready = decides && settled && !busy && reachable;", "const ready = decides;"]], "12"],
-  ["text that counts as seen when it is drawn", [["src/parts/useSeen.ts", "if (begin >= bottom) break;", ""], ["src/parts/useSeen.ts", "if (to - from < 2 * INSIDE) continue;", "views.push({ line, from: 0, to: height, height }); continue;"]], "31"],
-  ["a button that approves what was not seen", [["src/parts/Verdict.tsx", "const isRead = seen.unseen === 0;", "const isRead = true;"]], "31"],
-  ["a tab that reads while it is hidden", [["src/parts/useSeen.ts", 'document.visibilityState !== "visible" || !region.current', "!region.current"]], "33"],
-  ["a header of the newest revision", [["src/parts/PlanPanel.tsx", "{shown && <code", "{reading.newest && shown && <code"], ["src/parts/PlanPanel.tsx", "title={shown.digest}", "title={reading.newest.digest}"], ["src/parts/PlanPanel.tsx", "{shown.digest.slice(0, 8)}", "{reading.newest.digest.slice(0, 8)}"]], "34"],
-  ["decisions without a server", [["src/parts/Decisions.tsx", "disabled={!reachable}", "disabled={false}"]], "35"],
-  ["a snooze that never ends", [["src/parts/snooze.ts", "const lasts = (end: number) => end > Date.now();", "const lasts = (end: number) => end > 0;"]], "18"],
-  ["a promotion without a word", [["src/screens/MemoryScreen.tsx", "onClick={() => setPromote(row)}", "onClick={() => void verdicts.promote(id, row.item.id, row.item.text)}"]], "25"],
-  ["first steps that end anyhow", [["src/screens/entry.tsx", "disabled={!ready} onClick", "onClick"]], "27"],
+  ["events of any session", [["src/session/log.ts", "if (!envelope.sessionId || envelope.sessionId !== this.session) return false;", ""]], "02"],
+  ["an approval of whatever is there now", [["src/features/common/verdicts.ts", APPROVE, LATEST]], "04"],
+  ["events taken twice", [["src/session/log.ts", "if (envelope.seq !== this.to + 1) return false;", ""]], "06"],
+  ["a draft that is not kept", [["src/features/chat/Composer.tsx", "useKept(`draft:${id}`, \"\")", "useState(\"\")"]], "07"],
+  ["notes that are not sent", [["src/features/review/Verdict.tsx", "withNotes ? words : []", "[]"]], "10"],
+  ["a plain approval that is not confirmed", [["src/features/review/Verdict.tsx", 'onClick={() => setAsk("plain")}', "onClick={() => void approve(false)}"]], "11"],
+  ["keys that decide at once", [["src/features/review/Verdict.tsx", "const ready = decides && settled && !busy && reachable;", "const ready = decides;"]], "12"],
+  ["text that counts as seen when it is drawn", [["src/features/review/useSeen.ts", "if (begin >= bottom) break;", ""], ["src/features/review/useSeen.ts", "if (to - from < 2 * INSIDE) continue;", "views.push({ line, from: 0, to: height, height }); continue;"]], "31"],
+  ["a button that approves what was not seen", [["src/features/review/Verdict.tsx", "const isRead = seen.unseen === 0;", "const isRead = true;"]], "31"],
+  ["a tab that reads while it is hidden", [["src/features/review/useSeen.ts", 'document.visibilityState !== "visible" || !region.current', "!region.current"]], "33"],
+  ["a header of the newest revision", [["src/features/review/PlanPanel.tsx", "{shown && <code", "{reading.newest && shown && <code"], ["src/features/review/PlanPanel.tsx", "title={shown.digest}", "title={reading.newest.digest}"], ["src/features/review/PlanPanel.tsx", "{shown.digest.slice(0, 8)}", "{reading.newest.digest.slice(0, 8)}"]], "34"],
+  ["decisions without a server", [["src/features/common/Decisions.tsx", "disabled={!reachable}", "disabled={false}"]], "35"],
+  ["a snooze that never ends", [["src/features/inbox/snooze.ts", "const lasts = (end: number) => end > Date.now();", "const lasts = (end: number) => end > 0;"]], "18"],
+  ["a promotion without a word", [["src/features/memory/MemoryScreen.tsx", "onClick={() => setPromote(row)}", "onClick={() => void verdicts.promote(id, row.item.id, row.item.text)}"]], "25"],
+  ["first steps that end anyhow", [["src/features/access/entry.tsx", "disabled={!ready} onClick", "onClick"]], "27"],
 ];
 
 let missed = 0;

@@ -30,6 +30,9 @@ fn ada() -> Person {
     person("ada", "cli", Standing::Decides)
 }
 
+/// How many events of one kind the dashboard's tests have at least where the golden journal has as many.
+const SAMPLES_OF_A_KIND: usize = 4;
+
 /// Events of every kind: those of the golden journal, and by hand those that it does not hold.
 async fn events() -> Result<Vec<SessionEvent>, Box<dyn std::error::Error>> {
     let mut events = golden::events().await?;
@@ -52,6 +55,35 @@ async fn every_kind_of_event_is_published_under_its_name_and_read_again_as_it_wa
         assert_eq!(again.event().expect("a known event"), recorded.event, "{text}");
     }
     assert_eq!(kinds, known_kinds().collect());
+}
+
+/// What the dashboard's tests fold: events of every kind, in the order of a journal, as one session's stream.
+#[tokio::test]
+async fn the_samples_of_the_dashboard_are_what_is_published() {
+    let mut taken: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut samples = String::new();
+    let mut events = golden::events().await.unwrap();
+    events.retain(|event| {
+        let many = taken.entry(event.kind()).or_default();
+        *many += 1;
+        *many <= SAMPLES_OF_A_KIND
+    });
+    events.extend(event_samples::by_hand());
+    for (seq, event) in (1..).zip(events) {
+        let recorded = Recorded { seq: Seq(seq), at: Time(1_000_000 * seq.cast_signed()), event };
+        let envelope = serde_json::to_string(&Envelope::of("cli:sampled-0001", &recorded)).unwrap();
+        samples
+            .push_str(&format!("{}  {envelope}", if samples.is_empty() { "[\n" } else { ",\n" }));
+    }
+    samples.push_str("\n]\n");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/src/session/samples.json");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, &samples).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(path).unwrap_or_default() == samples,
+        "{path} has drifted; run: BLESS=1 cargo nextest run -p planwright-surfaces samples"
+    );
 }
 
 #[test]

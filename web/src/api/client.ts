@@ -1,5 +1,5 @@
 import createClient from "openapi-fetch";
-import { t } from "../t";
+import { t } from "../lib/t";
 import { sendAsked } from "./again";
 import { isDefinite, NoAnswer, send } from "./intent";
 import { PAGE_KEY, pageKey } from "./pageKey";

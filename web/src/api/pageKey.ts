@@ -1,4 +1,4 @@
-import { readText, writeText } from "../storage";
+import { readText, writeText } from "../lib/storage";
 
 /** The header in which this page sends its key. */
 export const PAGE_KEY = "Planwright-Page-Key";
