@@ -9,7 +9,7 @@ import { Ago } from "../../ui/Time";
 import { Chip, Empty, Failed, Skeleton } from "../../ui/basics";
 import { ErrorBoundary } from "../../ui/ErrorScreen";
 
-const Answer = lazy(() => import("../../markdown/Answer").then(({ Answer }) => ({ default: Answer })));
+const Markdown = lazy(() => import("../../markdown/Markdown").then((part) => ({ default: part.Markdown })));
 
 /** The conversation of one session. It is mounted anew for every session: nothing of another one can stay. */
 export function Chat({ id, onReview, empty }: { id: string; onReview: () => void; empty?: React.ReactNode }) {
@@ -87,12 +87,12 @@ export function Chat({ id, onReview, empty }: { id: string; onReview: () => void
 }
 
 /** An answer, rendered; its plain text while the renderer is not there, or cannot be had. */
-function Markdown({ text }: { text: string }) {
+function Answer({ text }: { text: string }) {
   const plain = <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{visible(text)}</p>;
   return (
     <ErrorBoundary fallback={plain}>
       <Suspense fallback={plain}>
-        <Answer text={text} />
+        <Markdown text={text} />
       </Suspense>
     </ErrorBoundary>
   );
@@ -121,7 +121,7 @@ const Row = memo(function Row({ entry, onReview }: { entry: Entry; onReview: () 
             </p>
           ) : (
             <>
-              <Markdown text={entry.text} />
+              <Answer text={entry.text} />
               {entry.isStopped && <p className="mt-1 text-xs text-soft" data-testid="stopped-answer">{t("Stopped here. What came so far is kept in this page only.")}</p>}
             </>
           )}

@@ -6,7 +6,7 @@ import { Chip, Empty, Failed } from "../../ui/basics";
 import { tell } from "../common/verdicts";
 import { t } from "../../lib/t";
 
-const Answer = lazy(() => import("../../markdown/Answer").then((part) => ({ default: part.Answer })));
+const Markdown = lazy(() => import("../../markdown/Markdown").then((part) => ({ default: part.Markdown })));
 
 /** The agent's planning files, which no file tool sees: the pages as they stand, and what was archived. */
 export function NotebookScreen({ id }: { id: string }) {
@@ -33,7 +33,7 @@ export function NotebookScreen({ id }: { id: string }) {
           <section key={shown.name} className="card p-4" aria-label={shown.name} data-testid="page">
             <h2 className="mb-2 font-mono text-xs text-soft">{shown.name}</h2>
             <Suspense fallback={<p className="whitespace-pre-wrap">{shown.text}</p>}>
-              <Answer text={shown.text} />
+              <Markdown text={shown.text} />
             </Suspense>
           </section>
         ))}
