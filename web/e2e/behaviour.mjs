@@ -172,7 +172,7 @@ export function behaviour({ house, model, browser }) {
     await house.rests(id);
     const page = await openPage(browser, house.base);
     let isGone = true;
-    await page.route(/\/assets\/(Answer|MemoryScreen)-[^/]*\.js$/, (route) => (isGone ? route.fulfill({ status: 404, body: "" }) : route.fallback()));
+    await page.route(/\/assets\/(Markdown|MemoryScreen)-[^/]*\.js$/, (route) => (isGone ? route.fulfill({ status: 404, body: "" }) : route.fallback()));
     await logIn(page, house);
     await page.goto(sessionUrl(house, id));
     // Without its renderer an answer is plain text, and the rest works.
