@@ -9,7 +9,7 @@ import { perSession } from "./perSession";
 import { Shell, useNewSession } from "./Shell";
 import { Approvals } from "../features/inbox/Approvals";
 import { SessionScreen } from "./SessionScreen";
-import { readText } from "../lib/storage";
+import { applyTheme, chosenTheme } from "../lib/theme";
 import { t } from "../lib/t";
 import "../ui/styles.css";
 
@@ -23,8 +23,7 @@ const SettingsScreen = lazy(() => import("../features/settings/SettingsScreen").
 const LoginScreen = lazy(() => entry().then((all) => ({ default: all.LoginScreen })));
 const WelcomeScreen = lazy(() => entry().then((all) => ({ default: all.WelcomeScreen })));
 
-const theme = readText("theme");
-document.documentElement.dataset.theme = theme === "dark" || theme === "light" ? theme : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+applyTheme(chosenTheme());
 
 /** To the newest session, or to the first steps. */
 function Home() {

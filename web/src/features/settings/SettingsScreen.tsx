@@ -6,7 +6,7 @@ import { listsMoved, meQuery, modelQuery, tokensQuery, usageQuery } from "../../
 import { Chip, isMostUsed, say } from "../../ui/basics";
 import { ModelForm } from "../common/ModelForm";
 import { ChangePassphrase, People } from "./People";
-import { writeText } from "../../lib/storage";
+import { chooseTheme, chosenTheme, THEMES, type Theme } from "../../lib/theme";
 import { dollars, t, visible } from "../../lib/t";
 
 /** The model, who is logged in, and how it looks. */
@@ -15,11 +15,10 @@ export function SettingsScreen() {
   const { data: model } = useQuery(modelQuery);
   const tokens = useQuery(tokensQuery);
   const { data: usage } = useQuery({ ...usageQuery, refetchInterval: 10_000 });
-  const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? "light");
-  const choose = (name: string) => {
-    writeText("theme", name);
-    document.documentElement.dataset.theme = name;
-    setTheme(name);
+  const [theme, setTheme] = useState(chosenTheme);
+  const choose = (next: Theme) => {
+    chooseTheme(next);
+    setTheme(next);
   };
   const logOut = async () => {
     await got(api.POST("/api/logout")).catch(() => {});
@@ -57,11 +56,15 @@ export function SettingsScreen() {
       )}
       <section className="card p-4">
         <h2 className="font-semibold">{t("Appearance")}</h2>
-        <div role="radiogroup" aria-label={t("Appearance")} className="mt-2 flex gap-2">
-          {[["light", t("Light")], ["dark", t("Dark")]].map(([name = "", words]) => (
-            <button key={name} type="button" role="radio" aria-checked={theme === name} className={`button small ${theme === name ? "!border-accent !text-accent" : ""}`} onClick={() => choose(name)}>{words}</button>
+        <fieldset className="mt-2 flex flex-wrap gap-4 text-sm">
+          <legend className="sr-only">{t("Appearance")}</legend>
+          {THEMES.map((name) => (
+            <label key={name} className="flex min-h-8 items-center gap-2">
+              <input type="radio" name="theme" checked={theme === name} onChange={() => choose(name)} />
+              {{ system: t("As the system"), light: t("Light"), dark: t("Dark") }[name]}
+            </label>
           ))}
-        </div>
+        </fieldset>
       </section>
       <section className="card p-4">
         <h2 className="font-semibold">{t("You")}</h2>
