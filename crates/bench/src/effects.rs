@@ -162,8 +162,11 @@ async fn one_process(open: usize, held: Duration) -> anyhow::Result<Held> {
 async fn three_nodes(open: usize, held: Duration) -> anyhow::Result<Held> {
     let (release, conduct) = holding();
     let program = std::env::current_exe()?.with_file_name("planwright");
-    let cluster =
-        Cluster::start(conduct, Shape { program: Some(program), ..Shape::default() }).await?;
+    let cluster = Cluster::start(
+        conduct,
+        Shape { program: Some(program), as_shipped: true, ..Shape::default() },
+    )
+    .await?;
     let nodes = (0..3).map(|at| cluster.pid(at).context("a node is gone"));
     let (nodes, engine) = (nodes.collect::<Result<_, _>>()?, cluster.restate.pid(0));
     let counts =

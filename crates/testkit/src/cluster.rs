@@ -79,11 +79,13 @@ pub struct Shape {
     pub settings: String,
     /// The program; without it, the one under proof.
     pub program: Option<PathBuf>,
+    /// Whether the engine has the settings that people are given; it is one server then.
+    pub as_shipped: bool,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { nodes: 3, engines: 1, settings: String::new(), program: None }
+        Self { nodes: 3, engines: 1, settings: String::new(), program: None, as_shipped: false }
     }
 }
 
@@ -98,7 +100,11 @@ impl Cluster {
         let home = scratch::directory("cluster")?;
         let postgres = Postgres::start();
         let nats = Nats::start();
-        let restate = Restate::start_many(shape.engines);
+        let restate = if shape.as_shipped {
+            Restate::start_as_shipped()
+        } else {
+            Restate::start_many(shape.engines)
+        };
         let model = ScriptedModel::start(conduct).await?;
         let engines: Vec<_> =
             (0..restate.count()).map(|at| loopback(restate.ingress_port(at))).collect();

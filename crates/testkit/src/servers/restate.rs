@@ -1,6 +1,9 @@
 //! A Restate server of our own, or three that are one.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use super::{Daemon, S3, answers, free_port, root, temporary};
 
@@ -14,6 +17,8 @@ pub struct Restate {
     /// Where several that are one keep what they have taken up, so that none reads the whole log again.
     snapshots: Option<S3>,
     home: tempfile::TempDir,
+    /// Whether it has the settings that people are given.
+    is_shipped: bool,
 }
 
 #[derive(Debug)]
@@ -31,9 +36,19 @@ impl Restate {
         Self::start_many(1)
     }
 
+    /// Starts one with the settings that people are given.
+    #[must_use]
+    pub fn start_as_shipped() -> Self {
+        Self::begin(1, true)
+    }
+
     /// Starts so many that are one cluster.
     #[must_use]
     pub fn start_many(count: usize) -> Self {
+        Self::begin(count, false)
+    }
+
+    fn begin(count: usize, is_shipped: bool) -> Self {
         let snapshots = (count > 1).then(|| {
             let store = S3::start();
             store.make_bucket(SNAPSHOTS);
@@ -46,7 +61,7 @@ impl Restate {
             fabric: free_port(),
         };
         let nodes = (0..count).map(node).collect();
-        let mut server = Self { nodes, snapshots, home: temporary("restate") };
+        let mut server = Self { nodes, snapshots, home: temporary("restate"), is_shipped };
         for at in 0..count {
             server.launch(at);
         }
@@ -69,9 +84,13 @@ impl Restate {
     }
 
     fn launch(&mut self, at: usize) {
+        let log = self.home.path().join(format!("node-{at}.log"));
+        if self.is_shipped {
+            self.nodes[at].daemon = Some(self.launch_as_shipped(at, &log));
+            return;
+        }
         let file = self.home.path().join(format!("node-{at}.toml"));
         fs::write(&file, self.configuration(at)).expect("a file");
-        let log = self.home.path().join(format!("node-{at}.log"));
         let arguments = ["--no-logo", "-c", &file.display().to_string()];
         // It asks for its latest release at each start: nowhere but here.
         // What it spills to disk goes when its home does.
@@ -80,6 +99,25 @@ impl Restate {
             [("HTTPS_PROXY", "http://127.0.0.1:9"), ("DO_NOT_TRACK", "1"), ("TMPDIR", &spill)];
         self.nodes[at].daemon =
             Some(Daemon::start(&binary(), &arguments, &log, None, &environment));
+    }
+
+    /// As DEPLOYMENT.md says, at ports and in a directory of its own.
+    fn launch_as_shipped(&self, at: usize, log: &Path) -> Daemon {
+        let home = self.home.path().display().to_string();
+        let file = root().join("deploy/restate.toml").display().to_string();
+        let arguments = ["--no-logo", "-c", &file, "--bind-ip", "127.0.0.1", "--base-dir", &home];
+        let Node { ingress, admin, fabric, .. } = &self.nodes[at];
+        let ports = [ingress, admin, fabric].map(ToString::to_string);
+        let environment = [
+            ("RESTATE_INGRESS__BIND_PORT", ports[0].as_str()),
+            ("RESTATE_ADMIN__BIND_PORT", ports[1].as_str()),
+            ("RESTATE_BIND_PORT", ports[2].as_str()),
+            ("RESTATE_LOG_FILTER", "warn"),
+            ("HTTPS_PROXY", "http://127.0.0.1:9"),
+            ("DO_NOT_TRACK", "1"),
+            ("TMPDIR", home.as_str()),
+        ];
+        Daemon::start(&binary(), &arguments, log, None, &environment)
     }
 
     fn wait(&mut self, at: usize) {
@@ -101,7 +139,7 @@ impl Restate {
     /// How many bytes of files all of them keep.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        fn of(path: &std::path::Path) -> u64 {
+        fn of(path: &Path) -> u64 {
             let entries = fs::read_dir(path).into_iter().flatten().flatten();
             let bytes = |entry: fs::DirEntry| match entry.metadata() {
                 Ok(found) if found.is_dir() => of(&entry.path()),
