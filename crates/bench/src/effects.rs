@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
 use planwright_testkit::{
     cluster::{Cluster, Shape},
+    files,
     scripted_model::{Conduct, ScriptedModel, ScriptedReply, SeenRequest},
 };
 use reqwest::Client;
@@ -33,6 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 const CALLERS: usize = 32;
 
 pub(crate) fn run(quick: bool) -> anyhow::Result<Judged> {
+    files::allow_many();
     let (open, held) = if quick { (400, Duration::from_secs(3)) } else { (OPEN, HELD) };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;

@@ -160,7 +160,7 @@ impl House {
         let flights = Flights::begin(&runtime, &self.journal(), round)?;
         let mut before = self.start(Some(&model.base_url()))?;
         before.ready()?;
-        // As many as it asks the model for at once: the number no longer changes.
+        // Until the number no longer changes.
         let (mut at_the_model, mut same, begun) = (0, 0, Instant::now());
         while at_the_model == 0 || same < 10 {
             anyhow::ensure!(begun.elapsed() < PATIENCE, "no turn was taken up");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use deadpool_postgres::{
     Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime as PoolRuntime,
 };
-use planwright_runtime::ports::journal::JournalError;
+use planwright_runtime::ports::{causes::with_causes, journal::JournalError};
 use tokio_postgres::{NoTls, config::SslMode};
 use tokio_postgres_rustls_improved::MakeRustlsConnect;
 
@@ -73,12 +73,6 @@ pub(crate) async fn connection(pool: &Pool) -> Result<Object, JournalError> {
         };
         JournalError::Engine(words.into())
     })
-}
-
-/// An error and what caused it: why a handshake failed is what an operator needs.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// What all nodes agreed on under this name.

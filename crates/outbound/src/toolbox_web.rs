@@ -12,7 +12,10 @@ use planwright_domain::{
     tools::ToolSpec,
     turn::{CallResult, CallStatus},
 };
-use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
+use planwright_runtime::ports::{
+    causes::with_causes,
+    toolbox::{Ran, Tool, ToolRun, Toolbox},
+};
 use reqwest::{Client, Response, Url, header::CONTENT_TYPE, redirect};
 use serde::Deserialize;
 use serde_json::json;
@@ -110,7 +113,7 @@ impl WebToolbox {
             return Err(why);
         }
         let host = url.host_str().unwrap_or_default().to_owned();
-        let response = self.client.get(url).send().await.map_err(|error| in_words(&error))?;
+        let response = self.client.get(url).send().await.map_err(|error| with_causes(&error))?;
         if response.status().is_redirection() {
             return Err(format!("{} leads to what is no web address", response.url()));
         }
@@ -129,7 +132,7 @@ async fn page(response: Response) -> Result<String, String> {
     }
     let (mut body, mut pieces) = (Vec::new(), response.bytes_stream());
     while let Some(piece) = pieces.next().await {
-        body.extend_from_slice(&piece.map_err(|error| in_words(&error))?);
+        body.extend_from_slice(&piece.map_err(|error| with_causes(&error))?);
         if body.len() > PAGE_BYTES_MAX {
             body.truncate(PAGE_BYTES_MAX);
             let text = String::from_utf8_lossy(&body);
@@ -149,15 +152,4 @@ fn address(arguments: &str) -> Result<Url, String> {
     let Arguments { url } = serde_json::from_str(arguments)
         .map_err(|error| format!("the arguments of {WEB_FETCH} do not fit: {error}"))?;
     Url::parse(&url).map_err(|error| format!("{url:?} is not an address: {error}"))
-}
-
-/// An error with what lies behind it.
-fn in_words(error: &reqwest::Error) -> String {
-    let mut words = error.to_string();
-    let mut behind = std::error::Error::source(error);
-    while let Some(cause) = behind {
-        words.push_str(&format!(": {cause}"));
-        behind = cause.source();
-    }
-    words
 }

@@ -219,7 +219,8 @@ impl Guide {
             self.until_ready(port).await?;
         }
         self.until_engine().await?;
-        self.until_printed("engine_unregistered").await?;
+        let is_told = async || self.printed().contains("engine_unregistered");
+        self.wait_until("a node says that the engine was not told of it", is_told).await?;
         let block = self.blocks[4].clone();
         // Restate is told, a status says that all is well, and a person talks at the second node.
         self.does(&block, "Is anybody there?\n").await?;
@@ -276,42 +277,28 @@ impl Guide {
         Some((code, answer.json().await.unwrap_or_default()))
     }
 
-    async fn until_ready(&self, port: u16) -> anyhow::Result<()> {
+    /// Waits until this is so.
+    async fn wait_until(&self, what: &str, is_so: impl AsyncFn() -> bool) -> anyhow::Result<()> {
         let begun = Instant::now();
-        while self.ready(port).await.is_none_or(|(code, _)| code != 200) {
-            anyhow::ensure!(
-                begun.elapsed() < PATIENCE,
-                "nobody is ready at {port}:\n{}",
-                self.printed()
-            );
-            sleep(Duration::from_millis(100)).await;
-        }
-        Ok(())
-    }
-
-    /// Waits until something that runs has said this.
-    async fn until_printed(&self, what: &str) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        while !self.printed().contains(what) {
-            let printed = self.printed();
-            anyhow::ensure!(begun.elapsed() < TOLD_MAX, "nobody said {what}:\n{printed}");
+        while !is_so().await {
+            let is_late = begun.elapsed() > PATIENCE;
+            anyhow::ensure!(!is_late, "{what}: it never was so:\n{}", self.printed());
             sleep(Duration::from_millis(50)).await;
         }
         Ok(())
     }
 
+    async fn until_ready(&self, port: u16) -> anyhow::Result<()> {
+        let is_ready = async || self.ready(port).await.is_some_and(|(code, _)| code == 200);
+        self.wait_until(&format!("the node at {port} is ready"), is_ready).await
+    }
+
     async fn until_engine(&self) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        let health = || self.client.get("http://127.0.0.1:9070/health").send();
-        while !health().await.is_ok_and(|answer| answer.status().is_success()) {
-            anyhow::ensure!(
-                begun.elapsed() < PATIENCE,
-                "the engine is not there:\n{}",
-                self.printed()
-            );
-            sleep(Duration::from_millis(100)).await;
-        }
-        Ok(())
+        let health = "http://127.0.0.1:9070/health";
+        let is_there = async || {
+            self.client.get(health).send().await.is_ok_and(|answer| answer.status().is_success())
+        };
+        self.wait_until("the engine is there", is_there).await
     }
 
     /// What the log of a node lacks of the turn that the guide began.
@@ -468,11 +455,8 @@ impl Guide {
             for (at, port) in NODES.into_iter().enumerate() {
                 let pattern = format!("--data node-{}", at + 1);
                 self.signal(&pattern, Signal::TERM)?;
-                let begun = Instant::now();
-                while self.pids(&pattern).is_ok() {
-                    anyhow::ensure!(begun.elapsed() < PATIENCE, "node {at} does not stop");
-                    sleep(Duration::from_millis(50)).await;
-                }
+                let has_stopped = async || self.pids(&pattern).is_err();
+                self.wait_until("the node has stopped", has_stopped).await?;
                 self.again(&pattern).await?;
                 self.until_ready(port).await?;
                 // The balancer looks every second.

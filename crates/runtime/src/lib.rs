@@ -15,6 +15,7 @@ pub mod ids;
 pub mod memories;
 mod metrics;
 mod model_health;
+pub mod owner_turns;
 pub mod ports;
 pub mod queries;
 pub mod quotas;

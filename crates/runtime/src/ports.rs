@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 pub mod access;
 pub mod audit;
+pub mod causes;
 pub mod connection;
 pub mod health;
 pub mod journal;

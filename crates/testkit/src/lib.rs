@@ -13,6 +13,7 @@
 pub mod clock;
 pub mod cluster;
 pub mod event_samples;
+pub mod files;
 pub mod golden;
 pub mod house;
 pub mod journal_contract;

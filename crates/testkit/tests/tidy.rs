@@ -113,9 +113,10 @@ const DOMAIN: [Part; 19] = [
 ];
 
 /// The same for the runtime.
-const RUNTIME: [Part; 32] = [
+const RUNTIME: [Part; 33] = [
     ("ports", &[]),
     ("failpoint", &[]),
+    ("owner_turns", &[]),
     ("ids", &[]),
     ("secrets", &[]),
     ("settings", &["secrets"]),
@@ -173,6 +174,7 @@ const RUNTIME: [Part; 32] = [
             "ids",
             "memories",
             "model_health",
+            "owner_turns",
             "ports",
             "revisions",
             "settings",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use planwright_runtime::ports::causes::with_causes;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 
@@ -62,7 +63,7 @@ impl Peer {
         let answer = request
             .send()
             .await
-            .map_err(|error| failed(format!("cannot be reached: {}", causes(&error)), None))?;
+            .map_err(|error| failed(format!("cannot be reached: {}", with_causes(&error)), None))?;
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -84,15 +85,4 @@ impl Peer {
             status,
         })
     }
-}
-
-/// An error with everything that lies behind it.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        words.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    words
 }

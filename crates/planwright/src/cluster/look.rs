@@ -76,14 +76,16 @@ pub async fn look(cluster: &ClusterConfig) -> Looked {
         first_parked: Vec::new(),
         at,
     };
-    let (database, engine, registration, bus) = tokio::join!(
+    let (database, engine, registration, snapshots, bus) = tokio::join!(
         read_database(cluster, &mut looked),
         engine(cluster),
         registration(cluster),
+        snapshots(cluster),
         bus(cluster)
     );
     looked.parts = vec![("database", database), ("engine", engine)];
-    looked.parts.extend(registration);
+    looked.parts.extend(registration.map(|finding| ("registration", finding)));
+    looked.parts.extend(snapshots.map(|finding| ("snapshots", finding)));
     looked.parts.push(("bus", bus));
     looked
 }
@@ -126,14 +128,9 @@ async fn engine(cluster: &ClusterConfig) -> Finding {
     Ok(format!("Restate at {address} takes calls and knows where the nodes are"))
 }
 
-/// Where the engine was told that the nodes are, and whether it can trim its log.
-async fn registration(cluster: &ClusterConfig) -> Vec<(&'static str, Finding)> {
-    let Some(address) = cluster.admin.as_deref() else {
-        return vec![(
-            "registration",
-            Ok("cluster.admin is not named, so it was not looked at".into()),
-        )];
-    };
+/// Where the engine was told that the nodes are. Without its administration only that it was told is known, which its ingress says.
+async fn registration(cluster: &ClusterConfig) -> Option<Finding> {
+    let address = cluster.admin.as_deref()?;
     let found = async {
         let admin = RestateAdmin::new(address).map_err(|error| error.to_string())?;
         match admin.current().await.map_err(|error| error.to_string())? {
@@ -144,14 +141,14 @@ async fn registration(cluster: &ClusterConfig) -> Vec<(&'static str, Finding)> {
             ),
         }
     };
-    let mut found = vec![("registration", found.await)];
-    found.extend(snapshots(cluster, address).await.map(|finding| ("snapshots", finding)));
-    found
+    Some(found.await)
 }
 
-/// Whether the engine's log is trimmed; nothing, where it is one server, which trims its own, or where that is not known.
-async fn snapshots(cluster: &ClusterConfig, admin: &str) -> Option<Finding> {
-    let servers = RestateAdmin::new(admin).ok()?.servers().await.ok().filter(|many| *many > 1)?;
+/// Whether the engine's log is trimmed; nothing, where it is one server, which trims its own, or its administration does
+/// not answer, which the registration says.
+async fn snapshots(cluster: &ClusterConfig) -> Option<Finding> {
+    let admin = RestateAdmin::new(cluster.admin.as_deref()?).ok()?;
+    let servers = admin.servers().await.ok().filter(|many| *many > 1)?;
     let Some(address) = cluster.engine_metrics.as_deref() else {
         return Some(Err(format!(
             "the engine is {servers} servers, and whether they take snapshots is not known; name the port 5122 of one of them in cluster.engine_metrics"

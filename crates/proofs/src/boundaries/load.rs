@@ -3,7 +3,10 @@
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, ensure};
-use planwright_testkit::streams::{Wire, listen_at};
+use planwright_testkit::{
+    files,
+    streams::{Wire, listen_at},
+};
 use reqwest::Method;
 use serde_json::json;
 use tokio::{
@@ -78,7 +81,7 @@ const HEALTH_MAX: Duration = Duration::from_millis(100);
 
 async fn connections(report: &mut Report, quick: bool) -> anyhow::Result<()> {
     let many = if quick { 5_000 } else { 20_000 };
-    allow_many_files();
+    files::allow_many();
     let target = Target::start("", &[]).await?;
     report
         .attack("55", &format!("{many} requests that are never ended"), async {
@@ -165,14 +168,4 @@ fn resident(pid: u32) -> anyhow::Result<u64> {
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("VmRSS")?;
     let kilobytes: u64 = line.split_whitespace().nth(1).context("a number")?.parse()?;
     Ok(kilobytes * 1_024)
-}
-
-/// The attacker needs a file for each of its connections.
-fn allow_many_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit { current: limit.maximum.or(Some(65_536)), maximum: limit.maximum },
-    );
 }

@@ -2,12 +2,14 @@
 //! the place to others meanwhile: that a call is open costs a place in memory, and none here.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use planwright_domain::id::OwnerId;
 use tokio::sync::oneshot;
+
+use crate::owner_turns::OwnerTurns;
 
 /// On how many sessions is acted at once.
 const PLACES: usize = 288;
@@ -22,9 +24,7 @@ pub(crate) struct Places(Arc<Mutex<State>>);
 struct State {
     free: usize,
     taken: BTreeMap<OwnerId, usize>,
-    /// Who waits, in the order in which they came. Never empty for an owner who is in `turns`, and nobody else is in here.
-    waiting: BTreeMap<OwnerId, VecDeque<oneshot::Sender<Place>>>,
-    turns: VecDeque<OwnerId>,
+    waiting: OwnerTurns<oneshot::Sender<Place>>,
 }
 
 /// A place, until it is dropped.
@@ -40,34 +40,26 @@ impl Default for Places {
         Self(Arc::new(Mutex::new(State {
             free: PLACES,
             taken: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            turns: VecDeque::new(),
+            waiting: OwnerTurns::default(),
         })))
     }
 }
 
-impl State {
-    fn may_take(&self, owner: &OwnerId) -> bool {
-        self.free > KEPT_FREE || self.free > 0 && !self.taken.contains_key(owner)
-    }
+/// Whether an owner may have one of the places that are free.
+fn may_take(free: usize, taken: &BTreeMap<OwnerId, usize>, owner: &OwnerId) -> bool {
+    free > KEPT_FREE || free > 0 && !taken.contains_key(owner)
+}
 
+impl State {
     fn take(&mut self, owner: OwnerId) {
         self.free -= 1;
         *self.taken.entry(owner).or_default() += 1;
     }
 
-    /// Who waits longest of the next owner who may have a place.
+    /// Who has waited longest of the next owner who may have a place.
     fn next(&mut self) -> Option<(OwnerId, oneshot::Sender<Place>)> {
-        let at = self.turns.iter().position(|owner| self.may_take(owner))?;
-        let owner = self.turns.remove(at)?;
-        let queue = self.waiting.get_mut(&owner)?;
-        let first = queue.pop_front()?;
-        if queue.is_empty() {
-            self.waiting.remove(&owner);
-        } else {
-            self.turns.push_back(owner);
-        }
-        Some((owner, first))
+        let (free, taken) = (self.free, &self.taken);
+        self.waiting.pop(|owner| may_take(free, taken, owner))
     }
 }
 
@@ -79,16 +71,12 @@ impl Places {
     /// A place for a session of this owner, as soon as there is one.
     pub(crate) async fn take(&self, owner: OwnerId) -> Place {
         let waits = self.with(|state| {
-            if !state.waiting.contains_key(&owner) && state.may_take(&owner) {
+            if !state.waiting.waits(&owner) && may_take(state.free, &state.taken, &owner) {
                 state.take(owner);
                 return None;
             }
             let (sender, receiver) = oneshot::channel();
-            let queue = state.waiting.entry(owner).or_default();
-            if queue.is_empty() {
-                state.turns.push_back(owner);
-            }
-            queue.push_back(sender);
+            state.waiting.push(owner, sender);
             Some(receiver)
         });
         match waits {
@@ -222,7 +210,7 @@ mod tests {
         drop(other);
         assert!(asking.now_or_never().is_some());
         drop(of_ada);
-        let state = places.with(|state| (state.free, state.taken.len(), state.waiting.len()));
-        assert_eq!(state, (PLACES, 0, 0));
+        let state = places.with(|state| (state.free, state.taken.len(), state.waiting.waits(&ADA)));
+        assert_eq!(state, (PLACES, 0, false));
     }
 }

@@ -342,17 +342,11 @@ pub enum JournalError {
     )]
     DevelopmentData,
     /// The engine failed.
-    #[error("the journal failed: {}", with_causes(&**.0))]
+    #[error("the journal failed: {}", crate::ports::causes::with_causes(&**.0))]
     Engine(Box<dyn std::error::Error + Send + Sync>),
     /// It is shut.
     #[error("the journal is closed")]
     Closed,
-}
-
-/// An error and what caused it, which is what an operator needs.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 impl JournalError {
