@@ -14,10 +14,13 @@ use std::{
 };
 
 use async_nats::{Client, ConnectOptions, Event, Subscriber};
+use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use planwright_domain::{digest::Digest, id::OwnerId, identity::SessionKey};
 use planwright_runtime::ports::health::Part;
-use planwright_runtime::ports::signal::{Broadcast, Hint, Hints, ListChange, Signal, Subscription};
+use planwright_runtime::ports::signal::{
+    Broadcast, Hint, Hints, ListChange, OtherNodes, Signal, Subscription,
+};
 use serde::{Deserialize, Serialize};
 use tokio::{sync::mpsc, time::MissedTickBehavior};
 
@@ -25,6 +28,9 @@ use crate::local_subscribers::LocalSubscribers;
 
 /// How long the bus, or a node behind it, may take to answer whoever asks once.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// How long another node may take to say that it acts for a session, when all are busy: whoever waits for it waits as long for a
+/// node that is dead.
+const ACTS_MAX: Duration = Duration::from_millis(700);
 /// How many signals may wait to be sent before previews are dropped.
 const WAITING_MAX: usize = 4_096;
 /// How often a subscription looks whether it is deserted, or the bus gone.
@@ -39,6 +45,8 @@ pub struct NatsBroadcast {
     subjects: String,
     /// Where nodes tell each other what changes in lists, by owner.
     lists: String,
+    /// Where nodes ask each other who acts for a session.
+    drives: String,
     outgoing: mpsc::UnboundedSender<(String, Vec<u8>)>,
     waiting: Arc<AtomicUsize>,
     bus: Arc<Bus>,
@@ -148,28 +156,30 @@ impl NatsBroadcast {
             client,
             subjects,
             lists: format!("{prefix}.lists."),
+            drives: drives_subject(prefix),
             outgoing,
             waiting,
             bus,
         })
     }
 
-    /// Answers whoever asks which node acts for a session, under this name, for as long as this is polled.
+    /// Answers whoever asks which node acts for a session, under this name, for as long as this is polled: for how long it has,
+    /// and whether what comes of it can be recorded.
     pub async fn answer_who_drives(
         &self,
-        prefix: &str,
         node: &str,
         drives: impl Fn(&SessionKey) -> Option<Duration>,
+        records: impl Fn() -> bool,
     ) {
         loop {
-            match self.client.subscribe(drives_subject(prefix)).await {
+            match self.client.subscribe(self.drives.clone()).await {
                 Ok(mut questions) => {
                     while let Some(question) = questions.next().await {
                         let session = str::from_utf8(&question.payload).unwrap_or_default();
                         let session = SessionKey::parse(session).ok();
                         let seconds = session.and_then(|session| drives(&session));
                         let seconds = seconds.map(|time| time.as_secs_f64());
-                        let answer = Drives { node: node.to_owned(), seconds };
+                        let answer = Drives { node: node.to_owned(), seconds, records: records() };
                         if let (Some(inbox), Ok(body)) =
                             (question.reply, serde_json::to_vec(&answer))
                         {
@@ -218,6 +228,28 @@ pub struct Drives {
     pub node: String,
     /// For how many seconds an effect has been under way there; nothing, if none is.
     pub seconds: Option<f64>,
+    /// Whether it reaches the database.
+    pub records: bool,
+}
+
+#[async_trait]
+impl OtherNodes for NatsBroadcast {
+    async fn act_for(&self, session: &SessionKey) -> bool {
+        let asking = async {
+            let inbox = self.client.new_inbox();
+            let mut answers = self.client.subscribe(inbox.clone()).await.ok()?;
+            let question = session.to_string().into();
+            self.client.publish_with_reply(self.drives.clone(), inbox, question).await.ok()?;
+            loop {
+                let answer = answers.next().await?;
+                let answer = serde_json::from_slice::<Drives>(&answer.payload).ok();
+                if answer.is_some_and(|drives| drives.seconds.is_some() && drives.records) {
+                    return Some(());
+                }
+            }
+        };
+        matches!(tokio::time::timeout(ACTS_MAX, asking).await, Ok(Some(())))
+    }
 }
 
 /// Asks the nodes on this bus which of them acts for a session; those that answer in time, and no more than there are.

@@ -17,6 +17,8 @@ use crate::{
 
 /// A node that was not heard of for so long does not run.
 const ALIVE_MICROS: i64 = 10_000_000;
+/// The same as a duration.
+pub const ALIVE: Duration = Duration::from_micros(ALIVE_MICROS.cast_unsigned());
 /// How often a node says that it runs.
 pub const BEAT: Duration = Duration::from_secs(2);
 /// A node that was not heard of for so long is late: it missed a beat.

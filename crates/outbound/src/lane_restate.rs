@@ -21,7 +21,11 @@ use planwright_domain::{
 };
 use planwright_runtime::{
     engine::Engine,
-    ports::{Clock, health::Part, signal::Lane},
+    ports::{
+        Clock,
+        health::Part,
+        signal::{Lane, OtherNodes},
+    },
 };
 use tokio::{
     net::TcpListener,
@@ -57,6 +61,7 @@ pub struct RestateLane {
     running: Mutex<HashMap<SessionKey, UnderWay>>,
     wakes: mpsc::UnboundedSender<Wake>,
     engine_state: Arc<EngineState>,
+    others: Arc<dyn OtherNodes>,
     clock: Arc<dyn Clock>,
 }
 
@@ -81,14 +86,15 @@ pub struct RestateSettings {
 /// A lane: its waking end and its working end.
 pub fn restate(
     settings: RestateSettings,
+    others: Arc<dyn OtherNodes>,
     clock: Arc<dyn Clock>,
 ) -> Result<(Arc<RestateLane>, RestateWorker), RestateError> {
     let ingress = Peer::new(&settings.ingress)?;
     let (sender, receiver) = mpsc::unbounded_channel();
     let engine_state = Arc::<EngineState>::default();
     tokio::spawn(wake::send_all(ingress.clone(), receiver, engine_state.clone()));
-    let lane =
-        Arc::new(RestateLane { running: Mutex::default(), wakes: sender, engine_state, clock });
+    let running = Mutex::default();
+    let lane = Arc::new(RestateLane { running, wakes: sender, engine_state, others, clock });
     Ok((lane.clone(), RestateWorker { lane, ingress, settings }))
 }
 

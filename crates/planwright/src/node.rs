@@ -1,6 +1,11 @@
 //! `planwright node`: one of many, over a database, an engine and a bus that all of them share.
 
-use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    fs,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context as _;
 use planwright_format::event::known_level;
@@ -9,7 +14,7 @@ use planwright_outbound::{
     access_postgres::PostgresAccess,
     broadcast_nats::NatsBroadcast,
     clock_system::SystemClock,
-    cluster_postgres::{BEAT, NodeRow, PostgresNodes},
+    cluster_postgres::{ALIVE, BEAT, NodeRow, PostgresNodes},
     data_directory::DataDirectory,
     journal_postgres::PostgresJournal,
     lane_restate::{RestateLane, RestateSettings, RestateWorker, restate},
@@ -18,7 +23,7 @@ use planwright_runtime::{
     commands::accounts::Accounts, ports::Clock, ports::Ports, queries::Queries, runtime::Runtime,
     settings::Settings,
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     args::{Args, ClusterArgs},
@@ -55,7 +60,7 @@ pub async fn run(
     let journal = Arc::new(config.notebook.cluster_journal(database(&cluster)?).await?);
     let bus = cluster.nats.as_deref().context("name the message bus in cluster.nats")?;
     let bus = Arc::new(NatsBroadcast::connect(bus, &cluster.subjects, &cluster.bus()).await?);
-    let (lane, worker) = lane(&cluster)?;
+    let (lane, worker) = lane(&cluster, bus.clone())?;
     let Agents { model, profiles, .. } = agents(args, config)?;
     let Tools { toolbox: tools, roots, .. } =
         Tools::open(config, &args.workspace, directory.path())?;
@@ -90,9 +95,10 @@ pub async fn run(
     known_as(&name);
     beat(&nodes, &journal, &runtime.queries, &name).await?;
     let queries = runtime.queries.clone();
-    let beating = tokio::spawn(keep_beating(nodes.clone(), journal, queries, name.clone()));
-    let subjects = cluster.subjects.clone();
-    let answering = tokio::spawn(answer_who_drives(bus, subjects, name.clone(), lane));
+    let beaten = watch::Sender::new(Instant::now());
+    let beats = beaten.subscribe();
+    let beating = tokio::spawn(keep_beating(nodes.clone(), journal, queries, name.clone(), beaten));
+    let answering = tokio::spawn(answer_who_drives(bus, name.clone(), lane, beats));
     let stops = Stops::after(Duration::from_secs(cluster.unready_seconds));
     let stopping = || stops.stopping.clone();
     let working = tokio::spawn(worker.run(runtime.engine.clone(), endpoint, stopping()));
@@ -132,14 +138,17 @@ async fn listen(cluster: &ClusterConfig) -> anyhow::Result<TcpListener> {
 }
 
 /// The lane through the engine that the nodes share.
-fn lane(cluster: &ClusterConfig) -> anyhow::Result<(Arc<RestateLane>, RestateWorker)> {
+fn lane(
+    cluster: &ClusterConfig,
+    bus: Arc<NatsBroadcast>,
+) -> anyhow::Result<(Arc<RestateLane>, RestateWorker)> {
     let ingress = cluster.ingress.clone();
     let settings = RestateSettings {
         ingress: ingress.context("name the engine's ingress in cluster.ingress")?,
         identity_key: cluster.identity_key.clone(),
         drain: Duration::from_secs(cluster.drain_seconds),
     };
-    Ok(restate(settings, Arc::new(SystemClock))?)
+    Ok(restate(settings, bus, Arc::new(SystemClock))?)
 }
 
 /// The database that the nodes share.
@@ -150,11 +159,12 @@ pub fn database(cluster: &ClusterConfig) -> anyhow::Result<&str> {
 /// Answers who asks on the bus which node acts for a session.
 async fn answer_who_drives(
     bus: Arc<NatsBroadcast>,
-    subjects: String,
     name: String,
     lane: Arc<RestateLane>,
+    beats: watch::Receiver<Instant>,
 ) {
-    bus.answer_who_drives(&subjects, &name, |session| lane.drives(session)).await;
+    let records = || beats.borrow().elapsed() < ALIVE;
+    bus.answer_who_drives(&name, |session| lane.drives(session), records).await;
 }
 
 async fn keep_beating(
@@ -162,11 +172,13 @@ async fn keep_beating(
     journal: Arc<PostgresJournal>,
     queries: Arc<Queries>,
     name: String,
+    beaten: watch::Sender<Instant>,
 ) {
     loop {
         tokio::time::sleep(BEAT).await;
-        if let Err(error) = beat(&nodes, &journal, &queries, &name).await {
-            tracing::warn!(%error, event = "no_beat");
+        match beat(&nodes, &journal, &queries, &name).await {
+            Ok(()) => drop(beaten.send_replace(Instant::now())),
+            Err(error) => tracing::warn!(%error, event = "no_beat"),
         }
     }
 }

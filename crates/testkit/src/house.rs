@@ -244,12 +244,13 @@ impl House {
                     identity_key: None,
                     drain: Duration::from_secs(1),
                 };
-                let (lane, worker) = restate(settings, Arc::new(SystemClock)).expect("a lane");
                 let journal = PostgresJournal::open(&servers.postgres.address()).await;
                 let security = NatsSecurity::default();
                 let bus = servers.nats.address();
                 let broadcast = NatsBroadcast::connect(&bus, "test", &security).await;
-                let broadcast: Arc<dyn Broadcast> = Arc::new(broadcast.expect("a bus"));
+                let broadcast = Arc::new(broadcast.expect("a bus"));
+                let lane = restate(settings, broadcast.clone(), Arc::new(SystemClock));
+                let (lane, worker) = lane.expect("a lane");
                 let journal = Arc::new(journal.expect("a journal"));
                 introduce(&*journal, &["ada", OWNER]).await.expect("ada is known");
                 let (runtime, ports) = wired(journal, lane, broadcast);

@@ -191,8 +191,9 @@ async fn an_effect_of_this_process_is_awaited_until_its_deadline() {
     bench.says("hello").await;
     let (deadline, life) = (Time(9_000_000), Incarnation(Uuid::from_u128(7)));
     bench.begins(life, deadline).await;
-    let advance =
-        async || bench.runtime.engine.advance_as(&talk(), Driver::Woken(life)).await.unwrap().due;
+    let advance = async || {
+        bench.runtime.engine.advance_as(&talk(), Driver::TakesOver(life)).await.unwrap().due
+    };
     assert_eq!(advance().await, Due::At(deadline), "someone may still be at it");
     bench.clock.pass_micros(8_000_000);
     assert_eq!(advance().await, Due::Now, "nobody can be at it any more");
@@ -216,8 +217,8 @@ async fn whoever_goes_on_does_not_take_over_what_somebody_else_has_begun() {
         "who may be one that the lane has given up: the session is woken once more"
     );
     assert!(matches!(bench.next().await, Next::AwaitModel { .. }));
-    let taken = advance(Driver::Woken(earlier)).await;
-    assert_eq!((taken.due, taken.lost.is_some()), (Due::Now, true), "woken, it takes over");
+    let taken = advance(Driver::TakesOver(earlier)).await;
+    assert_eq!((taken.due, taken.lost.is_some()), (Due::Now, true), "nobody else is left");
 }
 
 /// An error, a panic or a caller that went away left it open: nobody waits ten minutes for that.
@@ -517,7 +518,7 @@ impl Toolbox for Overtaken {
         if self.is_armed.swap(false, Ordering::SeqCst) {
             let engine = self.engine.get().and_then(Weak::upgrade).unwrap();
             let other = Incarnation(Uuid::from_u128(9));
-            tokio::spawn(async move { engine.advance_as(&talk(), Driver::Woken(other)).await });
+            tokio::spawn(async move { engine.advance_as(&talk(), Driver::TakesOver(other)).await });
             self.begun.notified().await;
         }
     }
@@ -552,7 +553,8 @@ async fn calls_that_another_delivery_started_are_not_made_here() {
     toolbox.engine.set(Arc::downgrade(&engine)).unwrap();
     toolbox.is_armed.store(true, Ordering::SeqCst);
     let identity = talk();
-    let advancing = engine.advance_as(&identity, Driver::Woken(Incarnation(Uuid::from_u128(8))));
+    let advancing =
+        engine.advance_as(&identity, Driver::TakesOver(Incarnation(Uuid::from_u128(8))));
     let advanced = tokio::time::timeout(Duration::from_secs(5), advancing).await;
     assert_eq!(toolbox.ran.load(Ordering::SeqCst), 1, "one attempt, one effect");
     assert!(advanced.is_ok(), "who did not start it does not wait for it");

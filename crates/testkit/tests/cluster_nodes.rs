@@ -19,6 +19,7 @@ use planwright_testkit::{
     kill::verdict::judge,
     people::key_in,
     scripted_model::{Conduct, ScriptedReply, SeenRequest, worker::worker},
+    servers::faults::Fault,
     streams::{Wire, listen_at},
 };
 use rustix::process::Signal;
@@ -60,7 +61,7 @@ async fn a_stop_and_an_approval_are_answered_at_once_while_another_node_asks_the
         cluster.until(0, &session, ready).await.unwrap();
         cluster.says(0, &session, "/plan show").await.unwrap();
         cluster.says(0, &session, "slowly, just talk").await.unwrap();
-        while cluster.model.thinking() == 0 {
+        while cluster.model.request_count() == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let asked = Instant::now();
@@ -155,6 +156,30 @@ async fn a_rolling_restart_loses_no_turn_and_runs_none_twice() {
     );
     let told = cluster.restate.log(0);
     assert_eq!((wrong.as_str(), cluster.model.request_count()), ("", TURNS), "{told}");
+}
+
+/// Restate takes a connection for dead that is only slow, and calls another node, while the first one asks the model.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_called_while_another_asks_the_model_waits_for_its_answer() {
+    let model: Conduct = Arc::new(|_: &SeenRequest| ScriptedReply {
+        thinks: Duration::from_secs(6),
+        ..ScriptedReply::text("done")
+    });
+    let cluster = Cluster::start(model, nodes(2)).await.unwrap();
+    let to = |at: usize| cluster.balancer.retarget(vec![cluster.nodes[at].from_engine.address]);
+    to(0);
+    cluster.says(0, "asked-once", "do it").await.unwrap();
+    while cluster.model.request_count() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    to(1);
+    cluster.balancer.inflict(Fault::Cut);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    cluster.balancer.inflict(Fault::None);
+    cluster.until(0, "asked-once", at_rest).await.unwrap();
+    let told = cluster.log(1);
+    assert!(told.contains("another_node_acts"), "the second node was called, and waited: {told}");
+    assert_eq!(cluster.model.request_count(), 1, "the model is asked once");
 }
 
 /// The balancer gives each call of the engine to whichever node is next: rounds that did not stay would be spread.

@@ -9,7 +9,11 @@ use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
-use planwright_domain::{id::Seq, identity::SessionKey, next::Due};
+use planwright_domain::{
+    id::{Incarnation, Seq},
+    identity::SessionKey,
+    next::Due,
+};
 use planwright_runtime::{
     engine::Engine,
     engine::advance::{Advanced, Driver},
@@ -33,6 +37,9 @@ pub(super) struct UnderWay {
 /// How long one call goes on with what is due next: a session stays where its conversation is known. With the longest effect
 /// it is shorter than the inactivity timeout.
 const STAYS: Duration = Duration::from_secs(5 * 60);
+
+/// How long whoever was called waits before it asks again whether the node still acts that began what is open.
+const ASKS_AGAIN: Duration = Duration::from_secs(1);
 
 /// What is left to do when an effect was done.
 #[derive(Debug, Clone, Copy)]
@@ -82,11 +89,15 @@ impl Lane {
     async fn drive(&self, identity: SessionKey) -> Result<(), String> {
         let life = self.engine.new_life();
         let begun = Instant::now();
-        let mut driver = Driver::Woken(life);
+        let (mut driver, mut has_acted) = (Driver::GoesOn(life), false);
         loop {
             let Left { version, due, begun_by_another } =
                 self.act(identity.clone(), driver).await?;
             let stays = begun.elapsed() < STAYS && !*self.stopping.borrow();
+            if begun_by_another && !has_acted && stays {
+                driver = self.succeed(&identity, life).await;
+                continue;
+            }
             if begun_by_another {
                 // If the engine gave that driver up, this was the last call for the session. If not, the wake-up waits behind it.
                 self.lane.send_once_more(&identity, life);
@@ -96,12 +107,23 @@ impl Lane {
                 self.lane.send(&identity, version, due);
                 return Ok(());
             }
-            driver = Driver::GoesOn(life);
+            (driver, has_acted) = (Driver::GoesOn(life), true);
         }
     }
 
+    /// The engine called this node for a session in which another driver has begun something. A connection that was slow to
+    /// answer is enough for that, and then the other is alive and ends what it began: it is waited for. Otherwise it is nobody's.
+    async fn succeed(&self, identity: &SessionKey, life: Incarnation) -> Driver {
+        if !self.lane.others.act_for(identity).await {
+            return Driver::TakesOver(life);
+        }
+        tracing::info!(session_identity = %identity, event = "another_node_acts");
+        tokio::time::sleep(ASKS_AGAIN).await;
+        Driver::GoesOn(life)
+    }
+
     /// The effect outlives the call that asked for it: a connection that breaks must not cut it off.
-    /// A call that comes again here waits for it; on another node it finds it open, and nobody's.
+    /// A call that comes again here waits for it; on another node it finds it open, and asks whether somebody is at it.
     async fn act(&self, identity: SessionKey, driver: Driver) -> Result<Left, String> {
         let engine = self.engine.clone();
         let (lane, key) = (self.lane.clone(), identity.clone());

@@ -76,8 +76,8 @@ impl Advanced {
 /// Who drives a session: one life of a lane, woken just now or going on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Driver {
-    /// Woken just now: what an earlier driver left open is nobody's.
-    Woken(Incarnation),
+    /// Knows that no other driver is left: what an earlier one left open is nobody's.
+    TakesOver(Incarnation),
     /// Goes on from one effect to the next: what it finds open and did not begin, another driver did, mostly a later one.
     GoesOn(Incarnation),
 }
@@ -109,7 +109,7 @@ impl Driver {
     #[must_use]
     pub fn life(self) -> Incarnation {
         match self {
-            Self::Woken(life) | Self::GoesOn(life) => life,
+            Self::TakesOver(life) | Self::GoesOn(life) => life,
         }
     }
 }
@@ -133,7 +133,7 @@ fn is_elsewhere(session: &Session, policy: &Policy) -> bool {
 impl Engine {
     /// Does the one thing that should happen now, and says when the next one is due.
     pub async fn advance(&self, identity: &SessionKey) -> Result<Advanced, JournalError> {
-        self.advance_as(identity, Driver::Woken(self.incarnation)).await
+        self.advance_as(identity, Driver::TakesOver(self.incarnation)).await
     }
 
     /// The same for a lane that wakes one node of many: each wake-up is a life of its own.
@@ -379,8 +379,8 @@ impl Engine {
         }
         let is_dropped = || !self.attempts.is_open(attempt);
         match driver {
-            Driver::Woken(life) if bracket.incarnation != life => true,
-            Driver::Woken(life) => life == self.incarnation && is_dropped(),
+            Driver::TakesOver(life) if bracket.incarnation != life => true,
+            Driver::TakesOver(life) => life == self.incarnation && is_dropped(),
             Driver::GoesOn(life) => bracket.incarnation == life && is_dropped(),
         }
     }

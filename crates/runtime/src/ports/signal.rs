@@ -25,6 +25,13 @@ pub trait Lane: Send + Sync {
     }
 }
 
+/// The other processes that act for sessions.
+#[async_trait]
+pub trait OtherNodes: Send + Sync {
+    /// Whether one of them says that it acts for this session now, and can record what comes of it. None does that is silent.
+    async fn act_for(&self, session: &SessionKey) -> bool;
+}
+
 /// Something that watchers are told, outside the sequence of events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
