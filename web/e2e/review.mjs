@@ -38,8 +38,9 @@ export function review({ house, model, browser }) {
     const box = document.querySelector("[data-testid=plan-panel]").getBoundingClientRect();
     const found = new Set();
     for (let y = Math.ceil(box.top); y < Math.min(box.bottom, window.innerHeight); y += 3) {
-      const line = document.elementFromPoint(box.left + box.width / 2, y)?.closest("[data-line]")?.dataset.line;
-      if (line) found.add(Number(line));
+      const row = document.elementFromPoint(box.left + box.width / 2, y)?.closest("[data-line]")?.dataset;
+      // What is drawn as one may stand for more lines than one.
+      for (let line = Number(row?.line); line <= Number(row?.lastLine ?? row?.line); line += 1) found.add(line);
     }
     return [...found];
   });

@@ -2,6 +2,7 @@
 import { openBrowser } from "./browser.mjs";
 import { House, script, startModel, stop } from "./house.mjs";
 import { behaviour } from "./behaviour.mjs";
+import { reading } from "./reading.mjs";
 import { requirements } from "./requirements.mjs";
 import { review } from "./review.mjs";
 import { surfaces } from "./surfaces.mjs";
@@ -54,6 +55,7 @@ try {
       const seeded = only && !/^(21|22|28)/.test(only) ? {} : seed(house, word("--quick") ? 3_000 : 10_000);
       count(await requirements({ house, model, browser, seeded }).run(only));
       count(await review({ house, model, browser }).run(only));
+      count(await reading({ house, browser }).run(only));
       count(await surfaces({ house, model, browser }).run(only));
       // Last, because it leaves hundreds of sessions behind.
       count(await behaviour({ house, model, browser }).run(only));

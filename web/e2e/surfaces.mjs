@@ -96,7 +96,11 @@ export function surfaces({ house, model, browser }) {
     const at = encodeURIComponent(talk);
     for (const path of [`/s/${at}`, `/s/${at}/work`, `/s/${at}/memory`, `/s/${encodeURIComponent(files)}`, `/s/${encodeURIComponent(files)}/work`, "/sessions", "/approvals", `/s/${encodeURIComponent(titled[0])}/memory`]) await drawn(path);
     await drawn(`/s/${at}/plan`);
+    const rendered = page.getByTestId("plan-rendered");
     await page.getByRole("tab", { name: "Plan", exact: true }).click();
+    await rendered.waitFor();
+    assert.equal(await page.evaluate(() => window.__xss), undefined, "the plan as its Markdown means it");
+    await page.getByRole("tab", { name: "Source", exact: true }).click();
     const shown = await page.locator("[data-testid=plan-text] [data-line] > span:last-of-type").allTextContents();
     const spelled = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udfff]/g, (hidden) => `⟦U+${hidden.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`);
     const text = (await house.ask("GET", `/api/sessions/${talk}/plan/revisions/current`)).body.markdown;

@@ -6,7 +6,7 @@ const banned = [
   [/keepPreviousData|placeholderData/, "shows one session's plan under another's name for a few frames"],
   [/dangerouslySetInnerHTML|innerHTML|insertAdjacentHTML|document\.write/, "lets text become markup"],
   [/\beval\(|new Function\(/, "lets text become code"],
-  [/https?:\/\/(?!127\.0\.0\.1|localhost|www\.w3\.org|api\.openai\.com|openrouter\.ai)/, "asks another site", ["src/markdown/Markdown.test.tsx"]],
+  [/https?:\/\/(?!127\.0\.0\.1|localhost|www\.w3\.org|api\.openai\.com|openrouter\.ai)/, "asks another site", ["src/markdown/Markdown.test.tsx", "src/markdown/PlanMarkdown.test.tsx"]],
   [/localStorage|sessionStorage/, "breaks the page where storage is refused or holds something else", ["src/lib/storage.ts", "src/lib/storage.test.ts"]],
   [/useParams\(/, "mounts a screen that may keep the state of another session", ["src/app/perSession.tsx"]],
   [/rehype-raw|rehypeRaw/, "lets text become markup"],

@@ -59,7 +59,7 @@ const root = createRootRoute({
 const shell = createRoute({ getParentRoute: () => root, id: "shell", component: Shell });
 const home = createRoute({ getParentRoute: () => shell, path: "/", component: Home });
 const session = createRoute({ getParentRoute: () => shell, path: "/s/$id", component: perSession(SessionScreen) });
-const review = createRoute({ getParentRoute: () => shell, path: "/s/$id/plan", component: perSession(ReviewScreen) });
+const review = createRoute({ getParentRoute: () => shell, path: "/s/$id/plan", component: perSession(ReviewScreen), validateSearch: (search: Record<string, unknown>): { rev?: number } => ({ rev: Number.isSafeInteger(search.rev) ? Number(search.rev) : undefined }) });
 const work = createRoute({
   getParentRoute: () => shell,
   path: "/s/$id/work",

@@ -6,15 +6,21 @@ import { parse, safeAddress, targetOf, type Parsed } from "./parse";
 /** A text as Markdown: markup stays text, pictures stay addresses, and a link says where it leads where its own words do not. */
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
   const parsed = useMemo(() => parse(visible(text)), [text]);
-  return <div className="prose-lite">{inner(parsed.root, parsed)}</div>;
+  return <div className="prose-lite">{inner(parsed.root, { ...parsed, isWhole: false })}</div>;
 });
 
-const inner = (node: Parent, parsed: Parsed): ReactNode[] => node.children.map((child, at) => <Node key={at} node={child} parsed={parsed} />);
+/** What is drawn, and how. */
+export interface Drawing extends Parsed {
+  /** Whether nothing may stay unsaid: addresses as a whole, and titles that are shown elsewhere when a pointer rests on them. */
+  isWhole: boolean;
+}
+
+export const inner = (node: Parent, parsed: Drawing): ReactNode[] => node.children.map((child, at) => <Node key={at} node={child} parsed={parsed} />);
 
 /** The words of a node, without their marks. */
-const wordsOf = (node: Nodes): string => ("value" in node ? node.value : "children" in node ? node.children.map(wordsOf).join("") : "");
+export const wordsOf = (node: Nodes): string => ("value" in node ? node.value : "children" in node ? node.children.map(wordsOf).join("") : "");
 
-function Node({ node, parsed }: { node: Nodes; parsed: Parsed }): ReactNode {
+function Node({ node, parsed }: { node: Nodes; parsed: Drawing }): ReactNode {
   switch (node.type) {
     case "text":
     // Markup is text.
@@ -55,19 +61,20 @@ function Node({ node, parsed }: { node: Nodes; parsed: Parsed }): ReactNode {
     case "break":
       return <br />;
     case "link":
-      return <Link address={node.url} words={wordsOf(node)}>{inner(node, parsed)}</Link>;
+      return <Link address={node.url} title={node.title} words={wordsOf(node)} isWhole={parsed.isWhole}>{inner(node, parsed)}</Link>;
     case "linkReference": {
       const found = parsed.definitions.get(node.identifier);
-      return found ? <Link address={found.url} words={wordsOf(node)}>{inner(node, parsed)}</Link> : <>[{inner(node, parsed)}]</>;
+      if (!found) return <>[{inner(node, parsed)}]</>;
+      return <><Link address={found.url} words={wordsOf(node)} isWhole={parsed.isWhole}>{inner(node, parsed)}</Link>{parsed.isWhole && labelOf(node, wordsOf(node))}</>;
     }
     case "image":
-      return <code>{`![${node.alt ?? ""}](${node.url})`}</code>;
+      return <code>{`![${node.alt ?? ""}](${node.url}${parsed.isWhole && node.title ? ` "${node.title}"` : ""})`}</code>;
     case "imageReference":
-      return <code>{`![${node.alt ?? ""}](${parsed.definitions.get(node.identifier)?.url ?? node.identifier})`}</code>;
+      return <><code>{`![${node.alt ?? ""}](${parsed.definitions.get(node.identifier)?.url ?? node.identifier})`}</code>{parsed.isWhole && labelOf(node, node.alt ?? "")}</>;
     case "footnoteReference":
-      return <sup>[{node.identifier}]</sup>;
+      return <sup>[{node.label ?? node.identifier}]</sup>;
     case "footnoteDefinition":
-      return <div className="text-sm"><sup>[{node.identifier}]</sup> {inner(node, parsed)}</div>;
+      return <div className="text-sm"><sup>[{node.label ?? node.identifier}]</sup> {inner(node, parsed)}</div>;
     // It shows where it is used.
     case "definition":
     case "yaml":
@@ -79,7 +86,13 @@ function Node({ node, parsed }: { node: Nodes; parsed: Parsed }): ReactNode {
   }
 }
 
-function Rows({ table, parsed }: { table: Table; parsed: Parsed }) {
+/** What an address is called elsewhere in the text, where the words do not say it. */
+const labelOf = (node: { label?: string | null; identifier: string }, words: string) => {
+  const label = node.label ?? node.identifier;
+  return label === words ? null : <span className="text-soft"> [{label}]</span>;
+};
+
+function Rows({ table, parsed }: { table: Table; parsed: Drawing }) {
   const [head, ...rows] = table.children;
   const align = (at: number) => ({ textAlign: table.align?.[at] ?? undefined });
   return (
@@ -95,15 +108,16 @@ function Rows({ table, parsed }: { table: Table; parsed: Parsed }) {
 }
 
 /** A link, and where it leads if its words do not say it. One that could do something else than lead to a page is text. */
-function Link({ address, words, children }: { address: string; words: string; children: ReactNode }) {
+function Link({ address, title, words, isWhole, children }: { address: string; title?: string | null; words: string; isWhole: boolean; children: ReactNode }) {
   const href = safeAddress(address);
   const target = targetOf(address);
-  const isSaid = words === address || words === target || `mailto:${words}` === address || address.endsWith(`//${words}`);
-  if (!href) return <>{children} <code>{address}</code></>;
+  const isSaid = words === address || (words === target && !isWhole) || `mailto:${words}` === address || address.endsWith(`//${words}`);
+  const more = isWhole && title ? ` "${title}"` : "";
+  if (!href) return <>{children} <code>{address}{more}</code></>;
   return (
     <>
       <a href={href} title={href} target="_blank" rel="noopener noreferrer nofollow">{children}</a>
-      {!isSaid && <span className="text-soft"> ({target})</span>}
+      {(!isSaid || more) && <span className="text-soft"> ({isWhole ? address : target}{more})</span>}
     </>
   );
 }

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo, useReducer, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useReducer, useRef, useState } from "react";
+import { Link, useLocation } from "@tanstack/react-router";
 import type { Plan, Session } from "../../api/client";
 import { commentsQuery, controlQuery, diffQuery, meQuery, revisionQuery } from "../../api/queries";
 import { parseJson } from "../../lib/storage";
@@ -7,14 +8,19 @@ import { t, visible } from "../../lib/t";
 import { AskCard, Doubts } from "../permissions/Asks";
 import { Chip, Failed, Skeleton, toneOf, useKept } from "../../ui/basics";
 import { Decisions } from "../common/Decisions";
-import { areNotes, Changes, History, Lines } from "./PlanText";
+import { areNotes, Changes, History, Source } from "./PlanText";
 import { isNewest, nothingRead, read, type Reading, type RevisionRef } from "./revision";
+import { lineNamed, whenDrawn } from "./rows";
 import { useSeen } from "./useSeen";
 import { NoteEditor, Verdict } from "./Verdict";
 import { Controls, Steps } from "../execution/Execution";
 import { verdicts } from "../common/verdicts";
 
-type Tab = "changes" | "plan" | "history";
+// Reading Markdown is loaded when there is some.
+const Drawn = lazy(() => import("./Rendered").then(({ Rendered }) => ({ default: Rendered })));
+const Rendered = (props: React.ComponentProps<typeof Drawn>) => <Suspense fallback={<Skeleton lines={6} />}><Drawn {...props} /></Suspense>;
+
+type Tab = "changes" | "plan" | "source" | "history";
 
 /** The plan of one session: where it stands, what changed, what approving allows, and the verdicts. */
 export function PlanPanel({ id, wide = false, onExpand }: { id: string; wide?: boolean; onExpand?: () => void }) {
@@ -75,7 +81,7 @@ function EndedText({ id, plan }: { id: string; plan: Plan }) {
   return (
     <details className="py-2 text-sm">
       <summary className="cursor-pointer text-soft">{t("Its text, revision {n}", { n: revision.data.number })}</summary>
-      <div className="pt-2"><Lines revision={revision.data} waits={false} notes={[]} onComment={() => {}} /></div>
+      <div className="pt-2"><Rendered id={id} revision={revision.data} waits={false} notes={[]} onComment={() => {}} /></div>
     </details>
   );
 }
@@ -157,22 +163,27 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, region, 
   const waits = session.waiting === "decision" && isCurrent;
   const isDrawn = !!revision && (diff.data !== undefined || !session.active);
   const reveal = useCallback(() => setChosen("plan"), []);
+  useNamedLine(wide && isDrawn, region, reveal);
   const seen = useSeen({ id, revision: revision, isOn: waits && decides && isDrawn, region, reveal });
   if (asked.error) return <Failed problem={asked.error} retry={() => void asked.refetch()} />;
   if (!revision) return <Skeleton lines={6} />;
+  // The text says its title itself.
+  const isSaidFirst = (tab === "plan" || tab === "source") && revision.markdown.startsWith(`# ${revision.title}\n`);
   const answered = (comments.data ?? []).filter((row) => row.status !== "open");
   return (
     <div className="px-4 pb-4">
-      <h3 className="mt-3 text-lg font-semibold leading-snug">{visible(revision.title)}</h3>
+      <h3 className={isSaidFirst ? "sr-only" : "mt-3 text-lg font-semibold leading-snug"}>{visible(revision.title)}</h3>
       <div role="tablist" aria-label={t("Views of the plan")} className="mt-3 flex gap-1 border-b border-line">
         {hasChanges && <TabButton is={tab === "changes"} onClick={() => setChosen("changes")}>{t("Changes since {n}", { n: diff.data?.from ?? 0 })}</TabButton>}
         <TabButton is={tab === "plan"} onClick={() => setChosen("plan")}>{t("Plan")}</TabButton>
+        <TabButton is={tab === "source"} onClick={() => setChosen("source")}>{t("Source")}</TabButton>
         {at.revision > 1 && <TabButton is={tab === "history"} onClick={() => setChosen("history")}>{t("History")}</TabButton>}
       </div>
       <div role="tabpanel" aria-label={t("Plan text")} className="py-3">
-        {tab === "changes" && diff.data && <Changes diff={diff.data} markdown={revision.markdown} waits={waits} notes={notes} onComment={setWriting} isUnseen={decides ? seen.wasUnseen : undefined} />}
-        {tab === "plan" && <Lines revision={revision} waits={waits} notes={notes} onComment={setWriting} />}
-        {tab === "history" && <History id={id} at={at} />}
+        {tab === "changes" && diff.data && <Changes wide={wide} diff={diff.data} markdown={revision.markdown} waits={waits} notes={notes} onComment={setWriting} isUnseen={decides ? seen.wasUnseen : undefined} />}
+        {tab === "plan" && <Rendered id={id} revision={revision} waits={waits} notes={notes} onComment={setWriting} />}
+        {tab === "source" && <Source revision={revision} waits={waits} notes={notes} onComment={setWriting} />}
+        {tab === "history" && <History id={id} at={at} wide={wide} />}
       </div>
       <NoteEditor
         line={writing}
@@ -215,6 +226,46 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, region, 
       )}
       {!waits && session.active && plan.status === "Ready" && isCurrent && <p className="text-sm text-soft">{t("A newer revision is needed before anything can be approved.")}</p>}
     </div>
+  );
+}
+
+/** Goes to the line that the address names, once the text is there. */
+function useNamedLine(isThere: boolean, region: React.RefObject<HTMLElement | null>, reveal: () => void) {
+  const { hash } = useLocation();
+  useEffect(() => {
+    const line = lineNamed(hash);
+    if (!isThere || line === null) return;
+    reveal();
+    return whenDrawn(region, line, (row) => {
+      row.scrollIntoView({ block: "center" });
+      row.focus({ preventScroll: true });
+    });
+  }, [isThere, hash, region, reveal]);
+}
+
+/** A revision by its number, as it was; nothing can be decided on it here. */
+export function OldRevision({ id, number, newest }: { id: string; number: number; newest: number }) {
+  const asked = useQuery(revisionQuery(id, number, "by number"));
+  const region = useRef<HTMLDivElement>(null);
+  const stay = useCallback(() => {}, []);
+  useNamedLine(!!asked.data, region, stay);
+  if (asked.error) return <Failed problem={asked.error} retry={() => void asked.refetch()} />;
+  if (!asked.data) return <Skeleton lines={6} />;
+  return (
+    <section aria-label={t("Plan")} className="flex h-full min-h-0 flex-col" data-testid="old-revision">
+      <header className="flex items-center gap-2 border-b border-line px-4 py-3">
+        <h2 className="label">{t("Plan")}</h2>
+        <Chip>{t("Replaced")}</Chip>
+        <span className="text-sm text-soft">{t("rev {n}", { n: number })}</span>
+        <code className="hidden text-xs text-soft sm:inline" title={asked.data.digest}>{asked.data.digest.slice(0, 8)}</code>
+        <span className="flex-1" />
+        <Link to="/s/$id/plan" params={{ id }} className="button small">{t("Show revision {n}", { n: newest })}</Link>
+      </header>
+      <div ref={region} className="min-h-0 flex-1 overflow-y-auto px-4 py-3" tabIndex={0} role="region" aria-label={t("Plan document")}>
+        <h3 className="text-lg font-semibold leading-snug">{visible(asked.data.title)}</h3>
+        <div role="tabpanel" aria-label={t("Plan text")} className="py-3"><Rendered id={id} revision={asked.data} waits={false} notes={[]} onComment={stay} /></div>
+      </div>
+    </section>
   );
 }
 

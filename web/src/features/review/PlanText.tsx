@@ -5,8 +5,11 @@ import { diffQuery } from "../../api/queries";
 import { isRecord } from "../../lib/storage";
 import { t, visible } from "../../lib/t";
 import { Failed } from "../../ui/basics";
+import { useMedia } from "../../lib/media";
 import { Line } from "./Document";
+import { CommentButton } from "./CommentButton";
 import type { RevisionRef } from "./revision";
+import { marked, type Piece } from "./words";
 
 /** A note that was not sent yet. */
 export interface Note {
@@ -24,8 +27,8 @@ interface LineProps {
 }
 
 /** One row: its number, its text, and a place to comment. */
-const Row = memo(function Row({ number, text, change, waits, notes, onComment }: LineProps & { number: number | null; text: string; change?: string }) {
-  const tone = change === "added" ? "bg-good-tint" : change === "removed" ? "bg-bad-tint line-through decoration-bad/60" : "";
+const Row = memo(function Row({ number, text, change, pieces, waits, notes, onComment }: LineProps & { number: number | null; text: string; change?: string; pieces?: Piece[] }) {
+  const tone = change === "added" ? "bg-good-tint" : change === "removed" ? "bg-bad-tint" : "";
   const noted = number !== null && notes.some((note) => note.line === number);
   return (
     <div className={`group flex items-start gap-2 rounded px-1 ${tone}`} data-change={change} data-line={number ?? undefined} tabIndex={number === null ? undefined : -1}>
@@ -34,20 +37,24 @@ const Row = memo(function Row({ number, text, change, waits, notes, onComment }:
         {number ?? ""}
       </span>
       {change && change !== "same" && <span className="sr-only">{change === "added" ? t("added:") : t("removed:")}</span>}
-      <span className="min-w-0 flex-1 whitespace-pre-wrap [overflow-wrap:anywhere]"><Line text={text} /></span>
+      <span className="min-w-0 flex-1 whitespace-pre-wrap [overflow-wrap:anywhere]">{pieces ? <Words pieces={pieces} change={change} /> : change === "removed" ? <del className="no-underline"><Line text={text} /></del> : <Line text={text} />}</span>
       {waits && number !== null && text.trim() && (
-        <button type="button" className={`button quiet small !min-h-6 shrink-0 !px-1.5 ${noted ? "text-wait" : "opacity-0 focus:opacity-100 group-hover:opacity-100 max-md:opacity-100"}`} aria-label={t("Comment on line {n}", { n: number })} onClick={() => onComment(number)}>
-          ✎
-        </button>
+        <CommentButton line={number} isNoted={noted} onComment={onComment} />
       )}
     </div>
   );
 });
 
-/** All of a revision, line by line. */
-export function Lines({ revision, ...props }: LineProps & { revision: Revision }) {
+/** A line that was changed, with what only this side of it has. */
+function Words({ pieces, change }: { pieces: Piece[]; change?: string }) {
+  const Mark = change === "removed" ? "del" : "ins";
+  return pieces.map(({ text, isOther }, at) => (isOther ? <Mark key={at} className={`rounded-sm no-underline ${change === "removed" ? "bg-bad/25" : "bg-good/25"}`}>{visible(text)}</Mark> : <span key={at}>{visible(text)}</span>));
+}
+
+/** Every character of a revision, line by line. */
+export function Source({ revision, ...props }: LineProps & { revision: Revision }) {
   return (
-    <div className="leading-relaxed" data-testid="plan-text">
+    <div className="font-mono text-[0.8125rem] leading-relaxed" data-testid="plan-text">
       {revision.markdown.replace(/\n$/, "").split("\n").map((text, at) => (
         <Row key={at} number={at + 1} text={text} {...props} />
       ))}
@@ -57,17 +64,18 @@ export function Lines({ revision, ...props }: LineProps & { revision: Revision }
 
 /** What became of each step or section. Numbers that only moved do not count. What is the same is folded, unless this
  * person has not seen it. */
-export function Changes({ diff, markdown, isUnseen, ...props }: LineProps & { diff: Diff; markdown: string; isUnseen?: (line: number) => boolean }) {
+export function Changes({ diff, markdown, isUnseen, wide, ...props }: LineProps & { diff: Diff; markdown: string; wide: boolean; isUnseen?: (line: number) => boolean }) {
   const [all, setAll] = useState(false);
+  const isBeside = useMedia("(min-width: 1200px)") && wide;
   const lines = markdown.split("\n");
   let place = 0;
   const numbered = diff.parts.map((part) => ({
     part,
-    rows: part.rows.map((row) => {
-      if (row.change === "removed") return { row, number: null };
+    rows: marked(part.change === "same" ? part.rows.map((row) => ({ ...row, change: "same" })) : part.rows).map(({ row, pieces }) => {
+      if (row.change === "removed") return { row, pieces, number: null };
       const found = lines.indexOf(row.text, place);
       if (found >= 0) place = found + 1;
-      return { row, number: found >= 0 ? found + 1 : null };
+      return { row, pieces, number: found >= 0 ? found + 1 : null };
     }),
   }));
   const isFolded = ({ part, rows }: (typeof numbered)[number]) => part.change === "same" && !rows.some(({ number }) => number !== null && isUnseen?.(number));
@@ -84,9 +92,14 @@ export function Changes({ diff, markdown, isUnseen, ...props }: LineProps & { di
         {numbered.map((one, at) =>
           isFolded(one) && !all ? null : (
             <div key={at} data-part={one.part.change}>
-              {one.rows.map(({ row, number }, place) => (
-                <Row key={place} number={number} text={row.text} change={one.part.change === "same" ? "same" : row.change} {...props} />
-              ))}
+              {isBeside
+                ? beside(one.rows).map(([left, right], place) => (
+                    <div key={place} className="grid grid-cols-2 gap-3">
+                      <div className="min-w-0" aria-hidden={left?.row.change === "same"}>{left && <Row number={null} text={left.row.text} change={left.row.change} pieces={left.pieces} {...props} />}</div>
+                      <div className="min-w-0">{right && <Row number={right.number} text={right.row.text} change={right.row.change} pieces={right.pieces} {...props} />}</div>
+                    </div>
+                  ))
+                : one.rows.map(({ row, pieces, number }, place) => <Row key={place} number={number} text={row.text} change={row.change} pieces={pieces} {...props} />)}
             </div>
           ),
         )}
@@ -100,8 +113,37 @@ export function Changes({ diff, markdown, isUnseen, ...props }: LineProps & { di
   );
 }
 
-/** Any two revisions, side by side. */
-export function History({ id, at }: { id: string; at: RevisionRef }) {
+interface Numbered {
+  row: Diff["parts"][number]["rows"][number];
+  pieces?: Piece[];
+  number: number | null;
+}
+
+/** What was, beside what is: a line that was changed beside itself, and what is the same on both sides. */
+function beside(rows: Numbered[]): [Numbered | undefined, Numbered | undefined][] {
+  const pairs: [Numbered | undefined, Numbered | undefined][] = [];
+  for (let at = 0; at < rows.length; ) {
+    const removed = runOf(rows, at, "removed");
+    const added = runOf(rows, at + removed.length, "added");
+    for (let place = 0; place < Math.max(removed.length, added.length); place += 1) pairs.push([removed[place], added[place]]);
+    at += removed.length + added.length;
+    const same = rows[at];
+    if (same && removed.length + added.length === 0) {
+      pairs.push([same, same]);
+      at += 1;
+    }
+  }
+  return pairs;
+}
+
+function runOf(rows: Numbered[], from: number, change: string): Numbered[] {
+  let end = from;
+  while (rows[end]?.row.change === change) end += 1;
+  return rows.slice(from, end);
+}
+
+/** Any two revisions, and what differs between them. */
+export function History({ id, at, wide }: { id: string; at: RevisionRef; wide: boolean }) {
   const [from, setFrom] = useState(Math.max(1, at.revision - 1));
   const [to, setTo] = useState(at.revision);
   const diff = useQuery(diffQuery(id, at.digest, from, to));
@@ -117,7 +159,7 @@ export function History({ id, at }: { id: string; at: RevisionRef }) {
   return (
     <div>
       <div className="mb-3 flex gap-3">{pick(t("From"), from, setFrom)}{pick(t("to"), to, setTo)}</div>
-      {diff.data && <Changes diff={diff.data} markdown="" waits={false} notes={[]} onComment={() => {}} />}
+      {diff.data && <Changes wide={wide} diff={diff.data} markdown="" waits={false} notes={[]} onComment={() => {}} />}
       {diff.error && <Failed problem={diff.error} />}
     </div>
   );

@@ -1,19 +1,22 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { plansQuery } from "../../api/queries";
+import { Link, useSearch } from "@tanstack/react-router";
+import { controlQuery, plansQuery } from "../../api/queries";
 import { Back } from "../common/Back";
 import { Chip, toneOf } from "../../ui/basics";
-import { PlanPanel } from "./PlanPanel";
+import { OldRevision, PlanPanel } from "./PlanPanel";
 import { t, visible } from "../../lib/t";
 
 /** The review of a plan, on a page of its own. */
 export function ReviewScreen({ id }: { id: string }) {
   const plans = useQuery(plansQuery(id));
+  const newest = useQuery(controlQuery(id)).data?.plan?.revision;
+  const { rev } = useSearch({ from: "/shell/s/$id/plan" });
+  const isOld = rev !== undefined && newest != null && rev < newest;
   return (
     <div className="flex h-full min-h-0 flex-col">
       <Back id={id} title={t("Review")} />
       <div className="mx-auto flex min-h-0 w-full max-w-5xl flex-1">
-        <div className="min-w-0 flex-1 bg-raised md:border-x md:border-line"><PlanPanel id={id} wide /></div>
+        <div className="min-w-0 flex-1 bg-raised md:border-x md:border-line">{isOld ? <OldRevision key={rev} id={id} number={rev} newest={newest} /> : <PlanPanel id={id} wide />}</div>
         <aside aria-label={t("Plans of this session")} className="hidden w-60 space-y-2 overflow-y-auto p-4 text-sm lg:block">
           <p className="label">{t("Plans of this session")}</p>
           {[...(plans.data ?? [])].reverse().map((plan) => (

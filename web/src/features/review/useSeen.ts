@@ -2,6 +2,7 @@ import { useCallback, useEffect, useMemo, useRef, type RefObject } from "react";
 import { Problem, type Revision } from "../../api/client";
 import { queries, revisionQuery } from "../../api/queries";
 import { say } from "../../ui/basics";
+import { lastOf, rowOf, whenDrawn } from "./rows";
 import { firstIndex, linesOf, type LineView, Watch } from "./seen";
 import { verdicts } from "../common/verdicts";
 
@@ -74,7 +75,9 @@ export function useSeen({ id, revision, isOn, region, reveal }: {
       if (document.visibilityState !== "visible" || !region.current) return watch.clear();
       const { left, text } = latest.current;
       const wanted = new Set(left.flatMap((block) => linesOf(block, text)).filter((line) => !lines.has(line)));
-      for (const line of watch.look(linesInView(region.current, wanted), performance.now())) lines.add(line);
+      const views = linesInView(region.current, wanted);
+      const ends = new Map(views.map(({ line, last }) => [line, last]));
+      for (const first of watch.look(views, performance.now())) for (let line = first; line <= (ends.get(first) ?? first); line += 1) lines.add(line);
       void report();
     };
     const again = () => {
@@ -95,26 +98,24 @@ export function useSeen({ id, revision, isOn, region, reveal }: {
     };
   }, [isOn, digest, isShown, id, region, watch, lines, revision?.number]);
 
-  const go = useCallback((isRevealed: boolean) => {
+  const go = useCallback(() => {
     const { left, text } = latest.current;
     const line = left.flatMap((block) => linesOf(block, text)).find((line) => !lines.has(line));
     if (line === undefined || !region.current) return;
-    const row = region.current.querySelector<HTMLElement>(`[role=tabpanel] [data-line="${line}"]`);
-    if (row) {
+    if (!rowOf(region.current, line)) reveal();
+    whenDrawn(region, line, (row) => {
+      const depth = watch.depth(Number(row.dataset.line));
       row.scrollIntoView({ block: "start", behavior: "instant" });
-      region.current.scrollTop += watch.depth(line) - (watch.depth(line) ? 2 * INSIDE : 0);
+      if (region.current) region.current.scrollTop += depth - (depth ? 2 * INSIDE : 0);
       row.focus({ preventScroll: true });
-    } else if (!isRevealed) {
-      reveal();
-      requestAnimationFrame(() => requestAnimationFrame(() => go(true)));
-    }
+    });
   }, [lines, region, reveal, watch]);
 
   return {
     unseen: left.length,
     isShown,
     wasUnseen: useCallback((line: number) => first.current?.has(line) ?? true, []),
-    next: useCallback(() => go(false), [go]),
+    next: go,
   };
 }
 
@@ -128,7 +129,7 @@ function remember(id: string, number: number, digest: string, seen: Set<string>)
 }
 
 /** The lines, or parts of them, that nothing hides. */
-function linesInView(region: HTMLElement, wanted: Set<number>): LineView[] {
+function linesInView(region: HTMLElement, wanted: Set<number>): (LineView & { last: number })[] {
   if (wanted.size === 0) return [];
   const box = region.getBoundingClientRect();
   const top = Math.max(0, box.top);
@@ -136,19 +137,23 @@ function linesInView(region: HTMLElement, wanted: Set<number>): LineView[] {
   for (const over of region.querySelectorAll<HTMLElement>("[data-covers]")) bottom = Math.min(bottom, over.getBoundingClientRect().top);
   const rows = region.querySelectorAll<HTMLElement>("[role=tabpanel] [data-line]");
   const rect = (index: number) => (rows[index] as HTMLElement).getBoundingClientRect();
-  const views: LineView[] = [];
+  const views: (LineView & { last: number })[] = [];
   const focused = document.activeElement?.closest<HTMLElement>("[data-line]");
+  const isWanted = (first: number, last: number) => {
+    for (let line = first; line <= last; line += 1) if (wanted.has(line)) return true;
+    return false;
+  };
   for (let index = firstIndex(rows.length, (index) => rect(index).bottom > top); index < rows.length; index += 1) {
     const row = rows[index] as HTMLElement;
     const { top: begin, height, left, width } = row.getBoundingClientRect();
     if (begin >= bottom) break;
-    const line = Number(row.dataset.line);
-    if (!wanted.has(line)) continue;
+    const [line, last] = [Number(row.dataset.line), lastOf(row)];
+    if (!isWanted(line, last)) continue;
     const [from, to] = [Math.max(0, top - begin), Math.min(height, bottom - begin)];
     if (to - from < 2 * INSIDE) continue;
     const isFree = (y: number) => row.contains(document.elementFromPoint(left + width / 2, begin + y));
     if (!isFree(from + INSIDE) || !isFree(to - INSIDE)) continue;
-    views.push(row === focused && height <= bottom - top ? { line, from: 0, to: height, height } : { line, from, to, height });
+    views.push(row === focused && height <= bottom - top ? { line, last, from: 0, to: height, height } : { line, last, from, to, height });
   }
   return views;
 }
