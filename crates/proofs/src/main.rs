@@ -161,7 +161,7 @@ enum Proof {
     },
     /// Commands and steps that meet, in every order and with a crash at each point: one outcome.
     Races {
-        /// Without the races of steps and deletions against PostgreSQL, which have thousands of orders.
+        /// Every other one, and without the races of steps and deletions against PostgreSQL, which have thousands of orders.
         #[arg(long)]
         quick: bool,
         /// Those whose name holds this alone.
