@@ -169,5 +169,49 @@ export function reading({ house, browser }) {
     await done(page);
   });
 
+  suite.test("43 code has its colours, with every character of it", async () => {
+    const id = fresh();
+    const code = "if true; then\n  echo \"<two>\" # three\nfi";
+    await house.ready(id, `# Run it\n\n~~~sh\n${code}\n~~~\n`);
+    const page = await opened(id);
+    await drawn(page).locator(".code-keyword").first().waitFor();
+    assert.deepEqual(await drawn(page).locator(".code-keyword").allInnerTexts(), ["if", "then", "echo", "fi"]);
+    assert.equal((await drawn(page).locator(".plan-code code").allTextContents()).join("\n"), code);
+    await done(page);
+  });
+
+  suite.test("44 the plan panel is made wider and narrower by its edge, with a pointer and with keys, and keeps that", async () => {
+    const id = fresh();
+    await house.ready(id, PLAN);
+    const page = await openPage(browser, house.base, { width: 1440, height: 800 });
+    await logIn(page, house);
+    await page.goto(sessionUrl(house, id));
+    const panel = page.getByRole("complementary", { name: "Plan panel" });
+    const edge = page.getByRole("separator", { name: "Width of the plan panel" });
+    await drawn(page).waitFor();
+    const before = await panel.boundingBox();
+    await page.mouse.move(before.x, 400);
+    await page.mouse.down();
+    await page.mouse.move(before.x - 150, 400, { steps: 5 });
+    await page.mouse.up();
+    await until(async () => Math.round((await panel.boundingBox()).width), (width) => Math.abs(width - before.width - 150) <= 2, { what: "150 pixels more" });
+    await edge.focus();
+    await page.keyboard.press("ArrowRight");
+    const narrower = Math.round((await panel.boundingBox()).width);
+    assert.ok(Math.abs(narrower - before.width - 118) <= 2, `${narrower} after ${before.width}`);
+    await page.reload();
+    await drawn(page).waitFor();
+    assert.equal(Math.round((await panel.boundingBox()).width), narrower);
+    assert.equal(await edge.getAttribute("aria-valuenow"), String(narrower));
+    // What there is no room for is not taken.
+    for (let times = 0; times < 40; times += 1) await page.keyboard.press("ArrowLeft");
+    await edge.focus();
+    for (let times = 0; times < 40; times += 1) await page.keyboard.press("ArrowLeft");
+    assert.ok((await page.getByPlaceholder(/Message|planned/).boundingBox()).width > 200);
+    await edge.dblclick();
+    await until(async () => Math.round((await panel.boundingBox()).width), (width) => width === Math.round(before.width), { what: "the width that it had" });
+    await done(page);
+  });
+
   return suite;
 }

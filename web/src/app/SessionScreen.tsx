@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { api, got, inSession, isForeign, problemWords } from "../api/client";
 import { controlQuery, meQuery, modelQuery, sessionsQuery, usageQuery } from "../api/queries";
 import { useSession } from "../session/store";
@@ -9,7 +9,7 @@ import { Composer } from "../features/chat/Composer";
 import { LimitCard } from "../features/permissions/Asks";
 import { PlanPanel } from "../features/review/PlanPanel";
 import { Dialog } from "../ui/Dialog";
-import { inText, isMostUsed, say } from "../ui/basics";
+import { inText, isMostUsed, say, useKept } from "../ui/basics";
 import { verdicts } from "../features/common/verdicts";
 import { readText, writeText } from "../lib/storage";
 import { dollars, t, visible } from "../lib/t";
@@ -37,6 +37,9 @@ export function SessionScreen({ id }: { id: string }) {
     window.addEventListener("keydown", press);
     return () => window.removeEventListener("keydown", press);
   }, []);
+  const [kept, keep] = useKept("panel-width", "");
+  const width = Number(kept) || null;
+  const setWidth = (width: number | null) => keep(width ? String(width) : "");
   const session = control.data;
   const name = session?.sessionId;
   useEffect(() => {
@@ -63,11 +66,56 @@ export function SessionScreen({ id }: { id: string }) {
           : <Composer id={id} running={session ? session.turnOpen : false} planning={session?.active ?? false} />}
       </div>
       {(panel || tab === "plan") && (
-        <aside aria-label={t("Plan panel")} className={`min-h-0 border-line bg-raised lg:w-[22rem] lg:border-l xl:w-[30rem] ${tab === "plan" ? "flex-1 lg:flex-none" : "max-lg:hidden"} ${panel ? "" : "lg:hidden"}`}>
+        <aside aria-label={t("Plan panel")} style={{ "--panel": width ? `${width}px` : undefined } as React.CSSProperties} className={`relative min-h-0 border-line bg-raised lg:w-[var(--panel,22rem)] lg:border-l xl:w-[var(--panel,30rem)] ${tab === "plan" ? "flex-1 lg:flex-none" : "max-lg:hidden"} ${panel ? "" : "lg:hidden"}`}>
+          <Edge width={width} onWidth={setWidth} />
           <PlanPanel id={id} onExpand={() => void navigate({ to: "/s/$id/plan", params: { id } })} />
         </aside>
       )}
     </div>
+  );
+}
+
+/** How wide the panel may be, in pixels; the conversation keeps the rest. */
+const [NARROW, WIDE, CONVERSATION] = [300, 1100, 380];
+
+/** The edge of the panel, by which it is made wider or narrower: with a pointer, or with the arrow keys. */
+function Edge({ width, onWidth }: { width: number | null; onWidth: (width: number | null) => void }) {
+  const edge = useRef<HTMLDivElement>(null);
+  const now = () => edge.current?.parentElement?.getBoundingClientRect();
+  const set = (wanted: number) => {
+    const room = (edge.current?.closest("[data-testid=session]")?.clientWidth ?? WIDE) - CONVERSATION;
+    onWidth(Math.round(Math.max(NARROW, Math.min(wanted, WIDE, room))));
+  };
+  const drag = (event: React.PointerEvent) => {
+    event.preventDefault();
+    const right = now()?.right ?? 0;
+    const target = event.currentTarget as HTMLElement;
+    target.setPointerCapture(event.pointerId);
+    const move = (moved: PointerEvent) => set(right - moved.clientX);
+    target.addEventListener("pointermove", move);
+    target.addEventListener("lostpointercapture", () => target.removeEventListener("pointermove", move), { once: true });
+  };
+  const press = (event: React.KeyboardEvent) => {
+    const by = { ArrowLeft: 32, ArrowRight: -32 }[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    set((now()?.width ?? 0) + by);
+  };
+  return (
+    <div
+      ref={edge}
+      role="separator"
+      aria-orientation="vertical"
+      aria-label={t("Width of the plan panel")}
+      aria-valuemin={NARROW}
+      aria-valuemax={WIDE}
+      aria-valuenow={width ?? Math.round(now()?.width ?? 480)}
+      tabIndex={0}
+      className="absolute inset-y-0 -left-1 z-10 w-2 cursor-col-resize touch-none hover:bg-accent/30 max-lg:hidden"
+      onPointerDown={drag}
+      onDoubleClick={() => onWidth(null)}
+      onKeyDown={press}
+    />
   );
 }
 

@@ -1,7 +1,8 @@
 import type { Code, List, ListItem, Nodes, Parent, RootContent, Table } from "mdast";
-import { Fragment, memo, type ReactNode } from "react";
+import { Fragment, memo, useEffect, useState, type ReactNode } from "react";
 import { t, visible } from "../lib/t";
 import { inner, wordsOf, type Drawing } from "./Markdown";
+import type { Coloured } from "./colours";
 import { isFenced, Lines, spanOf, type Span } from "./lines";
 import { parse } from "./parse";
 
@@ -116,13 +117,30 @@ function Item({ item, plan }: { item: ListItem; plan: Plan }) {
   return span ? <Framed span={span} plan={plan}><span className="text-soft">{t("(empty)")}</span></Framed> : blocks(item, plan);
 }
 
+/** Longer code has no colours: finding them would take longer than reading it. */
+const COLOURED_MAX = 20_000;
+
+/** The colours of code, once what knows the language is loaded. */
+function useColours(language: string, code: string): Coloured[][] | null {
+  const [found, setFound] = useState<Coloured[][] | null>(null);
+  useEffect(() => {
+    setFound(null);
+    if (!language || code.length > COLOURED_MAX) return;
+    let isOver = false;
+    void import("./colours").then(({ coloured }) => !isOver && setFound(coloured(language.toLowerCase(), code)), () => {});
+    return () => void (isOver = true);
+  }, [language, code]);
+  return found;
+}
+
 /** A row for each line of code, below what its fence says of it. */
 function CodeLines({ node, plan }: { node: Code; plan: Plan }) {
   const said = [node.lang, node.meta].filter(Boolean).join(" ");
+  const colours = useColours(node.lang ?? "", node.value);
   return (
     <div className="plan-code" role="group" aria-label={said ? t("Code: {said}", { said }) : t("Code")}>
       {isFenced(node, plan.lines.text) && <Framed span={plan.lines.of(node)} plan={plan}><span className="label">{said || t("code")}</span></Framed>}
-      {node.value !== "" && node.value.split("\n").map((line, at) => <Framed key={at} span={plan.lines.of(node, at + 1)} plan={plan}><code>{line || " "}</code></Framed>)}
+      {node.value !== "" && node.value.split("\n").map((line, at) => <Framed key={at} span={plan.lines.of(node, at + 1)} plan={plan}><code>{colours?.[at]?.map(({ text, kind }, place) => <span key={place} className={kind && `code-${kind}`}>{text}</span>) ?? line}{line === "" && " "}</code></Framed>)}
     </div>
   );
 }

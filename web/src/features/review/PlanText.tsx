@@ -69,7 +69,7 @@ export function Changes({ diff, markdown, isUnseen, wide, ...props }: LineProps 
   const isBeside = useMedia("(min-width: 1200px)") && wide;
   const lines = markdown.split("\n");
   let place = 0;
-  const numbered = diff.parts.map((part) => ({
+  const numbered = joined(diff.parts).map((part) => ({
     part,
     rows: marked(part.change === "same" ? part.rows.map((row) => ({ ...row, change: "same" })) : part.rows).map(({ row, pieces }) => {
       if (row.change === "removed") return { row, pieces, number: null };
@@ -91,7 +91,7 @@ export function Changes({ diff, markdown, isUnseen, wide, ...props }: LineProps 
       <div className="leading-relaxed">
         {numbered.map((one, at) =>
           isFolded(one) && !all ? null : (
-            <div key={at} data-part={one.part.change}>
+            <div key={at}>
               {isBeside
                 ? beside(one.rows).map(([left, right], place) => (
                     <div key={place} className="grid grid-cols-2 gap-3">
@@ -111,6 +111,18 @@ export function Changes({ diff, markdown, isUnseen, wide, ...props }: LineProps 
       )}
     </div>
   );
+}
+
+/** Parts that were removed and added next to each other as one: a step that was written anew is both. */
+function joined(parts: Diff["parts"]): Diff["parts"] {
+  const isNew = ({ change }: Diff["parts"][number]) => change === "added" || change === "removed";
+  const all: Diff["parts"] = [];
+  for (const part of parts) {
+    const last = all.at(-1);
+    if (last && isNew(last) && isNew(part)) all[all.length - 1] = { ...last, rows: [...last.rows, ...part.rows] };
+    else all.push(part);
+  }
+  return all;
 }
 
 interface Numbered {
