@@ -66,6 +66,10 @@ describe("a plan as Markdown", () => {
     ]);
   });
 
+  it("gives each entry of a list the number that was written", () => {
+    expect([...drawn("1. a\n1. b\n\n   5) c\n9. d\n\n> 3. e\n> 7. f\n").matchAll(/<li value="(\d+)"/g)].map(([, number]) => number)).toEqual(["1", "1", "5", "9", "3", "7"]);
+  });
+
   it("shows what a plan asks for as it is written", () => {
     expect(units("---\ntools: write_file\n---\n# Title\n")).toEqual([
       { first: 1, last: 1, words: "---" },

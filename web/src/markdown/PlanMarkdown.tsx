@@ -103,12 +103,19 @@ function Block({ node, plan }: { node: RootContent; plan: Plan }): ReactNode {
 
 function Items({ list, plan }: { list: List; plan: Plan }) {
   const items = list.children.map((item, at) => (
-    <li key={at} className={typeof item.checked === "boolean" ? "task" : undefined}>
+    <li key={at} value={list.ordered ? numberOf(item, plan) : undefined} className={typeof item.checked === "boolean" ? "task" : undefined}>
       {typeof item.checked === "boolean" && <span role="img" aria-label={item.checked ? t("done") : t("not done")} className="task-box">{item.checked ? "☑" : "☐"}</span>}
       <Item item={item} plan={plan} />
     </li>
   ));
-  return list.ordered ? <ol start={list.start ?? 1}>{items}</ol> : <ul>{items}</ul>;
+  return list.ordered ? <ol>{items}</ol> : <ul>{items}</ul>;
+}
+
+/** The number that an entry was given: Markdown would count from the first one, and people name steps by what is written. */
+function numberOf(item: ListItem, plan: Plan): number | undefined {
+  const start = item.position?.start;
+  const written = start && /^\d{1,9}/.exec((plan.lines.text[start.line - 1] ?? "").slice(start.column - 1))?.[0];
+  return written === undefined ? undefined : Number(written);
 }
 
 function Item({ item, plan }: { item: ListItem; plan: Plan }) {
