@@ -61,7 +61,9 @@ async fn a_stop_and_an_approval_are_answered_at_once_while_another_node_asks_the
         cluster.until(0, &session, ready).await.unwrap();
         cluster.says(0, &session, "/plan show").await.unwrap();
         cluster.says(0, &session, "slowly, just talk").await.unwrap();
-        while cluster.model.request_count() == 0 {
+        let said = Instant::now();
+        while cluster.model.thinking() == 0 {
+            assert!(said.elapsed() < Duration::from_secs(30), "the model is not asked");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let asked = Instant::now();
@@ -169,7 +171,9 @@ async fn a_node_that_is_called_while_another_asks_the_model_waits_for_its_answer
     let to = |at: usize| cluster.balancer.retarget(vec![cluster.nodes[at].from_engine.address]);
     to(0);
     cluster.says(0, "asked-once", "do it").await.unwrap();
-    while cluster.model.request_count() == 0 {
+    let said = Instant::now();
+    while cluster.model.thinking() == 0 {
+        assert!(said.elapsed() < Duration::from_secs(30), "the model is not asked");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     to(1);

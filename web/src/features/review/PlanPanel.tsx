@@ -55,7 +55,8 @@ export function PlanPanel({ id, wide = false, onExpand }: { id: string; wide?: b
           <Doubts id={id} session={session} decides={decides} />
         </div>
         <Replaced reading={reading} onAdvance={() => tell({ type: "advanced" })} />
-        {plan && shown && <Body key={shown.digest} id={id} plan={plan} session={session} at={shown} isCurrent={isCurrent} decides={decides} wide={wide} panel={panel} region={region} onStale={(what) => tell({ type: "refused", what })} onExpect={() => tell({ type: "expected" })} />}
+        {/* The text and its buttons come together: a button that moves when the text comes is pressed by mistake. */}
+        <Suspense fallback={<Skeleton lines={6} />}>{plan && shown && <Body key={shown.digest} id={id} plan={plan} session={session} at={shown} isCurrent={isCurrent} decides={decides} wide={wide} panel={panel} region={region} onStale={(what) => tell({ type: "refused", what })} onExpect={() => tell({ type: "expected" })} />}</Suspense>
         {plan && plan.revision == null && (
           <div className="px-4">
             <h3 className="mt-3 text-lg font-semibold leading-snug">{visible(plan.title)}</h3>
@@ -181,7 +182,7 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, region, 
       </div>
       <div role="tabpanel" aria-label={t("Plan text")} className="py-3">
         {tab === "changes" && diff.data && <Changes wide={wide} diff={diff.data} markdown={revision.markdown} waits={waits} notes={notes} onComment={setWriting} isUnseen={decides ? seen.wasUnseen : undefined} />}
-        {tab === "plan" && <Rendered id={id} revision={revision} waits={waits} notes={notes} onComment={setWriting} />}
+        {tab === "plan" && <Drawn id={id} revision={revision} waits={waits} notes={notes} onComment={setWriting} />}
         {tab === "source" && <Source revision={revision} waits={waits} notes={notes} onComment={setWriting} />}
         {tab === "history" && <History id={id} at={at} wide={wide} />}
       </div>
