@@ -30,7 +30,7 @@ const MUTANTS = [
   ["markup that is left away", [["src/markdown/PlanMarkdown.tsx", '<pre className="whitespace-pre-wrap">{node.value}</pre>', ""]], "37"],
   ["lines that nothing stands for", [["src/markdown/lines.ts", "if (before) before.last = line;\n      else leaf.first = line;", ""]], "37"],
   ["a replaced revision under the newest one's buttons", [["src/features/review/ReviewScreen.tsx", "{isOld ? <OldRevision", "{isOld && newest < 0 ? <OldRevision"]], "39"],
-  ["what was added before what was removed", [["src/features/review/words.ts", "done.push(...(removed ?? []).map((row, place) => ({ row, pieces: pairs[place]?.before })), ...(added ?? []).map((row, place) => ({ row, pieces: pairs[place]?.after })));", "done.push(...run.map((row) => ({ row })));"]], "40"],
+  ["what was added before what was removed", [["src/features/review/difference.ts", "done.push(...(removed ?? []).map((row, place) => ({ row, pieces: pairs[place]?.before })), ...(added ?? []).map((row, place) => ({ row, pieces: pairs[place]?.after })));", "done.push(...run.map((row) => ({ row })));"]], "40"],
   ["a snooze that never ends", [["src/features/inbox/snooze.ts", "const lasts = (end: number) => end > Date.now();", "const lasts = (end: number) => end > 0;"]], "18"],
   ["a promotion without a word", [["src/features/memory/MemoryScreen.tsx", "onClick={() => setPromote(row)}", "onClick={() => void verdicts.promote(id, row.item.id, row.item.text)}"]], "25"],
   ["first steps that end anyhow", [["src/features/access/entry.tsx", "disabled={!ready} onClick", "onClick"]], "27"],

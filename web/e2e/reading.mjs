@@ -43,6 +43,15 @@ export function reading({ house, browser }) {
   const suite = new Suite("reading");
   let number = 0;
   const fresh = () => `api:e2e-reading-${String(++number).padStart(4, "0")}`;
+  /** A plan that was read and then changed. */
+  const revised = async () => {
+    const id = fresh();
+    const { plan } = await house.ready(id, PLAN);
+    const digest = { "if-match": `"${plan.digest}"` };
+    await house.ask("POST", `/api/sessions/${id}/plan/shown`, undefined, digest);
+    await house.ask("PUT", `/api/sessions/${id}/plan/content`, { markdown: LATER }, digest);
+    return id;
+  };
   const opened = async (id, path = "", options = {}) => {
     const page = await openPage(browser, house.base, options);
     await logIn(page, house);
@@ -101,11 +110,7 @@ export function reading({ house, browser }) {
   });
 
   suite.test("39 a link to a revision that was replaced shows that text, and nothing can be decided there", async () => {
-    const id = fresh();
-    const { plan } = await house.ready(id, PLAN);
-    const digest = { "if-match": `"${plan.digest}"` };
-    await house.ask("POST", `/api/sessions/${id}/plan/shown`, undefined, digest);
-    await house.ask("PUT", `/api/sessions/${id}/plan/content`, { markdown: LATER }, digest);
+    const id = await revised();
     const page = await opened(id, "?rev=1#L11");
     const old = page.getByTestId("old-revision");
     await old.waitFor();
@@ -118,11 +123,7 @@ export function reading({ house, browser }) {
   });
 
   suite.test("40 a difference shows what was removed before what was added, marks the words, and is side by side where there is room", async () => {
-    const id = fresh();
-    const { plan } = await house.ready(id, PLAN);
-    const digest = { "if-match": `"${plan.digest}"` };
-    await house.ask("POST", `/api/sessions/${id}/plan/shown`, undefined, digest);
-    await house.ask("PUT", `/api/sessions/${id}/plan/content`, { markdown: LATER }, digest);
+    const id = await revised();
     for (const [width, isBeside] of [[1024, false], [1440, true]]) {
       const page = await opened(id, "", { width, height: 800 });
       const changes = page.getByTestId("changes");
@@ -208,6 +209,11 @@ export function reading({ house, browser }) {
     await edge.focus();
     for (let times = 0; times < 40; times += 1) await page.keyboard.press("ArrowLeft");
     assert.ok((await page.getByPlaceholder(/Message|planned/).boundingBox()).width > 200);
+    // Nor is there on a smaller screen, where the width was not chosen.
+    await page.setViewportSize({ width: 1024, height: 768 });
+    assert.ok((await page.getByPlaceholder(/Message|planned/).boundingBox()).width > 200);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0);
+    await page.setViewportSize({ width: 1440, height: 800 });
     await edge.dblclick();
     await until(async () => Math.round((await panel.boundingBox()).width), (width) => width === Math.round(before.width), { what: "the width that it had" });
     await done(page);

@@ -5,7 +5,9 @@
 //! gone, and now and then in any case.
 
 use std::{
+    future::ready,
     path::PathBuf,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -15,7 +17,7 @@ use std::{
 
 use async_nats::{Client, ConnectOptions, Event, Subscriber};
 use async_trait::async_trait;
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use planwright_domain::{digest::Digest, id::OwnerId, identity::SessionKey};
 use planwright_runtime::ports::health::Part;
 use planwright_runtime::ports::signal::{
@@ -236,19 +238,11 @@ pub struct Drives {
 impl OtherNodes for NatsBroadcast {
     async fn act_for(&self, session: &SessionKey) -> bool {
         let asking = async {
-            let inbox = self.client.new_inbox();
-            let mut answers = self.client.subscribe(inbox.clone()).await.ok()?;
-            let question = session.to_string().into();
-            self.client.publish_with_reply(self.drives.clone(), inbox, question).await.ok()?;
-            loop {
-                let answer = answers.next().await?;
-                let answer = serde_json::from_slice::<Drives>(&answer.payload).ok();
-                if answer.is_some_and(|drives| drives.seconds.is_some() && drives.records) {
-                    return Some(());
-                }
-            }
+            let answers = ask_who_drives(&self.client, &self.drives, session).await.ok()?;
+            let acts = |drives: Drives| ready(drives.seconds.is_some() && drives.records);
+            Some(pin!(answers).any(acts).await)
         };
-        matches!(tokio::time::timeout(ACTS_MAX, asking).await, Ok(Some(())))
+        matches!(tokio::time::timeout(ACTS_MAX, asking).await, Ok(Some(true)))
     }
 }
 
@@ -262,24 +256,30 @@ pub async fn who_drives(
 ) -> Result<Vec<Drives>, NatsError> {
     let failed = |why: String| NatsError { address: shown(address), why };
     let client = connect_now(address, security).await?;
-    let inbox = client.new_inbox();
-    let mut answers =
-        client.subscribe(inbox.clone()).await.map_err(|error| failed(error.to_string()))?;
-    let question = session.to_string().into();
-    client
-        .publish_with_reply(drives_subject(prefix), inbox, question)
-        .await
-        .map_err(|error| failed(error.to_string()))?;
+    let answers = ask_who_drives(&client, &drives_subject(prefix), session).await;
+    let mut answers = pin!(answers.map_err(failed)?.take(nodes));
     let mut heard = Vec::new();
     let hearing = async {
-        while heard.len() < nodes
-            && let Some(answer) = answers.next().await
-        {
-            heard.extend(serde_json::from_slice::<Drives>(&answer.payload).ok());
+        while let Some(answer) = answers.next().await {
+            heard.push(answer);
         }
     };
     let _ = tokio::time::timeout(ANSWER_MAX, hearing).await;
     Ok(heard)
+}
+
+/// Asks everyone who listens at this subject, and gives what they answer, as it comes.
+async fn ask_who_drives(
+    client: &Client,
+    subject: &str,
+    session: &SessionKey,
+) -> Result<impl Stream<Item = Drives> + use<>, String> {
+    let inbox = client.new_inbox();
+    let answers = client.subscribe(inbox.clone()).await.map_err(|error| error.to_string())?;
+    let question = session.to_string().into();
+    let asked = client.publish_with_reply(subject.to_owned(), inbox, question).await;
+    asked.map_err(|error| error.to_string())?;
+    Ok(answers.filter_map(|answer| ready(serde_json::from_slice(&answer.payload).ok())))
 }
 
 fn drives_subject(prefix: &str) -> String {

@@ -66,7 +66,7 @@ export function SessionScreen({ id }: { id: string }) {
           : <Composer id={id} running={session ? session.turnOpen : false} planning={session?.active ?? false} />}
       </div>
       {(panel || tab === "plan") && (
-        <aside aria-label={t("Plan panel")} style={{ "--panel": width ? `${width}px` : undefined } as React.CSSProperties} className={`relative min-h-0 border-line bg-raised lg:w-[var(--panel,22rem)] lg:border-l xl:w-[var(--panel,30rem)] ${tab === "plan" ? "flex-1 lg:flex-none" : "max-lg:hidden"} ${panel ? "" : "lg:hidden"}`}>
+        <aside aria-label={t("Plan panel")} style={{ "--panel": width ? `${width}px` : undefined } as React.CSSProperties} className={`relative min-h-0 border-line bg-raised lg:w-[var(--panel,22rem)] lg:border-l xl:w-[var(--panel,30rem)] lg:max-w-[calc(100%-380px)] ${tab === "plan" ? "flex-1 lg:flex-none" : "max-lg:hidden"} ${panel ? "" : "lg:hidden"}`}>
           <Edge width={width} onWidth={setWidth} />
           <PlanPanel id={id} onExpand={() => void navigate({ to: "/s/$id/plan", params: { id } })} />
         </aside>

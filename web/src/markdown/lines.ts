@@ -23,8 +23,6 @@ export class Lines {
   readonly notes = new Map<number, string>();
   /** What is drawn as it was written: its parts are nested too deep. */
   readonly asWritten = new Set<Nodes>();
-  /** The lines in the order in which they are drawn. */
-  readonly all: Span[];
 
   constructor(root: Root, readonly text: string[]) {
     const leaves: Leaf[] = [];
@@ -35,7 +33,6 @@ export class Lines {
       spans[at] = { first, last };
       this.spans.set(node, spans);
     }
-    this.all = leaves.map(({ first, last }) => ({ first, last }));
   }
 
   /** The lines of what is drawn as one, or of one line of it. */

@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useCallback, useEffect, useMemo, useReducer, useRef, useState } from "react";
-import { Link, useLocation } from "@tanstack/react-router";
+import { Suspense, useCallback, useMemo, useReducer, useRef, useState } from "react";
 import type { Plan, Session } from "../../api/client";
 import { commentsQuery, controlQuery, diffQuery, meQuery, revisionQuery } from "../../api/queries";
 import { parseJson } from "../../lib/storage";
@@ -10,15 +9,12 @@ import { Chip, Failed, Skeleton, toneOf, useKept } from "../../ui/basics";
 import { Decisions } from "../common/Decisions";
 import { areNotes, Changes, History, Source } from "./PlanText";
 import { isNewest, nothingRead, read, type Reading, type RevisionRef } from "./revision";
-import { lineNamed, whenDrawn } from "./rows";
+import { Drawn } from "./drawn";
+import { useNamedLine } from "./rows";
 import { useSeen } from "./useSeen";
 import { NoteEditor, Verdict } from "./Verdict";
 import { Controls, Steps } from "../execution/Execution";
 import { verdicts } from "../common/verdicts";
-
-// Reading Markdown is loaded when there is some.
-const Drawn = lazy(() => import("./Rendered").then(({ Rendered }) => ({ default: Rendered })));
-const Rendered = (props: React.ComponentProps<typeof Drawn>) => <Suspense fallback={<Skeleton lines={6} />}><Drawn {...props} /></Suspense>;
 
 type Tab = "changes" | "plan" | "source" | "history";
 
@@ -82,7 +78,7 @@ function EndedText({ id, plan }: { id: string; plan: Plan }) {
   return (
     <details className="py-2 text-sm">
       <summary className="cursor-pointer text-soft">{t("Its text, revision {n}", { n: revision.data.number })}</summary>
-      <div className="pt-2"><Rendered id={id} revision={revision.data} waits={false} notes={[]} onComment={() => {}} /></div>
+      <div className="pt-2"><Suspense fallback={<Skeleton lines={6} />}><Drawn id={id} revision={revision.data} waits={false} notes={[]} onComment={() => {}} /></Suspense></div>
     </details>
   );
 }
@@ -227,46 +223,6 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, region, 
       )}
       {!waits && session.active && plan.status === "Ready" && isCurrent && <p className="text-sm text-soft">{t("A newer revision is needed before anything can be approved.")}</p>}
     </div>
-  );
-}
-
-/** Goes to the line that the address names, once the text is there. */
-function useNamedLine(isThere: boolean, region: React.RefObject<HTMLElement | null>, reveal: () => void) {
-  const { hash } = useLocation();
-  useEffect(() => {
-    const line = lineNamed(hash);
-    if (!isThere || line === null) return;
-    reveal();
-    return whenDrawn(region, line, (row) => {
-      row.scrollIntoView({ block: "center" });
-      row.focus({ preventScroll: true });
-    });
-  }, [isThere, hash, region, reveal]);
-}
-
-/** A revision by its number, as it was; nothing can be decided on it here. */
-export function OldRevision({ id, number, newest }: { id: string; number: number; newest: number }) {
-  const asked = useQuery(revisionQuery(id, number, "by number"));
-  const region = useRef<HTMLDivElement>(null);
-  const stay = useCallback(() => {}, []);
-  useNamedLine(!!asked.data, region, stay);
-  if (asked.error) return <Failed problem={asked.error} retry={() => void asked.refetch()} />;
-  if (!asked.data) return <Skeleton lines={6} />;
-  return (
-    <section aria-label={t("Plan")} className="flex h-full min-h-0 flex-col" data-testid="old-revision">
-      <header className="flex items-center gap-2 border-b border-line px-4 py-3">
-        <h2 className="label">{t("Plan")}</h2>
-        <Chip>{t("Replaced")}</Chip>
-        <span className="text-sm text-soft">{t("rev {n}", { n: number })}</span>
-        <code className="hidden text-xs text-soft sm:inline" title={asked.data.digest}>{asked.data.digest.slice(0, 8)}</code>
-        <span className="flex-1" />
-        <Link to="/s/$id/plan" params={{ id }} className="button small">{t("Show revision {n}", { n: newest })}</Link>
-      </header>
-      <div ref={region} className="min-h-0 flex-1 overflow-y-auto px-4 py-3" tabIndex={0} role="region" aria-label={t("Plan document")}>
-        <h3 className="text-lg font-semibold leading-snug">{visible(asked.data.title)}</h3>
-        <div role="tabpanel" aria-label={t("Plan text")} className="py-3"><Rendered id={id} revision={asked.data} waits={false} notes={[]} onComment={stay} /></div>
-      </div>
-    </section>
   );
 }
 

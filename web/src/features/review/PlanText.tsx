@@ -9,7 +9,7 @@ import { useMedia } from "../../lib/media";
 import { Line } from "./Document";
 import { CommentButton } from "./CommentButton";
 import type { RevisionRef } from "./revision";
-import { marked, type Piece } from "./words";
+import { beside, joined, marked, type Piece } from "./difference";
 
 /** A note that was not sent yet. */
 export interface Note {
@@ -111,47 +111,6 @@ export function Changes({ diff, markdown, isUnseen, wide, ...props }: LineProps 
       )}
     </div>
   );
-}
-
-/** Parts that were removed and added next to each other as one: a step that was written anew is both. */
-function joined(parts: Diff["parts"]): Diff["parts"] {
-  const isNew = ({ change }: Diff["parts"][number]) => change === "added" || change === "removed";
-  const all: Diff["parts"] = [];
-  for (const part of parts) {
-    const last = all.at(-1);
-    if (last && isNew(last) && isNew(part)) all[all.length - 1] = { ...last, rows: [...last.rows, ...part.rows] };
-    else all.push(part);
-  }
-  return all;
-}
-
-interface Numbered {
-  row: Diff["parts"][number]["rows"][number];
-  pieces?: Piece[];
-  number: number | null;
-}
-
-/** What was, beside what is: a line that was changed beside itself, and what is the same on both sides. */
-function beside(rows: Numbered[]): [Numbered | undefined, Numbered | undefined][] {
-  const pairs: [Numbered | undefined, Numbered | undefined][] = [];
-  for (let at = 0; at < rows.length; ) {
-    const removed = runOf(rows, at, "removed");
-    const added = runOf(rows, at + removed.length, "added");
-    for (let place = 0; place < Math.max(removed.length, added.length); place += 1) pairs.push([removed[place], added[place]]);
-    at += removed.length + added.length;
-    const same = rows[at];
-    if (same && removed.length + added.length === 0) {
-      pairs.push([same, same]);
-      at += 1;
-    }
-  }
-  return pairs;
-}
-
-function runOf(rows: Numbered[], from: number, change: string): Numbered[] {
-  let end = from;
-  while (rows[end]?.row.change === change) end += 1;
-  return rows.slice(from, end);
 }
 
 /** Any two revisions, and what differs between them. */

@@ -21,7 +21,7 @@ export function Rendered({ id, revision, waits, notes, onComment }: { id: string
     }),
     [id, revision.number, waits, noted, onComment],
   );
-  /** The address of a line goes where addresses are; the page stays. */
+  /** The number of a line leads to its address in the review, without loading the page again. */
   const follow = (event: MouseEvent) => {
     const link = (event.target as HTMLElement).closest<HTMLAnchorElement>("a.plan-number");
     if (!link || event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;

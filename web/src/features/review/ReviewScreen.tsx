@@ -3,7 +3,8 @@ import { Link, useSearch } from "@tanstack/react-router";
 import { controlQuery, plansQuery } from "../../api/queries";
 import { Back } from "../common/Back";
 import { Chip, toneOf } from "../../ui/basics";
-import { OldRevision, PlanPanel } from "./PlanPanel";
+import { OldRevision } from "./OldRevision";
+import { PlanPanel } from "./PlanPanel";
 import { t, visible } from "../../lib/t";
 
 /** The review of a plan, on a page of its own. */

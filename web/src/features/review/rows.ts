@@ -1,3 +1,6 @@
+import { useLocation } from "@tanstack/react-router";
+import { useEffect, type RefObject } from "react";
+
 /** The row on the screen that a line stands in, if it is drawn: it may stand for more lines than one. */
 export function rowOf(region: HTMLElement | null, line: number): HTMLElement | undefined {
   const rows = region?.querySelectorAll<HTMLElement>("[role=tabpanel] [data-line]") ?? [];
@@ -27,4 +30,18 @@ export const lastOf = (row: HTMLElement): number => Number(row.dataset.lastLine 
 export function lineNamed(hash: string): number | null {
   const found = /^#?L(\d{1,7})$/.exec(hash);
   return found ? Number(found[1]) : null;
+}
+
+/** Goes to the line that the address names, once the text is there. */
+export function useNamedLine(isThere: boolean, region: RefObject<HTMLElement | null>, reveal: () => void) {
+  const { hash } = useLocation();
+  useEffect(() => {
+    const line = lineNamed(hash);
+    if (!isThere || line === null) return;
+    reveal();
+    return whenDrawn(region, line, (row) => {
+      row.scrollIntoView({ block: "center" });
+      row.focus({ preventScroll: true });
+    });
+  }, [isThere, hash, region, reveal]);
 }

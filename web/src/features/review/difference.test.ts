@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changedWords, marked } from "./words";
+import { beside, changedWords, joined, marked } from "./difference";
 
 const told = (pieces?: { text: string; isOther: boolean }[]) => pieces?.map(({ text, isOther }) => (isOther ? `[${text}]` : text)).join("");
 const both = (before: string, after: string) => {
@@ -41,5 +41,15 @@ describe("the rows of a difference", () => {
   it("have what was removed before what was added, and all of them are there", () => {
     const found = marked(rows(" one", "+two", "-two b", "-three", "+four words", " five", "+six"));
     expect(found.map(({ row, pieces }) => `${row.change} ${told(pieces) ?? row.text}`)).toEqual(["same one", "removed two[ b]", "removed three", "added two", "added four words", "same five", "added six"]);
+  });
+
+  it("stand side by side, each of them once, and what is the same on both sides", () => {
+    const pairs = beside(marked(rows(" one", "+two", "-two b", "-three", " five", "+six")));
+    expect(pairs.map((pair) => pair.map((side) => side?.row.text))).toEqual([["one", "one"], ["two b", "two"], ["three", undefined], ["five", "five"], [undefined, "six"]]);
+  });
+
+  it("are compared over parts of which one came in the other's place", () => {
+    const parts = [{ change: "same", rows: [1] }, { change: "added", rows: [2] }, { change: "removed", rows: [3] }, { change: "changed", rows: [4] }, { change: "removed", rows: [5] }];
+    expect(joined(parts).map(({ rows }) => rows)).toEqual([[1], [2, 3], [4], [5]]);
   });
 });

@@ -74,3 +74,43 @@ export function marked<Row extends { change: string; text: string }>(rows: Row[]
   }
   return done;
 }
+
+interface Part<Row> {
+  change: string;
+  rows: Row[];
+}
+
+/** Parts that were removed and added next to each other as one: a step that was written anew is both. */
+export function joined<Row, P extends Part<Row>>(parts: P[]): P[] {
+  const isNew = ({ change }: P) => change === "added" || change === "removed";
+  const all: P[] = [];
+  for (const part of parts) {
+    const last = all.at(-1);
+    if (last && isNew(last) && isNew(part)) all[all.length - 1] = { ...last, rows: [...last.rows, ...part.rows] };
+    else all.push(part);
+  }
+  return all;
+}
+
+/** What was, beside what is, of rows whose removed ones come first: a line that was changed beside itself, and what is the same on both sides. */
+export function beside<Row extends { row: { change: string } }>(rows: Row[]): [Row | undefined, Row | undefined][] {
+  const pairs: [Row | undefined, Row | undefined][] = [];
+  for (let at = 0; at < rows.length; ) {
+    const removed = runOf(rows, at, "removed");
+    const added = runOf(rows, at + removed.length, "added");
+    for (let place = 0; place < Math.max(removed.length, added.length); place += 1) pairs.push([removed[place], added[place]]);
+    at += removed.length + added.length;
+    const same = rows[at];
+    if (same && removed.length + added.length === 0) {
+      pairs.push([same, same]);
+      at += 1;
+    }
+  }
+  return pairs;
+}
+
+function runOf<Row extends { row: { change: string } }>(rows: Row[], from: number, change: string): Row[] {
+  let end = from;
+  while (rows[end]?.row.change === change) end += 1;
+  return rows.slice(from, end);
+}
