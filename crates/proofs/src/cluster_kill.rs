@@ -62,6 +62,9 @@ const CUTS: [Blow; 6] = [
     Blow::Slow,
 ];
 
+/// How long the people at work may decide before they log in again.
+const LOGIN_LASTS: Duration = Duration::from_secs(15 * 60);
+
 /// Proves it, at full or at quick size.
 pub(crate) fn prove(seed: u64, quick: bool) -> anyhow::Result<bool> {
     let (kills, cuts, engines) = if quick { (30, 8, 1) } else { (300, 60, 3) };
@@ -79,7 +82,7 @@ async fn all(seed: u64, kills: usize, cuts: usize, engines: usize) -> anyhow::Re
     let mut blows: Vec<_> = KILLS.iter().cycle().take(kills).copied().collect();
     blows.extend(CUTS.iter().cycle().take(cuts));
     rng.shuffle(&mut blows);
-    let blows_report = strike_all(&mut cluster, blows, &mut rng).await?;
+    let blows_report = strike_all(&mut cluster, &load, blows, &mut rng).await?;
     let detects = detects_a_standstill(&cluster).await;
     load.end();
     let (mut acknowledged, mut complaints, mut silence) = (Vec::new(), Vec::new(), Duration::ZERO);
@@ -158,11 +161,13 @@ struct BlowReport {
 #[expect(clippy::print_stdout, reason = "a proof prints its figures")]
 async fn strike_all(
     cluster: &mut Cluster,
+    load: &Load,
     blows: Vec<Blow>,
     rng: &mut Rng,
 ) -> anyhow::Result<BlowReport> {
     let mut blows_report = BlowReport::default();
     let all = blows.len();
+    let mut logged_in = Instant::now();
     for (done, blow) in (1..).zip(blows) {
         tokio::time::sleep(Duration::from_millis(rng.u64(100..600))).await;
         blows_report.backends += strike(cluster, blow, rng).await?;
@@ -178,6 +183,11 @@ async fn strike_all(
                 println!("  STUCK at {done} of {all}, after {blow:?}: {words}");
                 blows_report.stuck.push(format!("after {blow:?}: {words}"));
             }
+        }
+        if logged_in.elapsed() > LOGIN_LASTS / 2 {
+            cluster.log_in().await?;
+            load.renew(cluster);
+            logged_in = Instant::now();
         }
         if done % 60 == 0 {
             let (slowest, stuck) = (blows_report.slowest, blows_report.stuck.len());

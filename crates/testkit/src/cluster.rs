@@ -277,10 +277,12 @@ impl Cluster {
         }
     }
 
-    async fn log_in(&mut self) -> anyhow::Result<()> {
+    /// Logs in anew: what may decide ends after a quarter of an hour.
+    pub async fn log_in(&mut self) -> anyhow::Result<()> {
         let wish = json!({"name": "proof", "passphrase": PASSPHRASE});
         let url = format!("http://127.0.0.1:{}/api/tokens", self.nodes[0].api);
-        let given: Value = self.client.post(url).json(&wish).send().await?.json().await?;
+        let answer = self.client.post(url).json(&wish).send().await?.error_for_status()?;
+        let given: Value = answer.json().await?;
         self.decider = given["token"].as_str().unwrap_or_default().to_owned();
         self.grant = Uuid::parse_str(given["id"].as_str().unwrap_or_default())?;
         Ok(())

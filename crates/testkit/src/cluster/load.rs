@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -27,10 +27,23 @@ use crate::kill::{
 pub struct Load {
     client: Client,
     apis: Vec<u16>,
-    token: String,
-    grant: Uuid,
+    login: Arc<Mutex<Login>>,
     /// Set when nobody begins anything new.
     ending: Arc<AtomicBool>,
+}
+
+/// What people ask with: a token that may decide, and its grant. A command that is asked again is the same one only under
+/// the same grant, so what is under way stays with its own.
+#[derive(Clone)]
+struct Login {
+    token: String,
+    grant: Uuid,
+}
+
+impl Login {
+    fn of(cluster: &Cluster) -> Self {
+        Self { token: cluster.decider.clone(), grant: cluster.grant }
+    }
 }
 
 /// What one person saw.
@@ -52,10 +65,18 @@ impl Load {
         Self {
             client: client.expect("a client"),
             apis: cluster.nodes.iter().map(|node| node.api).collect(),
-            token: cluster.decider.clone(),
-            grant: cluster.grant,
+            login: Arc::new(Mutex::new(Login::of(cluster))),
             ending: Arc::default(),
         }
+    }
+
+    /// What begins from now on is asked with the login that the cluster has now.
+    pub fn renew(&self, cluster: &Cluster) {
+        *self.login.lock().unwrap_or_else(PoisonError::into_inner) = Login::of(cluster);
+    }
+
+    fn login(&self) -> Login {
+        self.login.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The session of the person with this number.
@@ -86,7 +107,7 @@ impl Load {
         loop {
             let wants_peace = self.ending.load(Ordering::SeqCst);
             let answer = self.ask(&session, "/plan status", &mut rng).await;
-            let Some((_, status)) = answer else {
+            let Some((.., status)) = answer else {
                 seen.longest_silence = seen.longest_silence.max(heard.elapsed());
                 if heard.elapsed() > Duration::from_secs(60) {
                     seen.complaints.push(format!("{session}: nobody answers"));
@@ -104,7 +125,7 @@ impl Load {
                 }
                 Whim::Say(line) => line,
                 Whim::ReadThen(line) => {
-                    if let Some((_, shown)) = self.ask(&session, "/plan show", &mut rng).await
+                    if let Some((.., shown)) = self.ask(&session, "/plan show", &mut rng).await
                         && let Some(digest) = shown["revision"]["digest"].as_str()
                         && self.shown(&session, digest, &mut rng).await
                     {
@@ -114,30 +135,30 @@ impl Load {
                     }
                 }
             };
-            if let Some((key, reply)) = self.ask(&session, &line, &mut rng).await
+            if let Some((grant, key, reply)) = self.ask(&session, &line, &mut rng).await
                 && let Some(version) = reply["accepted"]["version"].as_u64()
             {
                 let asks = format!("POST /api/sessions/cli:{session}/lines");
-                let id = command_id(self.grant.into(), &asks, &key);
+                let id = command_id(grant.into(), &asks, &key);
                 let session = session.clone();
                 seen.acknowledged.push(Acknowledged { session, id, line, version });
             }
         }
     }
 
-    /// Asks one node after another until one answers; the answer, and the key it was asked under.
-    async fn ask(&self, session: &str, line: &str, rng: &mut Rng) -> Option<(String, Value)> {
-        let key = Uuid::now_v7().to_string();
+    /// Asks one node after another until one answers; the answer, and the grant and the key it was asked under.
+    async fn ask(&self, session: &str, line: &str, rng: &mut Rng) -> Option<(Uuid, String, Value)> {
+        let (key, login) = (Uuid::now_v7().to_string(), self.login());
         for _ in 0..12 {
             let request = self
-                .post(session, "/lines", rng)
+                .post(session, "/lines", &login, rng)
                 .header("idempotency-key", &key)
                 .json(&json!({"line": line}));
             if let Ok(answer) = request.send().await
                 && answer.status().is_success()
                 && let Ok(reply) = answer.json().await
             {
-                return Some((key, reply));
+                return Some((login.grant, key, reply));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -145,14 +166,21 @@ impl Load {
     }
 
     async fn shown(&self, session: &str, digest: &str, rng: &mut Rng) -> bool {
-        let request =
-            self.post(session, "/plan/shown", rng).header("if-match", format!("\"{digest}\""));
+        let request = self
+            .post(session, "/plan/shown", &self.login(), rng)
+            .header("if-match", format!("\"{digest}\""));
         request.send().await.is_ok_and(|answer| answer.status().is_success())
     }
 
-    fn post(&self, session: &str, path: &str, rng: &mut Rng) -> reqwest::RequestBuilder {
+    fn post(
+        &self,
+        session: &str,
+        path: &str,
+        login: &Login,
+        rng: &mut Rng,
+    ) -> reqwest::RequestBuilder {
         let api = self.apis[rng.usize(0..self.apis.len())];
         let url = format!("http://127.0.0.1:{api}/api/sessions/cli:{session}{path}");
-        self.client.post(url).bearer_auth(&self.token)
+        self.client.post(url).bearer_auth(&login.token)
     }
 }
