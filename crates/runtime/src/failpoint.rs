@@ -43,6 +43,21 @@ impl Mutant {
     }
 }
 
+/// What a mistake does beside a slow disk: whoever was answered hears it before anything is committed.
+#[cfg(feature = "failpoints")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the writer has a thread of its own, which waits as it would for a disk"
+)]
+pub fn slow_disk() {
+    std::thread::sleep(std::time::Duration::from_millis(30));
+}
+
+/// What a mistake does beside a slow disk: nothing, as there is no mistake.
+#[cfg(not(feature = "failpoints"))]
+#[inline]
+pub fn slow_disk() {}
+
 /// Every point that work comes to, for the proof that visits them all.
 pub const POINTS: [&str; 25] = [
     "dispatch.before_append",

@@ -242,6 +242,7 @@ impl Writer {
             failpoint::hit("journal.before_commit");
             if failpoint::Mutant::AnswerBeforeCommit.is_on() {
                 group.pending.drain(..).for_each(|answer| answer(Ok(())));
+                failpoint::slow_disk();
             }
             group.broken = self.execute_static("COMMIT").err();
             failpoint::hit("journal.after_commit");
