@@ -4,8 +4,10 @@
 #![expect(unsafe_code, reason = "the kernel's interface for it has no safe binding")]
 
 use std::{
+    collections::BTreeMap,
     io,
     os::fd::{FromRawFd as _, OwnedFd},
+    sync::{Mutex, PoisonError},
 };
 
 use rustix::{
@@ -58,8 +60,12 @@ impl Listener {
     }
 
     /// Waits for the next call that the filter did not let through, and answers it: a connection to the proxy is made, if there is
-    /// one; everything else is refused, and named.
-    pub fn next(&self, proxy: Option<u16>) -> io::Result<Option<String>> {
+    /// one; everything else is refused, and counted by its name. Nobody goes on with a refusal that is not counted yet.
+    pub fn next(
+        &self,
+        proxy: Option<u16>,
+        refused: &Mutex<BTreeMap<String, u64>>,
+    ) -> io::Result<()> {
         let data = libc::seccomp_data { nr: 0, arch: 0, instruction_pointer: 0, args: [0; 6] };
         let mut call = libc::seccomp_notif { id: 0, pid: 0, flags: 0, data };
         // SAFETY: `RECEIVE` reads and writes one `seccomp_notif`, and `call` is one, zeroed as the kernel asks for.
@@ -67,16 +73,21 @@ impl Listener {
         match received {
             Ok(()) => {}
             // Whoever called is gone.
-            Err(Errno::INTR | Errno::NOENT) => return Ok(None),
+            Err(Errno::INTR | Errno::NOENT) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
         let (error, named) = self.judge(&call, proxy);
         let mut answer = libc::seccomp_notif_resp { id: call.id, val: 0, error, flags: 0 };
+        // Whoever is refused may end at once, and is then reported with these counts.
+        let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: `SEND` reads one `seccomp_notif_resp`, and `answer` is one.
         let sent = unsafe { ioctl(&self.0, Updater::<SEND, _>::new(&mut answer)) };
         match sent {
-            Ok(()) => Ok(named),
-            Err(Errno::NOENT) => Ok(None),
+            Ok(()) => {
+                named.into_iter().for_each(|name| *refused.entry(name).or_default() += 1);
+                Ok(())
+            }
+            Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -58,13 +58,13 @@ fn run(order: &Order) -> Result<Ended, String> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| error.to_string())?;
     drop_capabilities()?;
     let refused: Arc<Mutex<BTreeMap<String, u64>>> = Arc::default();
-    let (hand_over, handed_over) = mpsc::channel();
+    let (hand_over, handed_over) = mpsc::channel::<Listener>();
     let (counts, proxy) = (refused.clone(), order.proxy);
     // Both are begun before there is a filter, so that they lie outside of it.
     std::thread::spawn(die_with_the_holder);
     std::thread::spawn(move || {
         if let Ok(listener) = handed_over.recv() {
-            count(&listener, proxy, &counts);
+            while listener.next(proxy, &counts).is_ok() {}
         }
     });
     let listener = filter_calls(network(order))?;
@@ -77,14 +77,6 @@ fn run(order: &Order) -> Result<Ended, String> {
     }
     let refused = refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok(Ended { refused, ..ended })
-}
-
-/// Counts the calls that the sandbox refuses, by their names.
-fn count(listener: &Listener, proxy: Option<u16>, refused: &Mutex<BTreeMap<String, u64>>) {
-    while let Ok(heard) = listener.next(proxy) {
-        let Some(name) = heard else { continue };
-        *refused.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += 1;
-    }
 }
 
 /// The life of what a keeper starts: confines itself, and becomes the shell.
