@@ -1,6 +1,6 @@
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
@@ -26,8 +26,31 @@ function packed(): Plugin {
   };
 }
 
+/** The page in which diagrams are drawn: it belongs to no site (its address has a policy of its own), and so takes no part in the rest of
+ * the build. What draws is one file, loaded when a plan has a diagram. */
+function diagramPage(): Plugin {
+  const sources = ["node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js", "diagram/draw.js"];
+  const page = (scripts: string[]) => `<!doctype html><meta charset="utf-8"><title>Diagram</title>${scripts.map((path) => `<script src="${path}"></script>`).join("")}`;
+  return {
+    name: "diagram-page",
+    generateBundle() {
+      const scripts = sources.map((path) => {
+        const file = this.emitFile({ type: "asset", name: `diagram-${basename(path)}`, source: readFileSync(path) });
+        return `/${this.getFileName(file)}`;
+      });
+      this.emitFile({ type: "asset", fileName: "diagram.html", source: page(scripts) });
+    },
+    configureServer(server) {
+      server.middlewares.use((request, response, next) => {
+        if (request.url === "/diagram.html") response.setHeader("content-type", "text/html").end(page(sources.map((path) => `/${path}`)));
+        else next();
+      });
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [react(), tailwind(), packed()],
+  plugins: [react(), tailwind(), diagramPage(), packed()],
   // Its form for browsers decodes entities by assigning markup, which our policy forbids.
   resolve: { alias: { "decode-named-character-reference": join(import.meta.dirname, "node_modules/decode-named-character-reference/index.js") } },
   build: { outDir: "dist/site", emptyOutDir: true, target: "es2023", modulePreload: { polyfill: false }, assetsInlineLimit: 0, reportCompressedSize: false },

@@ -150,13 +150,13 @@ export function behaviour({ house, model, browser }) {
     const id = fresh();
     const ready = await house.ready(id, "# Tidy\n\n1. Sweep.\n");
     const page = await openPage(browser, house.base);
-    await page.addInitScript(({ id, digest }) => {
+    await page.addInitScript(({ id, plan }) => {
       localStorage.setItem("snoozed", "{");
       localStorage.setItem("theme", "{");
       localStorage.setItem("panel", "{");
-      localStorage.setItem(`notes:${id}:${digest}`, '{"a":');
+      localStorage.setItem(`notes:${id}:${plan}`, '{"a":');
       localStorage.setItem(`sent:${id}`, "[");
-    }, { id, digest: ready.plan.digest });
+    }, { id, plan: ready.plan.planId });
     await logIn(page, house);
     await page.goto(sessionUrl(house, id));
     await page.locator("[data-testid=verdicts]").waitFor();
@@ -342,7 +342,7 @@ export function behaviour({ house, model, browser }) {
     await page.goto(`${sessionUrl(house, id)}/plan`);
     await page.locator("[data-testid=verdicts]").waitFor();
     for (const key of ["j", "j", "j", "c"]) await page.keyboard.press(key);
-    await page.getByRole("dialog", { name: "Comment on line 4" }).waitFor();
+    await page.getByRole("form", { name: "Comment on line 4" }).waitFor();
     await page.keyboard.press("Escape");
     await page.goto(sessionUrl(house, id));
     await composer(page).waitFor();

@@ -31,6 +31,11 @@ const MUTANTS = [
   ["lines that nothing stands for", [["src/markdown/lines.ts", "if (before) before.last = line;\n      else leaf.first = line;", ""]], "37"],
   ["a replaced revision under the newest one's buttons", [["src/features/review/ReviewScreen.tsx", "{isOld ? <OldRevision", "{isOld && newest < 0 ? <OldRevision"]], "39"],
   ["what was added before what was removed", [["src/features/review/difference.ts", "done.push(...(removed ?? []).map((row, place) => ({ row, pieces: pairs[place]?.before })), ...(added ?? []).map((row, place) => ({ row, pieces: pairs[place]?.after })));", "done.push(...run.map((row) => ({ row })));"]], "40"],
+  ["a diagram in the place of its lines", [["src/markdown/PlanMarkdown.tsx", '{node.value !== "" && node.value.split', '{node.value !== "" && node.lang !== "mermaid" && node.value.split']], "45"],
+  ["a note that stands nowhere", [["src/features/review/Discussion.tsx", "(isHere(standsBelow(note.last ?? note.line, lines)) ?", "(note.line === null ?"]], "47"],
+  ["a comment that everybody changes", [["src/features/review/ThreadCard.tsx", "canEdit={thread.by === doing.me && status", "canEdit={status"]], "48"],
+  ["a thread that stays where its line was", [["src/features/review/notes.ts", "standsBelow(thread.place?.lastLine ?? null, lines)", "standsBelow(thread.lastLine ?? thread.line ?? null, lines)"]], "49"],
+  ["a suggestion that takes a line more", [["src/features/review/notes.ts", "last - first + 1", "last - first + 2"]], "50"],
   ["a snooze that never ends", [["src/features/inbox/snooze.ts", "const lasts = (end: number) => end > Date.now();", "const lasts = (end: number) => end > 0;"]], "18"],
   ["a promotion without a word", [["src/features/memory/MemoryScreen.tsx", "onClick={() => setPromote(row)}", "onClick={() => void verdicts.promote(id, row.item.id, row.item.text)}"]], "25"],
   ["first steps that end anyhow", [["src/features/access/entry.tsx", "disabled={!ready} onClick", "onClick"]], "27"],
@@ -41,7 +46,7 @@ const played = MUTANTS.filter(([name]) => !only || name.includes(only));
 for (const [name, edits, test] of played) {
   const copy = mkdtempSync(join(tmpdir(), "planwright-mutant-"));
   try {
-    for (const part of ["src", "public", "index.html", "vite.config.ts", "package.json", "tsconfig.json"]) cpSync(join(web, part), join(copy, part), { recursive: true });
+    for (const part of ["src", "public", "diagram", "index.html", "vite.config.ts", "package.json", "tsconfig.json"]) cpSync(join(web, part), join(copy, part), { recursive: true });
     symlinkSync(join(web, "node_modules"), join(copy, "node_modules"));
     for (const [file, from, to] of edits) {
       const source = readFileSync(join(copy, file), "utf8");

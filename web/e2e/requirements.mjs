@@ -789,7 +789,7 @@ export function requirements({ house, model, browser, name = "local", seeded }) 
     await page.getByLabel("Your note").waitFor();
     await page.keyboard.type("Back it up first.");
     await page.keyboard.press("Control+Enter");
-    await page.locator("[data-testid=notes]").waitFor();
+    await page.getByTestId("note").waitFor();
     await page.keyboard.press("Control+Enter");
     await page.getByText("Changes since 1").waitFor();
     await approve(page).waitFor();

@@ -2,10 +2,12 @@
 import { openBrowser } from "./browser.mjs";
 import { House, script, startModel, stop } from "./house.mjs";
 import { behaviour } from "./behaviour.mjs";
+import { discussion } from "./discussion.mjs";
 import { reading } from "./reading.mjs";
 import { requirements } from "./requirements.mjs";
 import { review } from "./review.mjs";
 import { surfaces } from "./surfaces.mjs";
+import { work } from "./work.mjs";
 import { startCluster } from "./cluster.mjs";
 
 const word = (name) => process.argv.includes(name);
@@ -56,6 +58,8 @@ try {
       count(await requirements({ house, model, browser, seeded }).run(only));
       count(await review({ house, model, browser }).run(only));
       count(await reading({ house, browser }).run(only));
+      count(await discussion({ house, browser }).run(only));
+      count(await work({ house, browser }).run(only));
       count(await surfaces({ house, model, browser }).run(only));
       // Last, because it leaves hundreds of sessions behind.
       count(await behaviour({ house, model, browser }).run(only));

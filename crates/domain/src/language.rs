@@ -3,6 +3,7 @@
 pub mod agent_tools;
 pub mod chat;
 pub mod diff;
+pub mod moved;
 mod observation;
 pub mod outcome;
 pub mod prompt;

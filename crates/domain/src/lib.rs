@@ -26,7 +26,7 @@ pub mod owner;
 pub mod rules;
 pub mod session;
 
-pub use language::{chat, diff, outcome, prompt};
+pub use language::{chat, diff, moved, outcome, prompt};
 pub use model::{
     actor, attempt, command, digest, effect, hidden, id, identity, limits, policy, quota, refusal,
     search, time,

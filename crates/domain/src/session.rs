@@ -31,6 +31,7 @@ use crate::{
             Ended, PauseReason, Plan, PlanStatus, Progress,
             event::{Account, PlanEvent},
             refusal::PlanRefusal,
+            review::Said,
             step::StepEnd,
         },
         policy::{Policy, Risk},
@@ -51,7 +52,11 @@ use crate::{
     next::{Next, next},
     rules::{
         agent, autonomy, life as life_rules, log, memory, notebook,
-        plan::{self, authoring::Authoring, decide::Deciding},
+        plan::{
+            self,
+            authoring::{Authoring, Edited},
+            decide::Deciding,
+        },
         turn,
     },
 };
@@ -375,15 +380,21 @@ fn decide_person(
             let paused = plan::decide::pause(&session.work)?;
             Ok(ending_plan(session, person, paused, OpenTurn::StopIfItExecutes))
         }
-        PersonCommand::EditPlan { base, markdown, fresh } => {
+        PersonCommand::EditPlan { base, markdown, fresh, suggested } => {
             plan::decide::may_decide(person, issued.at, &issued.policy, Risk::Usual)?;
-            edit(session, person, *base, markdown, *fresh)
+            let text = Edited { markdown, suggested: *suggested };
+            edit(session, person, *base, text, *fresh)
         }
         PersonCommand::RecordShown { digest } => {
             Ok(of_plan(plan::rendering::shown(&session.work, *digest, person)?))
         }
         PersonCommand::MarkSeen { digest, blocks } => {
             Ok(of_plan(plan::rendering::seen(&session.work, *digest, blocks, person)?))
+        }
+        PersonCommand::Discuss { plan, base, said } => {
+            let named = |active: &&Plan| plan.is_none_or(|plan| active.id == plan);
+            let plan = session.plan().filter(named).ok_or(PlanRefusal::WorkInactive)?;
+            Ok(of_plan(plan::comments::discuss(plan, *base, said, person)?))
         }
         PersonCommand::Decide(decision) => decide_decision(session, issued, person, decision),
     }
@@ -424,6 +435,7 @@ fn adds_text(command: &PersonCommand) -> bool {
     match command {
         PersonCommand::Say { .. }
         | PersonCommand::EditPlan { .. }
+        | PersonCommand::Discuss { said: Said::Comment { .. } | Said::Edit { .. }, .. }
         | PersonCommand::StartPlan { .. }
         | PersonCommand::Life(LifeCommand::Rename { .. })
         | PersonCommand::Memory(MemoryCommand::Save { .. } | MemoryCommand::Change { .. }) => true,
@@ -440,6 +452,7 @@ fn adds_text(command: &PersonCommand) -> bool {
         | PersonCommand::PausePlan
         | PersonCommand::RecordShown { .. }
         | PersonCommand::MarkSeen { .. }
+        | PersonCommand::Discuss { said: Said::Resolve { .. } | Said::Reopen { .. }, .. }
         | PersonCommand::Memory(MemoryCommand::Forget { .. })
         | PersonCommand::Notebook { .. }
         | PersonCommand::Life(
@@ -500,6 +513,7 @@ fn starts_work(command: &PersonCommand) -> bool {
         | PersonCommand::EditPlan { .. }
         | PersonCommand::RecordShown { .. }
         | PersonCommand::MarkSeen { .. }
+        | PersonCommand::Discuss { .. }
         | PersonCommand::Memory(_)
         | PersonCommand::Notebook { .. }
         | PersonCommand::Life(_) => false,
@@ -637,7 +651,7 @@ fn edit(
     session: &Session,
     person: &Person,
     base: Option<Digest>,
-    markdown: &str,
+    edited: Edited<'_>,
     fresh: PlanId,
 ) -> Result<Vec<SessionEvent>, Refusal> {
     let plan = plan::decide::active(&session.work)?;
@@ -649,7 +663,7 @@ fn edit(
         turn_started: session.version.following(),
         given: &given,
     };
-    let edited = plan::authoring::edit(plan, writing, base, markdown, person)?;
+    let edited = plan::authoring::edit(plan, writing, base, edited, person)?;
     let replaces = edited.iter().any(|event| matches!(event, PlanEvent::PlanEnded { .. }));
     if replaces {
         Ok(ending_plan(session, person, edited, OpenTurn::StopIfItExecutes))

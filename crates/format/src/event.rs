@@ -86,6 +86,7 @@ const KINDS: &[Kind] = &[
     Kind::first("blocks_seen"),
     Kind::first("decision_reminded"),
     Kind::first("decision_expired"),
+    Kind::first("discussed"),
     Kind::first("changes_requested"),
     Kind::first("plan_approved"),
     Kind::first("execution_started"),

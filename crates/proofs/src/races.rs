@@ -382,6 +382,7 @@ impl Race {
                 staged.drive_until(|next| matches!(next, Next::RunCalls(_))).await?;
                 let markdown = format!("{}\n2. Put another.\n", document("put"));
                 let edit = PersonCommand::EditPlan {
+                    suggested: false,
                     base: Some(digest),
                     markdown,
                     fresh: uuid::Uuid::now_v7().into(),
@@ -551,6 +552,7 @@ impl Seen {
             | PlanEvent::DecisionExpired { .. }
             | PlanEvent::RevisionShown { .. }
             | PlanEvent::BlocksSeen { .. }
+            | PlanEvent::Discussed { .. }
             | PlanEvent::ChangesRequested { .. }
             | PlanEvent::StepQueued { .. }
             | PlanEvent::StepBegun { .. }

@@ -26,6 +26,7 @@ use crate::{
 
 pub mod activity;
 pub mod autonomy;
+pub mod comments;
 pub mod memory;
 pub mod model_request_log;
 pub mod notebook;

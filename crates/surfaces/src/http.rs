@@ -105,6 +105,10 @@ fn open_routes() -> OpenApiRouter<Arc<App>> {
 }
 
 fn guarded_routes() -> OpenApiRouter<Arc<App>> {
+    installation_routes().merge(session_routes()).merge(plan_routes())
+}
+
+fn installation_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::default()
         .routes(routes!(health::metrics))
         .routes(routes!(health::description))
@@ -128,6 +132,10 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(activity::raise_limit))
         .routes(routes!(activity::get_timeline))
         .routes(routes!(activity::list_slots))
+}
+
+fn session_routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::default()
         .routes(routes!(sessions::list_sessions, sessions::create_session))
         .routes(routes!(sessions::list_approvals))
         .routes(routes!(sessions::get_session, sessions::change_session, sessions::delete_session))
@@ -135,12 +143,22 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(pointers::get_pointer, pointers::move_pointer, pointers::drop_pointer))
         .routes(routes!(pointers::say_in_chat))
         .routes(routes!(autonomy::get_work))
+        .routes(routes!(autonomy::add_goal))
+        .routes(routes!(autonomy::end_goal))
+        .routes(routes!(autonomy::add_task))
+        .routes(routes!(autonomy::end_task))
+        .routes(routes!(autonomy::start_run, autonomy::stop_runs))
+        .routes(routes!(autonomy::resume_runs))
+        .routes(routes!(autonomy::stop_run))
+        .routes(routes!(autonomy::resume_run))
+        .routes(routes!(autonomy::add_schedule))
+        .routes(routes!(autonomy::end_schedule))
         .routes(routes!(memory::get_memory))
-        .routes(routes!(notebook::get_notebook))
+        .routes(routes!(notebook::get_notebook, notebook::switch_notebook))
         .routes(routes!(model_requests::get_requests))
         .routes(routes!(model_requests::get_request))
         .routes(routes!(memory::promote_memory))
-        .routes(routes!(memory::forget_memory))
+        .routes(routes!(memory::forget_memory, memory::change_memory))
         .routes(routes!(sessions::send_message))
         .routes(routes!(sessions::say_line))
         .routes(routes!(sessions::say_line_in_words))
@@ -150,6 +168,10 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(sessions::get_output))
         .routes(routes!(streams::stream_events))
         .routes(routes!(streams::open_socket))
+}
+
+fn plan_routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::default()
         .routes(routes!(plans::get_plan, plans::start_plan, plans::end_plan))
         .routes(routes!(plans::list_plans))
         .routes(routes!(plans::get_revision))
@@ -165,7 +187,9 @@ fn guarded_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(plans::settle_doubt))
         .routes(routes!(plans::skip_step))
         .routes(routes!(plans::permit_call))
-        .routes(routes!(plans::list_comments))
+        .routes(routes!(plans::list_comments, plans::post_comment))
+        .routes(routes!(plans::reply_to_comment))
+        .routes(routes!(plans::change_comment))
         .routes(routes!(plans::edit_plan))
         .routes(routes!(plans::plan_state))
         .routes(routes!(plans::enable_plan))

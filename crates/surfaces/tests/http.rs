@@ -308,6 +308,23 @@ async fn foreign_hosts_origins_and_sites_are_refused_on_every_path() {
 }
 
 #[tokio::test]
+async fn only_the_scripts_that_draw_diagrams_are_for_pages_that_belong_to_no_site() {
+    let served = served().await;
+    for (method, path, expected) in [
+        // There is none of this name, and that is all there is to say to anybody.
+        (Method::GET, "/assets/diagram-none.js", 404),
+        (Method::POST, "/assets/diagram-none.js", 403),
+        (Method::GET, "/assets/index-none.js", 403),
+        (Method::GET, "/diagram.html", 403),
+        (Method::GET, "/api/sessions", 403),
+    ] {
+        let asked = served.request(method.clone(), path);
+        let asked = asked.header("origin", "null").header("sec-fetch-site", "cross-site");
+        assert_eq!(response_to(asked).await.0, expected, "{method} {path}");
+    }
+}
+
+#[tokio::test]
 async fn a_simple_cross_site_post_is_refused_before_its_body_is_read() {
     let served = served().await;
     for kind in

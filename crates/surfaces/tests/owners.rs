@@ -152,7 +152,18 @@ fn body(path: &str, session: &str) -> Value {
         "/api/sessions/{id}/messages" => json!({"text": "just talk"}),
         "/api/sessions/{id}/memory/{item}/promote" => json!({"text": "taken"}),
         "/api/sessions/{id}/permission" => json!({"permit": "once"}),
+        "/api/sessions/{id}/goals" | "/api/sessions/{id}/tasks" => json!({"title": "taken"}),
+        "/api/sessions/{id}/goals/{number}" => json!({"reached": true}),
+        "/api/sessions/{id}/tasks/{number}" => json!({"done": true}),
+        "/api/sessions/{id}/schedules" => {
+            json!({"title": "taken", "when": {"kind": "every", "minutes": 60}})
+        }
+        "/api/sessions/{id}/notebook" => json!({"on": true}),
+        "/api/sessions/{id}/memory/{item}" => json!({"text": "taken"}),
         "/api/sessions/{id}/plan/changes" => json!({"comments": [{"text": "other"}]}),
+        "/api/sessions/{id}/plan/comments"
+        | "/api/sessions/{id}/plan/comments/{number}"
+        | "/api/sessions/{id}/plan/comments/{number}/replies" => json!({"text": "other"}),
         "/api/sessions/{id}/plan/content" => json!({"markdown": "# Taken\n"}),
         "/api/sessions/{id}/plan/seen" => json!({"blocks": []}),
         "/api/sessions/{id}/plan/settle" => {

@@ -1,7 +1,7 @@
 //! Events of the kinds that no command of the golden journal leads to.
 
 use planwright_domain::{
-    actor::{PersonId, Standing},
+    actor::{Person, PersonId, Standing},
     autonomy::{
         Pinned, RunPause,
         budget::{Budget, Meter},
@@ -11,7 +11,10 @@ use planwright_domain::{
     command::Verdict,
     digest::Digest,
     notebook::{AgentNotebookCall, NotebookEvent, Page},
-    plan::event::PlanEvent,
+    plan::{
+        event::PlanEvent,
+        review::{Comment, Said},
+    },
     quota::{Limit, LimitReached},
     session::{SessionEvent, life::LifeEvent},
     time::Time,
@@ -40,6 +43,21 @@ fn of_limits() -> [SessionEvent; 3] {
         TurnEvent::LimitWarned { near },
     ]
     .map(SessionEvent::Turn)
+}
+
+/// What somebody said in the discussion of a revision, of every kind.
+fn discussed(by: &Person) -> [SessionEvent; 5] {
+    let comment =
+        Comment { number: 3, last_line: Some(4), ..Comment::on_line(3, "Is there a copy?") };
+    let reply = Comment { number: 4, reply_to: Some(3), ..Comment::on_the_whole("And where?") };
+    [
+        Said::Comment { comment },
+        Said::Comment { comment: reply },
+        Said::Edit { number: 4, text: "And where is it?".into() },
+        Said::Resolve { number: 3 },
+        Said::Reopen { number: 3 },
+    ]
+    .map(|said| SessionEvent::Plan(PlanEvent::Discussed { said, by: by.clone() }))
 }
 
 /// One event of each of them, and of each choice that matters in it.
@@ -87,6 +105,7 @@ pub fn by_hand() -> Vec<SessionEvent> {
     events.push(SessionEvent::Plan(PlanEvent::StepQueued { plan: id(4), step: 2 }));
     events.push(SessionEvent::Plan(PlanEvent::DecisionReminded { digest, next: Time(4) }));
     let by = person("ada", "cli", Standing::Decides);
+    events.extend(discussed(&by));
     let (call, verdict) = (id(8), Verdict::Happened);
     events.push(SessionEvent::Turn(TurnEvent::DoubtSettled { call, verdict, by: by.clone() }));
     events.push(SessionEvent::Life(LifeEvent::Deleted { by }));

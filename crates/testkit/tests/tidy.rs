@@ -147,6 +147,7 @@ const RUNTIME: [Part; 33] = [
     (
         "queries",
         &[
+            "engine::calendar",
             "engine::context_window",
             "engine::conversation",
             "engine::histories",

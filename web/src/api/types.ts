@@ -456,6 +456,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/goals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds a goal. */
+        post: operations["add_goal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/goals/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Ends a goal, with its runs and tasks. */
+        patch: operations["end_goal"];
+        trace?: never;
+    };
     "/api/sessions/{id}/lines": {
         parameters: {
             query?: never;
@@ -521,7 +555,8 @@ export interface paths {
         delete: operations["forget_memory"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Says something that is remembered in other words; what is known everywhere is promoted anew. */
+        patch: operations["change_memory"];
         trace?: never;
     };
     "/api/sessions/{id}/memory/{item}/promote": {
@@ -567,7 +602,8 @@ export interface paths {
         };
         /** The notebook of a session: its planning files, and the names of those that were archived. */
         get: operations["get_notebook"];
-        put?: never;
+        /** Switches the notebook of a session on or off. */
+        put: operations["switch_notebook"];
         post?: never;
         delete?: never;
         options?: never;
@@ -672,7 +708,48 @@ export interface paths {
         /** The comments on the plan, oldest first, and what became of each. */
         get: operations["list_comments"];
         put?: never;
+        /**
+         * Posts a comment on what `If-Match` names: everybody sees it, and the next request for changes takes it along. 412: it
+         *     was replaced.
+         */
+        post: operations["post_comment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/plan/comments/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Changes the words of a comment that was not asked for yet, or settles its thread. 409: it is not the caller's, or it was
+         *     asked for.
+         */
+        patch: operations["change_comment"];
+        trace?: never;
+    };
+    "/api/sessions/{id}/plan/comments/{number}/replies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Replies in the thread of a comment. */
+        post: operations["reply_to_comment"];
         delete?: never;
         options?: never;
         head?: never;
@@ -957,6 +1034,109 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Starts a run. */
+        post: operations["start_run"];
+        /** Ends every run of a session. */
+        delete: operations["stop_runs"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/runs/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Lets the run go on that waits. */
+        post: operations["resume_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/runs/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Ends a run. */
+        delete: operations["stop_run"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/runs/{number}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Lets a run go on that paused by itself. */
+        post: operations["resume_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds a schedule. */
+        post: operations["add_schedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/schedules/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Ends a schedule. */
+        delete: operations["end_schedule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/slots": {
         parameters: {
             query?: never;
@@ -1023,6 +1203,40 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds a task. */
+        post: operations["add_task"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/tasks/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Ends a task by the caller's word. */
+        patch: operations["end_task"];
         trace?: never;
     };
     "/api/sessions/{id}/timeline": {
@@ -1288,8 +1502,25 @@ export interface components {
             /** @description Whether the caller has seen it, in this revision or an earlier one, on any surface. */
             seen: boolean;
         };
+        /** @description What changes about a comment: its words, or whether its thread is settled. */
+        CommentChange: {
+            /**
+             * Format: uuid
+             * @description The plan that is meant; the one there is, if none is named.
+             */
+            planId?: string | null;
+            /** @description Whether its thread is settled. */
+            resolved?: boolean | null;
+            /** @description The words, by who said them, before somebody answers. */
+            text?: string | null;
+        };
         /** @description A comment. */
         CommentDto: {
+            /**
+             * Format: int32
+             * @description The last line, where it speaks of several.
+             */
+            lastLine?: number | null;
             /**
              * Format: int32
              * @description The line it speaks of, from 1.
@@ -1303,17 +1534,28 @@ export interface components {
             /** @description What should change. */
             text: string;
         };
-        /** @description A comment, and what became of it. */
+        /** @description A comment with what followed on it: a thread. */
         CommentRowDto: {
             /**
              * Format: int32
-             * @description The revision that answered it.
+             * @description The revision that answered it last.
              */
             answeredIn?: number | null;
+            /** @description When. */
+            at: string;
             /** @description Who made it. */
             by: string;
             /** @description Why it was declined. */
             declined?: string | null;
+            /** @description Whether its words were changed since. */
+            isEdited: boolean;
+            /** @description Whether the author was sent it: then its words stay as they are. */
+            isSent: boolean;
+            /**
+             * Format: int32
+             * @description The last line, where it speaks of several.
+             */
+            lastLine?: number | null;
             /**
              * Format: int32
              * @description The line it speaks of.
@@ -1324,12 +1566,17 @@ export interface components {
              * @description Its number.
              */
             number: number;
+            place?: components["schemas"]["PlaceDto"] | null;
+            /** @description What followed, oldest first. */
+            replies: components["schemas"]["ReplyRowDto"][];
+            /** @description Who settled it. */
+            resolved?: string | null;
             /**
              * Format: int32
              * @description The revision it speaks of.
              */
             revision: number;
-            /** @description `open`, `addressed` or `declined`. */
+            /** @description `posted` (the next request takes it along), `open` (asked for), `addressed`, `declined` or `resolved`. */
             status: string;
             /**
              * Format: int32
@@ -1438,6 +1685,11 @@ export interface components {
         GivenPassphrase: {
             /** @description The caller's. */
             passphrase: string;
+        };
+        /** @description How a goal ends. */
+        GoalEnd: {
+            /** @description Whether it was reached; given up, if not. */
+            reached: boolean;
         };
         /** @description What an approval leases. */
         GrantDto: {
@@ -1609,13 +1861,20 @@ export interface components {
         };
         /** @description A request for changes. */
         NewChanges: {
-            /** @description What should change. */
+            /** @description What should change, beside what was posted: at least one comment, there or here. */
             comments: components["schemas"]["CommentDto"][];
         };
         /** @description A document that a person wrote. */
         NewContent: {
             /** @description The whole document. */
             markdown: string;
+            /** @description Whether words that somebody suggested are taken over: the caller is then not taken to have read them. */
+            suggested?: boolean;
+        };
+        /** @description A goal. */
+        NewGoal: {
+            /** @description In words. */
+            title: string;
         };
         /** @description A line, as it is typed in a terminal. */
         NewLine: {
@@ -1685,10 +1944,82 @@ export interface components {
             /** @description Why. */
             why?: string | null;
         };
+        /** @description A reply in a thread. */
+        NewReply: {
+            /**
+             * Format: uuid
+             * @description The plan that is meant; the one there is, if none is named.
+             */
+            planId?: string | null;
+            /** @description The words. */
+            text: string;
+        };
         /** @description What somebody may do from now on. */
         NewRoles: {
             /** @description All of it. */
             roles: components["schemas"]["RoleName"][];
+        };
+        /** @description A run. */
+        NewRun: {
+            /**
+             * Format: int64
+             * @description What it may cost, in millionths of a dollar.
+             * @default null
+             */
+            costMicros: number | null;
+            /**
+             * @description Whether it drafts a plan first and waits for its approval.
+             * @default false
+             */
+            drafts: boolean;
+            /**
+             * Format: int32
+             * @description The number of the goal whose tasks it works on, one after the other.
+             * @default null
+             */
+            goal: number | null;
+            /**
+             * Format: int64
+             * @description The minutes it may take; what the operator set, where nothing is said. The same for the rest.
+             * @default null
+             */
+            minutes: number | null;
+            /**
+             * Format: int64
+             * @description The calls of the model it may make.
+             * @default null
+             */
+            modelCalls: number | null;
+            /**
+             * Format: int32
+             * @description The number of the one task it works on; neither for the oldest open task that stands alone.
+             * @default null
+             */
+            task: number | null;
+            /**
+             * Format: int64
+             * @description The tokens it may use.
+             * @default null
+             */
+            tokens: number | null;
+            /**
+             * Format: int64
+             * @description The calls of tools it may make.
+             * @default null
+             */
+            toolCalls: number | null;
+        };
+        /** @description A schedule. */
+        NewScheduleDto: {
+            /**
+             * Format: int32
+             * @description The number of the goal it is for.
+             */
+            goal?: number | null;
+            /** @description What is to be done then. */
+            title: string;
+            /** @description When. */
+            when: components["schemas"]["WhenDto"];
         };
         /** @description What was seen of a revision. */
         NewSeen: {
@@ -1708,6 +2039,16 @@ export interface components {
              */
             step: number;
         };
+        /** @description A task. */
+        NewTask: {
+            /**
+             * Format: int32
+             * @description The number of the goal it belongs to.
+             */
+            goal?: number | null;
+            /** @description In words. */
+            title: string;
+        };
         /** @description What became of a call in doubt. */
         NewVerdict: {
             /**
@@ -1717,6 +2058,16 @@ export interface components {
             call: string;
             /** @description Whether it took effect. */
             happened: boolean;
+        };
+        /** @description Other words for what is remembered. */
+        NewWords: {
+            /** @description The words. */
+            text: string;
+        };
+        /** @description Whether a session keeps a notebook. */
+        NotebookSwitch: {
+            /** @description Whether it does. */
+            on: boolean;
         };
         /**
          * @description What happens to the rest when a recorded call fails.
@@ -1783,6 +2134,21 @@ export interface components {
             /** @description Where people find it. */
             url: string;
         };
+        /** @description Where lines stand in the newest revision. */
+        PlaceDto: {
+            /** @description What became of them: `same`, `changed` or `removed`. */
+            fate: string;
+            /**
+             * Format: int32
+             * @description The last of them.
+             */
+            lastLine: number;
+            /**
+             * Format: int32
+             * @description The first of them; where they stood, if they are gone.
+             */
+            line: number;
+        };
         /** @description A wish for a place. */
         PlaceWish: {
             /** @description What the agent is called in lists. */
@@ -1839,10 +2205,19 @@ export interface components {
             status: string;
             /** @description Its steps, if it has any. */
             steps?: components["schemas"]["StepDto"][];
+            /** @description How it is written: `document`, `collect` or `build`; none once it has ended. */
+            strategy?: string | null;
             /** @description Its title. */
             title: string;
             /** @description Why it waits, if it does. */
             waits?: string | null;
+        };
+        /** @description A session in which plan work begins. */
+        PlanOn: {
+            /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+            sessionId: string;
+            /** @description How the plan is written. */
+            strategy?: components["schemas"]["StrategyName"];
         };
         /** @description A plan in a list. */
         PlanRowDto: {
@@ -1923,6 +2298,29 @@ export interface components {
             status: string;
             /** @description The version of the program. */
             version: string;
+        };
+        /** @description What was said after the first comment of a thread. */
+        ReplyRowDto: {
+            /** @description When. */
+            at: string;
+            /** @description Who; nobody, if the author of a revision did. */
+            by?: string | null;
+            /** @description Whether the words were changed since. */
+            isEdited: boolean;
+            /** @description Whether the author was sent it: then its words stay as they are. */
+            isSent: boolean;
+            /**
+             * Format: int32
+             * @description Its number, if a person posted it.
+             */
+            number?: number | null;
+            /**
+             * Format: int32
+             * @description The newest revision then.
+             */
+            revision: number;
+            /** @description The words; none where it was addressed without any. */
+            text: string;
         };
         /** @description A revision, in full. */
         RevisionDto: {
@@ -2078,6 +2476,11 @@ export interface components {
          * @enum {string}
          */
         StrategyName: "document" | "collect" | "build";
+        /** @description How a task ends by a person's word. */
+        TaskEnding: {
+            /** @description Whether it is done; given up, if not. */
+            done: boolean;
+        };
         /** @description A ticket for one stream. */
         TicketGiven: {
             /** @description To be sent as `ticket` in the query of a stream, within half a minute, once. */
@@ -2162,6 +2565,30 @@ export interface components {
             status: string;
             /** @description The version of the program. */
             version: string;
+        };
+        /** @description When a schedule gives work. */
+        WhenDto: {
+            /** @description The five fields. */
+            expression: string;
+            /** @enum {string} */
+            kind: "cron";
+            /** @description The time zone, as `Europe/Berlin`. */
+            zone: string;
+        } | {
+            /** @enum {string} */
+            kind: "every";
+            /**
+             * Format: int64
+             * @description Minutes.
+             */
+            minutes: number;
+        } | {
+            /** @description Date and time of day, as `2026-11-16T09:00`. */
+            at: string;
+            /** @enum {string} */
+            kind: "once";
+            /** @description The time zone. */
+            zone: string;
         };
         /** @description The SHA-256 digest of an encoded value. Text form: 64 hexadecimal digits. */
         "core.Digest": string;
@@ -2375,6 +2802,8 @@ export interface components {
             rhythm: string;
             /** @description What. */
             title: string;
+            /** @description Its next slots, the first of them too. */
+            upcoming: components["schemas"]["core.Time"][];
         };
         /** @description Where something is remembered. */
         "core.Scope": "global" | {
@@ -2842,9 +3271,13 @@ export interface components {
         "event.CallStatus": "done" | "failed";
         "event.Comment": {
             /** Format: uint32 */
+            lastLine?: number | null;
+            /** Format: uint32 */
             line?: number | null;
             /** Format: uint32 */
             number: number;
+            /** Format: uint32 */
+            replyTo?: number | null;
             /** Format: uint32 */
             step?: number | null;
             text: string;
@@ -3308,6 +3741,13 @@ export interface components {
         } | {
             data: {
                 by: components["schemas"]["event.Person"];
+                said: components["schemas"]["event.Said"];
+            };
+            /** @constant */
+            type: "discussed";
+        } | {
+            data: {
+                by: components["schemas"]["event.Person"];
                 comments: components["schemas"]["event.Comment"][];
                 digest: components["schemas"]["event.Digest"];
             };
@@ -3454,6 +3894,7 @@ export interface components {
         "event.Repeat": "harmless" | "ask_first";
         /** @description What became of a comment. */
         "event.Reply": {
+            answer?: string | null;
             /** Format: uint32 */
             comment: number;
             declined?: string | null;
@@ -3567,6 +4008,28 @@ export interface components {
         } | {
             /** @constant */
             kind: "in_doubt";
+        };
+        /** @description What a person says in the discussion of a revision. */
+        "event.Said": {
+            comment: components["schemas"]["event.Comment"];
+            /** @constant */
+            kind: "comment";
+        } | {
+            /** @constant */
+            kind: "edit";
+            /** Format: uint32 */
+            number: number;
+            text: string;
+        } | {
+            /** @constant */
+            kind: "resolve";
+            /** Format: uint32 */
+            number: number;
+        } | {
+            /** @constant */
+            kind: "reopen";
+            /** Format: uint32 */
+            number: number;
         };
         /**
          * Format: uuid
@@ -5585,7 +6048,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["InSession"];
+                "application/json": components["schemas"]["PlanOn"];
             };
         };
         responses: {
@@ -6363,6 +6826,160 @@ export interface operations {
             };
         };
     };
+    add_goal: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewGoal"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    end_goal: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+                /** @description Its number, as `GET …/work` lists it. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GoalEnd"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     say_line: {
         parameters: {
             query?: never;
@@ -6661,6 +7278,84 @@ export interface operations {
             };
         };
     };
+    change_memory: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+                /** @description Its id. */
+                item: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWords"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     promote_memory: {
         parameters: {
             query?: never;
@@ -6834,6 +7529,82 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["core.NotebookView"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    switch_notebook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NotebookSwitch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
                 };
             };
             /** @description It cannot be answered now. */
@@ -7425,6 +8196,240 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CommentRowDto"][];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    post_comment: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The digest of what was read, in double quotes. */
+                "If-Match": string;
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CommentDto"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    change_comment: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+                /** @description Its number. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CommentChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    reply_to_comment: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+                /** @description The number of its first comment. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewReply"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
                 };
             };
             /** @description It cannot be answered now. */
@@ -8646,6 +9651,524 @@ export interface operations {
             };
         };
     };
+    start_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewRun"] | null;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    stop_runs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    resume_runs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    stop_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+                /** @description Its number, as `GET …/work` lists it. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    resume_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+                /** @description Its number, as `GET …/work` lists it. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    add_schedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewScheduleDto"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    end_schedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+                /** @description Its number, as `GET …/work` lists it. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     list_slots: {
         parameters: {
             query?: never;
@@ -8883,6 +10406,160 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": components["schemas"]["Envelope"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    add_task: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTask"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    end_task: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key has one effect and one answer, for seven days. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+                /** @description Its number, as `GET …/work` lists it. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TaskEnding"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
                 };
             };
             /** @description It cannot be answered now. */

@@ -182,7 +182,7 @@ function Begin({ id }: { id: string }) {
   const isDemo = model.data?.isDemo ?? false;
   const example = isDemo ? t("Please make a weekly review from my notes.") : t("Look at what is in the workspace, and plan how to put it in order.");
   const begin = async () => {
-    if ((await verdicts.on(id)) !== "done") return;
+    if ((await verdicts.on(id, "document")) !== "done") return;
     await got(api.POST("/api/sessions/{id}/messages", { params: inSession(id), body: { text: example } })).catch((problem: Error) => say(problemWords(problem), "bad"));
   };
   return (

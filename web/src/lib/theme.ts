@@ -1,3 +1,4 @@
+import { useSyncExternalStore } from "react";
 import { readText, writeText } from "./storage";
 
 export const THEMES = ["system", "light", "dark"] as const;
@@ -20,3 +21,22 @@ export function chooseTheme(theme: Theme): void {
   writeText("theme", theme === "system" ? null : theme);
   applyTheme(theme);
 }
+
+const dark = () => window.matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : dark().matches;
+};
+const watchTheme = (changed: () => void) => {
+  const chosen = new MutationObserver(changed);
+  chosen.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  const system = dark();
+  system.addEventListener("change", changed);
+  return () => {
+    chosen.disconnect();
+    system.removeEventListener("change", changed);
+  };
+};
+
+/** Whether the page is dark now, by the person's choice or by the system's. */
+export const useIsDark = (): boolean => useSyncExternalStore(watchTheme, isDark);

@@ -4,7 +4,7 @@ import { payloads } from "../../e2e/payloads.mjs";
 import { visible } from "../lib/t";
 import { PlanMarkdown, readPlan } from "./PlanMarkdown";
 
-const frame = ({ first, last }: { first: number; last: number }) => ({ attributes: { "data-line": first, "data-last-line": last }, margin: null, tools: null });
+const frame = ({ first, last }: { first: number; last: number }) => ({ attributes: { "data-line": first, "data-last-line": last }, margin: null, tools: null, below: null });
 const drawn = (text: string) => renderToStaticMarkup(<PlanMarkdown plan={readPlan(text)} frame={frame} />);
 const words = (html: string) => html.replace(/<[^>]*>/g, "").replace(/&(lt|gt|quot|#x27|amp);/g, (_, name: string) => ({ lt: "<", gt: ">", quot: '"', "#x27": "'", amp: "&" })[name] ?? "");
 

@@ -1,5 +1,5 @@
 import type { Code, List, ListItem, Nodes, Parent, RootContent, Table } from "mdast";
-import { Fragment, memo, useEffect, useState, type ReactNode } from "react";
+import { Fragment, lazy, memo, Suspense, useEffect, useState, type ReactNode } from "react";
 import { t, visible } from "../lib/t";
 import { inner, wordsOf, type Drawing } from "./Markdown";
 import type { Coloured } from "./colours";
@@ -13,6 +13,8 @@ export interface Frame {
   margin: ReactNode;
   /** After them. */
   tools: ReactNode;
+  /** Below them. */
+  below: ReactNode;
 }
 
 /** A plan that was read, and the headings in it. */
@@ -54,13 +56,16 @@ const blocks = (node: Parent, plan: Plan): ReactNode[] => node.children.map((chi
 /** Lines that are drawn as one. */
 function Framed({ span, plan, className = "", children }: { span: Span | undefined; plan: Plan; className?: string; children: ReactNode }) {
   if (!span) return children;
-  const { attributes, margin, tools } = plan.frame(span);
+  const { attributes, margin, tools, below } = plan.frame(span);
   return (
-    <div {...attributes} className={`plan-block group ${className}`}>
-      {margin}
-      <div className="min-w-0 flex-1">{noteAt(span, plan)}{children}</div>
-      {tools}
-    </div>
+    <>
+      <div {...attributes} className={`plan-block group ${className}`}>
+        {margin}
+        <div className="min-w-0 flex-1">{noteAt(span, plan)}{children}</div>
+        {tools}
+      </div>
+      {below}
+    </>
   );
 }
 
@@ -140,12 +145,15 @@ function useColours(language: string, code: string): Coloured[][] | null {
   return found;
 }
 
+const Diagram = lazy(() => import("./Diagram").then(({ Diagram }) => ({ default: Diagram })));
+
 /** A row for each line of code, below what its fence says of it. */
 function CodeLines({ node, plan }: { node: Code; plan: Plan }) {
   const said = [node.lang, node.meta].filter(Boolean).join(" ");
   const colours = useColours(node.lang ?? "", node.value);
   return (
     <div className="plan-code" role="group" aria-label={said ? t("Code: {said}", { said }) : t("Code")}>
+      {node.lang?.toLowerCase() === "mermaid" && node.value.trim() !== "" && <Suspense><Diagram code={node.value} /></Suspense>}
       {isFenced(node, plan.lines.text) && <Framed span={plan.lines.of(node)} plan={plan}><span className="label">{said || t("code")}</span></Framed>}
       {node.value !== "" && node.value.split("\n").map((line, at) => <Framed key={at} span={plan.lines.of(node, at + 1)} plan={plan}><code>{colours?.[at]?.map(({ text, kind }, place) => <span key={place} className={kind && `code-${kind}`}>{text}</span>) ?? line}{line === "" && " "}</code></Framed>)}
     </div>
@@ -158,10 +166,11 @@ function Rows({ table, plan }: { table: Table; plan: Plan }) {
     const row = table.children[at];
     const span = row && plan.lines.of(row);
     if (!row || !span) return null;
-    const { attributes, margin, tools } = plan.frame(span);
+    const { attributes, margin, tools, below } = plan.frame(span);
     const Cell = at === 0 ? "th" : "td";
     return (
-      <tr {...attributes} className="group" key={at}>
+      <Fragment key={at}>
+      <tr {...attributes} className="group">
         {row.children.map((cell, place) => (
           <Cell key={place} scope={at === 0 ? "col" : undefined} style={{ textAlign: table.align?.[place] ?? undefined }}>
             {place === 0 && <>{margin}{noteAt(span, plan)}</>}
@@ -170,6 +179,8 @@ function Rows({ table, plan }: { table: Table; plan: Plan }) {
         ))}
         <td className="plan-tools" colSpan={1 + width - row.children.length}>{row.children.length === 0 && margin}{tools}</td>
       </tr>
+      <tr className="plan-below"><td colSpan={1 + width}>{below}</td></tr>
+      </Fragment>
     );
   };
   return (

@@ -96,6 +96,11 @@ fn without_ordinal(line: &str) -> &str {
     rest.strip_prefix(['.', ')']).filter(|_| digits < 4).map_or(line.trim_end(), str::trim)
 }
 
+/// The lines of a text as they are compared.
+pub(super) fn bare(text: &str) -> Vec<&str> {
+    lines(text).into_iter().map(|line| line.bare).collect()
+}
+
 /// The rows that lead from one text to another.
 #[must_use]
 pub fn rows(before: &str, after: &str) -> Vec<DiffRow> {

@@ -110,6 +110,9 @@ pub struct OutgoingResponse {
 pub struct PlanCard {
     /// The plan.
     pub plan_id: PlanId,
+    /// How it is written; none once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
     /// Its title.
     pub title: String,
     /// Where it stands, as people read it.
@@ -215,6 +218,7 @@ impl PlanCard {
             };
             return Some(Self {
                 plan_id: plan.id,
+                strategy: Some(plan.strategy),
                 title: head.map_or_else(String::new, |head| head.title.clone()),
                 status: plan.status.label().into(),
                 revision: head.map(|head| head.number),
@@ -238,6 +242,7 @@ impl PlanCard {
         let basis = observation.basis;
         Self {
             plan_id: ended.plan,
+            strategy: None,
             title: ended.title.clone(),
             status: ended.ended.label().into(),
             revision: None,

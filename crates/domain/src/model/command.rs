@@ -18,7 +18,12 @@ use crate::model::{
     id::{CallId, CommandId, GoalId, PlanId, RunId, ScheduleId, Seq, TaskId, TurnId},
     identity::Root,
     memory::{MemoryCommand, rank::Recalled},
-    plan::{Reads, Strategy, block::BlockId, review::Comment, step::OnFailure},
+    plan::{
+        Reads, Strategy,
+        block::BlockId,
+        review::{Comment, Said},
+        step::OnFailure,
+    },
     policy::Policy,
     quota::QuotaUse,
     time::Time,
@@ -133,6 +138,8 @@ pub enum PersonCommand {
         markdown: String,
         /// The id of a successor, should there be one.
         fresh: PlanId,
+        /// Whether words that somebody suggested are taken over: then who does it has not read them by writing them.
+        suggested: bool,
     },
     /// A surface has shown this revision to this person in full.
     RecordShown {
@@ -145,6 +152,15 @@ pub enum PersonCommand {
         digest: Digest,
         /// Which blocks; none, to say that nothing is left to be seen.
         blocks: Vec<BlockId>,
+    },
+    /// Say something of the current revision, and ask for nothing.
+    Discuss {
+        /// The plan that is meant; the one there is, if none is named.
+        plan: Option<PlanId>,
+        /// The digest of what was read; needed by a comment on lines.
+        base: Option<Digest>,
+        /// What.
+        said: Said,
     },
     /// A decision. It needs [`crate::actor::Standing::Decides`].
     Decide(Decision),

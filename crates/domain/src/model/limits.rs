@@ -12,6 +12,10 @@ pub const QUEUE_MAX: usize = 1_000;
 pub const COMMENTS_MAX: usize = 200;
 /// The longest comment, note or reason.
 pub const COMMENT_BYTES_MAX: usize = 8 * 1024;
+/// Of all comments of a plan that wait for the next request for changes.
+pub const POSTED_BYTES_MAX: usize = 64 * 1024;
+/// How many comments a plan may have, with replies.
+pub const COMMENTS_OF_PLAN_MAX: usize = 5_000;
 /// How far down a front matter may end.
 pub const FRONT_MATTER_LINES_MAX: usize = 32;
 /// The most that one approval may lease.

@@ -22,6 +22,7 @@ use crate::model::{
         approval::Approval,
         block::{BlockId, BlockSet},
         draft::{Brief, Draft},
+        review::Posted,
         step::{PlanStep, StepEnd, StepHead},
     },
     policy::Waits,
@@ -143,6 +144,12 @@ pub struct Plan {
     pub commented: u32,
     /// The comments that no revision has answered yet.
     pub comments_open: BTreeSet<u32>,
+    /// The comments that were posted and that no request has taken along yet, by number.
+    pub posted: BTreeMap<u32, Posted>,
+    /// The threads that a person settled.
+    pub resolved: BTreeSet<u32>,
+    /// The comments that go on with a thread.
+    pub replies: BTreeSet<u32>,
     /// The revisions that each person saw or decided on last.
     pub seen: BTreeMap<PersonId, Seen>,
     /// The blocks that each person has seen, of this revision or an earlier one, until the plan is approved.
@@ -565,6 +572,9 @@ impl Plan {
             spent_micros: 0,
             commented: 0,
             comments_open: BTreeSet::new(),
+            posted: BTreeMap::new(),
+            resolved: BTreeSet::new(),
+            replies: BTreeSet::new(),
             seen: BTreeMap::new(),
             blocks_seen: BTreeMap::new(),
             waits: None,

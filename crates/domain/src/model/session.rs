@@ -258,6 +258,7 @@ impl SessionEvent {
                 PlanEvent::RevisionAdded { .. } => "revision_added",
                 PlanEvent::RevisionShown { .. } => "revision_shown",
                 PlanEvent::BlocksSeen { .. } => "blocks_seen",
+                PlanEvent::Discussed { .. } => "discussed",
                 PlanEvent::DecisionReminded { .. } => "decision_reminded",
                 PlanEvent::DecisionExpired { .. } => "decision_expired",
                 PlanEvent::ChangesRequested { .. } => "changes_requested",

@@ -91,6 +91,7 @@ pub(crate) fn may_receive(session: &Session, command: &PersonCommand) -> Result<
         | PersonCommand::EditPlan { .. }
         | PersonCommand::RecordShown { .. }
         | PersonCommand::MarkSeen { .. }
+        | PersonCommand::Discuss { .. }
         | PersonCommand::Decide(_)
         | PersonCommand::Memory(_)
         | PersonCommand::Notebook { .. }

@@ -26,9 +26,9 @@ pub(crate) fn may_ask(
     let reviews = match command {
         // Whether they may is looked at where it is decided.
         PersonCommand::Decide(_) | PersonCommand::EditPlan { .. } => true,
-        PersonCommand::RecordShown { .. } | PersonCommand::MarkSeen { .. } => {
-            person.standing == Standing::Decides
-        }
+        PersonCommand::RecordShown { .. }
+        | PersonCommand::MarkSeen { .. }
+        | PersonCommand::Discuss { .. } => person.standing == Standing::Decides,
         PersonCommand::Say { .. }
         | PersonCommand::StartPlan { .. }
         | PersonCommand::EndPlan(_)

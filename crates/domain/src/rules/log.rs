@@ -168,11 +168,17 @@ fn of_comments(comments: &[Comment]) -> Digest {
     let place = |place: Option<u32>| place.map(|place| place.to_string());
     let encoder = Encoder::of("comments", 1).number("comments", comments.len() as u64);
     let encoder = comments.iter().fold(encoder, |encoder, comment| {
-        encoder
+        let encoder = encoder
             .number("number", comment.number.into())
             .optional("line", place(comment.line).as_deref())
             .optional("step", place(comment.step).as_deref())
-            .field("text", &comment.text)
+            .field("text", &comment.text);
+        // Named only where they are: what was logged before they were is verified as it was.
+        let parts = [("last-line", comment.last_line), ("reply-to", comment.reply_to)];
+        parts.into_iter().fold(encoder, |encoder, (name, part)| match part {
+            Some(part) => encoder.number(name, part.into()),
+            None => encoder,
+        })
     });
     encoder.digest()
 }
@@ -234,6 +240,7 @@ fn of_plan(event: &PlanEvent) -> Option<Line<'_>> {
         | PlanEvent::DraftChanged { .. }
         | PlanEvent::RevisionAdded { .. }
         | PlanEvent::BlocksSeen { .. }
+        | PlanEvent::Discussed { .. }
         | PlanEvent::DecisionReminded { .. }
         | PlanEvent::StepQueued { .. }
         | PlanEvent::StepBegun { .. }

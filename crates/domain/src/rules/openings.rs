@@ -24,7 +24,7 @@ pub fn task_again(task: &str) -> String {
 pub fn changes_opening(number: u32, comments: &[Comment]) -> String {
     let mut text = format!(
         "Changes were requested on revision {number} of the plan. Save it again, with a reply to each comment in \
-         replies: {{\"comment\": 1}} if you addressed it, {{\"comment\": 1, \"declined\": \"why\"}} if not.\n"
+         replies: {{\"comment\": 1}} if you addressed it, {{\"comment\": 1, \"declined\": \"why\"}} if not, with \"answer\": \"…\" where it asks something.\n"
     );
     for comment in comments {
         let Comment { number, text: words, .. } = comment;

@@ -303,7 +303,7 @@ fn who_edits_the_text_on_a_page_has_seen_what_they_wrote_and_not_the_rest() {
     let edit_to = |mut world: World, by: Person, markdown: &str| {
         let (base, fresh) = (Some(world.digest()), uuid::Uuid::from_u128(99).into());
         let markdown = markdown.to_owned();
-        let edit = PersonCommand::EditPlan { base, markdown, fresh };
+        let edit = PersonCommand::EditPlan { base, markdown, fresh, suggested: false };
         let reply = world.ask(SessionCommand::Person(by, edit)).unwrap();
         let kinds = reply.iter().map(SessionEvent::kind).filter(|kind| *kind != "logged");
         (kinds.collect::<Vec<_>>(), world)

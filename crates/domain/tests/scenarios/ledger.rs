@@ -59,8 +59,8 @@ fn a_comment_is_addressed_or_declined_with_a_reason() {
     let world = two().answers("", vec![content(replies)]).plan_tools_run();
     assert_eq!(world.plan().current.as_ref().unwrap().number, 2);
     let expected = vec![
-        Reply { comment: 1, declined: None },
-        Reply { comment: 2, declined: Some("it is short".into()) },
+        Reply { comment: 1, declined: None, answer: None },
+        Reply { comment: 2, declined: Some("it is short".into()), answer: None },
     ];
     assert_eq!(added(&world), (Author::Model, expected));
     assert!(world.plan().comments_open.is_empty());
@@ -132,7 +132,9 @@ fn a_reader_reads_against_what_they_last_saw_or_decided_on() {
 fn a_person_writes_a_revision_and_may_approve_it_at_once() {
     let mut world = withdrawn();
     let (base, fresh) = (Some(world.digest()), world.fresh().into());
-    world.person(PersonCommand::EditPlan { base, markdown: SECOND.into(), fresh }).unwrap();
+    world
+        .person(PersonCommand::EditPlan { base, markdown: SECOND.into(), fresh, suggested: false })
+        .unwrap();
     let (author, replies) = added(&world);
     assert_eq!((author, replies.len()), (Author::Person(ada()), 1));
     let command = world.approve_command(world.digest(), planwright_domain::command::Start::AtOnce);
@@ -141,7 +143,12 @@ fn a_person_writes_a_revision_and_may_approve_it_at_once() {
 
 #[test]
 fn an_edit_of_a_replaced_revision_or_by_a_guest_or_of_steps_is_refused() {
-    let edit = |base, fresh| PersonCommand::EditPlan { base, markdown: SECOND.into(), fresh };
+    let edit = |base, fresh| PersonCommand::EditPlan {
+        base,
+        markdown: SECOND.into(),
+        fresh,
+        suggested: false,
+    };
     let mut world = new_content(ready());
     let fresh = world.fresh().into();
     assert_eq!(world.person(edit(Some(schema()), fresh)).unwrap_err().kind(), "stale_decision");
@@ -159,7 +166,9 @@ fn an_edit_of_a_replaced_revision_or_by_a_guest_or_of_steps_is_refused() {
 fn an_edit_in_mid_execution_replaces_the_plan_and_stops_it() {
     let mut world = running().answers("", vec![write("a"), write("b")]).calls_start();
     let (base, fresh) = (Some(world.digest()), world.fresh().into());
-    world.person(PersonCommand::EditPlan { base, markdown: SECOND.into(), fresh }).unwrap();
+    world
+        .person(PersonCommand::EditPlan { base, markdown: SECOND.into(), fresh, suggested: false })
+        .unwrap();
     assert_eq!((world.status().as_str(), world.session.turn.is_none()), ("ready", true));
     assert!(world.plan().predecessor.is_some());
 }

@@ -14,6 +14,7 @@ mod blocks;
 mod chat;
 mod compaction;
 mod decisions;
+mod discussion;
 mod effects;
 mod envelope;
 mod failures;

@@ -4,7 +4,7 @@ use planwright_domain::{
     command::{Ending, PersonCommand},
     effect::Envelope,
     outcome::{OutgoingResponse, PlanCard, TurnOutcome, unconfined},
-    plan::observation::Basis,
+    plan::{Strategy, observation::Basis},
     turn::{FailureKind, event::TurnEnd},
 };
 
@@ -52,6 +52,7 @@ fn a_plan_that_is_ready_is_a_card_that_says_what_approval_allows() {
     let response = OutgoingResponse::of(&outcome, &world.session, &envelope);
     let card = PlanCard {
         plan_id: world.plan().id,
+        strategy: Some(Strategy::Document),
         title: "Move the photos".into(),
         status: "Ready".into(),
         revision: Some(1),

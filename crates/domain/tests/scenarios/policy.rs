@@ -64,6 +64,7 @@ fn every_decision_passes_the_policy() {
     let permit = Decision::Permit { digest: asks.asks(), permit: Permit::Once };
     assert_eq!(refused(asks, PersonCommand::Decide(permit)), "not_an_approver");
     let edit = PersonCommand::EditPlan {
+        suggested: false,
         base: Some(digest),
         markdown: "# x".into(),
         fresh: uuid::Uuid::from_u128(9).into(),

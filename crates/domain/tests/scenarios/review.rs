@@ -97,7 +97,7 @@ fn comments_reach_the_model_with_their_lines() {
         Comment { number: 2, ..Comment::on_the_whole("shorter") },
     ];
     insta::assert_snapshot!(changes_opening(2, &comments), @r#"
-    Changes were requested on revision 2 of the plan. Save it again, with a reply to each comment in replies: {"comment": 1} if you addressed it, {"comment": 1, "declined": "why"} if not.
+    Changes were requested on revision 2 of the plan. Save it again, with a reply to each comment in replies: {"comment": 1} if you addressed it, {"comment": 1, "declined": "why"} if not, with "answer": "…" where it asks something.
     - comment 1, on line 3: back up first
     - comment 2, on the whole: shorter
     "#);

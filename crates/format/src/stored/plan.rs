@@ -26,7 +26,15 @@ stored! {
     }
 
     struct Comment = plan::review::Comment {
-        text: String; number: u32, line: Option<u32>, step: Option<u32>
+        text: String; number: u32, line: Option<u32>, last_line: Option<u32>, step: Option<u32>,
+        reply_to: Option<u32>
+    }
+
+    enum Said = plan::review::Said {
+        Comment { comment: Comment },
+        Edit { number: u32, text: String },
+        Resolve { number: u32 },
+        Reopen { number: u32 },
     }
 
     struct Brief = plan::draft::Brief {
@@ -82,7 +90,7 @@ stored! {
     #[derive(Default)]
     enum Reads = plan::Reads { #[default] Record, Run }
 
-    struct Reply = plan::review::Reply { comment: u32; declined: Option<String> }
+    struct Reply = plan::review::Reply { comment: u32; declined: Option<String>, answer: Option<String> }
 
     enum Strategy = plan::Strategy { Document, Collect, Build }
 
@@ -127,6 +135,7 @@ stored! {
         DecisionExpired { digest: Digest },
         RevisionShown { digest: Digest, to: Person },
         BlocksSeen { digest: Digest, blocks: BlockSet, by: Person },
+        Discussed { said: Said, by: Person },
         ChangesRequested { digest: Digest, comments: Vec<Comment>, by: Person },
         PlanApproved { approval: Box<Approval>, digest: Digest, start: Start },
         ExecutionStarted { plan: PlanId, number: u32 },

@@ -33,6 +33,7 @@ stored! {
         NoSuchLine { line: u32, lines: u32 },
         CommentsUnanswered { left: String },
         NoSuchComment { comment: u32 },
+        CommentNotYours { comment: u32, why: String },
         NotADocument { strategy: String },
         BadEnvelope { part: String, problem: String },
         ToolUnknown { tool: String },

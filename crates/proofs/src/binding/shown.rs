@@ -58,7 +58,12 @@ pub(super) async fn hidden(rng: &mut Rng, plans: u64) -> anyhow::Result<Vec<Stri
         let markdown = document(rng);
         let fresh = uuid::Uuid::now_v7().into();
         staged
-            .ask(PersonCommand::EditPlan { base: None, markdown: markdown.clone(), fresh })
+            .ask(PersonCommand::EditPlan {
+                base: None,
+                markdown: markdown.clone(),
+                fresh,
+                suggested: false,
+            })
             .await?;
         let (person, line) = (ada(), "/plan show".to_owned());
         let spoken =

@@ -271,7 +271,7 @@ impl Commands {
         };
         let comments = if plan.is_some_and(|plan| !plan.comments_open.is_empty()) {
             let rows = self.queries.comments(identity).await?.into_iter();
-            rows.filter(|row| row.answered_in.is_none()).map(|row| row.comment).collect()
+            rows.filter(|row| row.status() == "open").filter_map(|row| row.asked).collect()
         } else {
             Vec::new()
         };

@@ -13,6 +13,7 @@ use planwright_domain::{
     identity::{Root, SessionKey, Transport},
     log::{SessionHead, head_with},
     next::{Due, next, waiting},
+    plan::review::{Comment, Said},
     policy::Policy,
     refusal::Refusal,
     session::{begins_turn, decide, life::Life, limits_of},
@@ -363,6 +364,13 @@ fn bytes_of(command: &SessionCommand) -> usize {
     match command {
         SessionCommand::Person(_, PersonCommand::Say { text }) => text.len(),
         SessionCommand::Person(_, PersonCommand::EditPlan { markdown, .. }) => markdown.len(),
+        SessionCommand::Person(
+            _,
+            PersonCommand::Discuss { said: Said::Edit { text, .. }, .. }
+            | PersonCommand::Discuss {
+                said: Said::Comment { comment: Comment { text, .. } }, ..
+            },
+        ) => text.len(),
         SessionCommand::Agent(call) => call.call.arguments.len(),
         SessionCommand::Person(..) | SessionCommand::Model(..) | SessionCommand::System(_) => 0,
     }
@@ -375,6 +383,7 @@ fn log_event_name(command: &SessionCommand) -> Option<&'static str> {
         PersonCommand::Say { .. }
         | PersonCommand::RecordShown { .. }
         | PersonCommand::MarkSeen { .. } => None,
+        PersonCommand::Discuss { .. } => Some("plan_discussed"),
         PersonCommand::StartPlan { .. } => Some("plan_mode_enabled"),
         PersonCommand::EndPlan(_) => Some("plan_mode_disabled"),
         PersonCommand::Reset => Some("session_reset"),

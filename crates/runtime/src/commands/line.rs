@@ -185,7 +185,8 @@ impl Commands {
                     Err(refusal) if has_revision => return Ok(Err(refusal)),
                     Err(_) => None,
                 };
-                Ok(Ok(PersonCommand::EditPlan { base, markdown, fresh: self.ids.ordered().into() }))
+                let (fresh, suggested) = (self.ids.ordered().into(), false);
+                Ok(Ok(PersonCommand::EditPlan { base, markdown, fresh, suggested }))
             }
             Act::Reject(why) => match seen(&session, person) {
                 Ok(digest) => decide(Decision::Reject { digest, why }),

@@ -14,9 +14,10 @@ use crate::{
     ports::journal::SessionRow,
     queries::{
         autonomy::WorkView,
+        comments::CommentRow,
         memory::MemoryView,
         notebook::NotebookView,
-        view::{CommentRow, DiffView, PlanRow, RevisionView, StatusView},
+        view::{DiffView, PlanRow, RevisionView, StatusView},
     },
 };
 

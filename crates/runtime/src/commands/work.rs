@@ -1,21 +1,43 @@
 //! The commands behind the words that people type for goals, tasks, runs and schedules.
 
 use planwright_domain::{
+    actor::Person,
     autonomy::{
         Autonomy, TaskEnd,
         budget::{Budget, Meter},
     },
     chat::work::{Named, WorkAct},
-    command::{AutoCommand, NewSchedule, Target},
-    id::{GoalId, RunId, TaskId},
+    command::{AutoCommand, NewSchedule, PersonCommand, Target},
+    id::{CommandId, GoalId, RunId, TaskId},
+    identity::SessionKey,
     refusal::Refusal,
     session::Session,
 };
 
-use crate::{commands::Commands, engine::calendar};
+use crate::{
+    commands::Commands,
+    engine::calendar,
+    ports::journal::{Answer, JournalError},
+};
 
 impl Commands {
-    /// The command behind the words, or why it cannot be formed.
+    /// Does what a person asks of the goals, tasks, runs or schedules of a session.
+    pub async fn act_on_work(
+        &self,
+        identity: &SessionKey,
+        id: CommandId,
+        person: &Person,
+        act: WorkAct,
+    ) -> Result<Answer, JournalError> {
+        let session = self.queries.session(identity).await?;
+        match self.work(&session, act) {
+            Ok(command) => self.dispatch(identity, id, person, PersonCommand::Auto(command)).await,
+            // What it names may be gone because it was heard before: the same id, the same answer.
+            Err(refusal) => self.dispatcher.refuse(identity, id, refusal).await,
+        }
+    }
+
+    /// The command behind what is asked, or why it cannot be formed.
     pub(crate) fn work(&self, session: &Session, act: WorkAct) -> Result<AutoCommand, Refusal> {
         let auto = &session.auto;
         let fresh = || self.ids.ordered();

@@ -11,8 +11,16 @@ use planwright_domain::{
 /// So many missed slots are counted one by one; past that a schedule is late beyond counting.
 const COUNTED_MAX: u64 = 1_000_000;
 
+/// How long a schedule may wait between two slots.
+const EVERY_MICROS: std::ops::RangeInclusive<i64> = 1_000_000..=100_000 * 86_400_000_000;
+
 /// The rhythm behind the words, and its first slot after now.
 pub(crate) fn rhythm(when: &When, now: Time) -> Result<(Rhythm, Time), Refusal> {
+    if matches!(when, When::Every { micros } if !EVERY_MICROS.contains(micros)) {
+        let why =
+            "it repeats after a second at the least, and after a hundred thousand days at the most";
+        return Err(Refusal::BadRhythm { why: why.into() });
+    }
     let rhythm = match when.clone() {
         When::Cron { expression, zone } => Rhythm::Cron { expression, zone },
         When::Every { micros } => Rhythm::Every { micros, from: now },

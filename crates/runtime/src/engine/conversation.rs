@@ -400,6 +400,7 @@ impl History {
             | PlanEvent::DecisionExpired { .. }
             | PlanEvent::RevisionShown { .. }
             | PlanEvent::BlocksSeen { .. }
+            | PlanEvent::Discussed { .. }
             | PlanEvent::ExecutionPaused { .. }
             | PlanEvent::PlanFailed { .. } => {}
         }

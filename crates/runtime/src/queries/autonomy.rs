@@ -1,7 +1,9 @@
 //! Goals, tasks, runs and schedules: as people look at them.
 
+use std::iter;
+
 use planwright_domain::{
-    autonomy::{RunStatus, TaskEnd, budget::Meter, standing::used},
+    autonomy::{RunStatus, TaskEnd, budget::Meter, schedule::Schedule, standing::used},
     id::{GoalId, RunId, TaskId},
     next::{next, waiting},
     session::Session,
@@ -9,7 +11,10 @@ use planwright_domain::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::queries::waiting::waits_for;
+use crate::{engine::calendar, queries::waiting::waits_for};
+
+/// So many slots of a schedule are told ahead.
+const UPCOMING: usize = 5;
 
 /// Goals, tasks, runs and schedules of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -90,6 +95,8 @@ pub struct ScheduleRow {
     pub title: String,
     /// Its next slot.
     pub next: Option<Time>,
+    /// Its next slots, the first of them too.
+    pub upcoming: Vec<Time>,
     /// How long after its time each slot begins.
     pub jitter_micros: i64,
 }
@@ -155,6 +162,7 @@ impl WorkView {
                     rhythm: schedule.rhythm.in_words(),
                     title: schedule.title.clone(),
                     next: schedule.next,
+                    upcoming: upcoming(schedule),
                     jitter_micros: schedule.jitter_micros,
                 })
                 .collect(),
@@ -165,4 +173,10 @@ impl WorkView {
         view.schedules.sort_by_key(|row| row.number);
         view
     }
+}
+
+/// The slots of a schedule that come next.
+fn upcoming(schedule: &Schedule) -> Vec<Time> {
+    let after = |slot: &Time| calendar::next(&schedule.rhythm, *slot).ok().flatten();
+    iter::successors(schedule.next, after).take(UPCOMING).collect()
 }

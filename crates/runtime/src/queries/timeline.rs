@@ -267,6 +267,7 @@ impl Fold {
             | PlanEvent::DecisionReminded { .. }
             | PlanEvent::RevisionShown { .. }
             | PlanEvent::BlocksSeen { .. }
+            | PlanEvent::Discussed { .. }
             | PlanEvent::StepQueued { .. } => {}
         }
     }

@@ -12,7 +12,7 @@ use planwright_domain::{
     identity::{Root, SessionIdentity, SessionKey},
     next::{Next, Waiting, next, waiting},
     outcome::{self, PlanCard, allows, outside, quick_commands},
-    plan::{Ended, Plan, Revision, event::PlanEvent, review::Comment},
+    plan::{Ended, Plan, Revision, event::PlanEvent},
     quota::LimitReached,
     session::{Session, SessionEvent},
     time::Time,
@@ -150,35 +150,6 @@ pub struct DiffView {
     pub rows: Vec<DiffRow>,
     /// What became of each step or section.
     pub parts: Vec<Part>,
-}
-
-/// A comment, and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommentRow {
-    /// The comment.
-    pub comment: Comment,
-    /// The revision it speaks of.
-    pub revision: u32,
-    /// Who made it.
-    pub by: PersonId,
-    /// The revision that answered it; none while it is open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answered_in: Option<u32>,
-    /// Why it was declined; addressed, if it was answered and there is nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub declined: Option<String>,
-}
-
-impl CommentRow {
-    /// What became of it, as programs read it.
-    #[must_use]
-    pub fn status(&self) -> &'static str {
-        match (self.answered_in, &self.declined) {
-            (None, _) => "open",
-            (Some(_), None) => "addressed",
-            (Some(_), Some(_)) => "declined",
-        }
-    }
 }
 
 /// A plan in a list.
@@ -333,22 +304,6 @@ impl Queries {
         }))
     }
 
-    /// The comments on the active plan, oldest first, and what became of each.
-    pub async fn comments(&self, identity: &SessionKey) -> Result<Vec<CommentRow>, JournalError> {
-        let session = self.session(identity).await?;
-        let Some(plan) = session.plan() else { return Ok(Vec::new()) };
-        let Some(first) = plan.revisions.first() else { return Ok(Vec::new()) };
-        let (mut rows, mut number) = (Vec::new(), 0);
-        for_each_event(&*self.journal, identity, Seq(first.0 - 1), |recorded| {
-            if let SessionEvent::Plan(event) = recorded.event {
-                enter(&mut rows, &mut number, event);
-            }
-            Ok::<_, JournalError>(ControlFlow::Continue(()))
-        })
-        .await?;
-        Ok(rows)
-    }
-
     /// The plans of a session, oldest first.
     pub async fn plans(&self, identity: &SessionKey) -> Result<Vec<PlanRow>, JournalError> {
         let session = self.session(identity).await?;
@@ -364,45 +319,6 @@ impl Queries {
             row.status = plan.status.label().into();
         }
         Ok(rows)
-    }
-}
-
-/// Enters what an event says of comments into the ledger.
-fn enter(rows: &mut Vec<CommentRow>, number: &mut u32, event: PlanEvent) {
-    match event {
-        PlanEvent::RevisionAdded { revision, replies, .. } => {
-            *number = revision.number;
-            for reply in replies {
-                let row = rows.iter_mut().find(|row| row.comment.number == reply.comment);
-                row.into_iter().for_each(|row| {
-                    row.answered_in = Some(*number);
-                    row.declined.clone_from(&reply.declined);
-                });
-            }
-        }
-        PlanEvent::ChangesRequested { comments, by, .. } => {
-            rows.extend(comments.into_iter().map(|comment| CommentRow {
-                comment,
-                revision: *number,
-                by: by.id.clone(),
-                answered_in: None,
-                declined: None,
-            }));
-        }
-        PlanEvent::PlanStarted { .. }
-        | PlanEvent::DraftChanged { .. }
-        | PlanEvent::RevisionShown { .. }
-        | PlanEvent::BlocksSeen { .. }
-        | PlanEvent::DecisionReminded { .. }
-        | PlanEvent::DecisionExpired { .. }
-        | PlanEvent::PlanApproved { .. }
-        | PlanEvent::ExecutionStarted { .. }
-        | PlanEvent::StepQueued { .. }
-        | PlanEvent::StepBegun { .. }
-        | PlanEvent::StepEnded { .. }
-        | PlanEvent::ExecutionPaused { .. }
-        | PlanEvent::PlanFailed { .. }
-        | PlanEvent::PlanEnded { .. } => {}
     }
 }
 
@@ -428,6 +344,7 @@ fn list(rows: &mut Vec<PlanRow>, event: PlanEvent) {
         | PlanEvent::StepEnded { .. }
         | PlanEvent::RevisionShown { .. }
         | PlanEvent::BlocksSeen { .. }
+        | PlanEvent::Discussed { .. }
         | PlanEvent::DecisionReminded { .. }
         | PlanEvent::DecisionExpired { .. }
         | PlanEvent::ChangesRequested { .. }

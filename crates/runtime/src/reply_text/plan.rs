@@ -6,7 +6,10 @@ use planwright_domain::{
 };
 
 use super::text::{Text, Tone};
-use crate::queries::view::{AskView, CommentRow, DiffView, RevisionView, StatusView};
+use crate::queries::{
+    comments::{CommentRow, ReplyRow},
+    view::{AskView, DiffView, RevisionView, StatusView},
+};
 
 /// How many unchanged rows a diff shows around a change.
 const AROUND: usize = 2;
@@ -168,22 +171,32 @@ pub fn revision(view: &RevisionView) -> Text {
 #[must_use]
 pub fn comment(row: &CommentRow) -> Text {
     let (tone, mark) = match row.status() {
-        "open" => (Tone::Warn, "○"),
+        "open" | "posted" => (Tone::Warn, "○"),
         "declined" => (Tone::Bad, "✗"),
         // That it was addressed is the word of whoever wrote the revision.
         _ => (Tone::Plain, "·"),
     };
-    let became = match (row.answered_in, &row.declined) {
-        (None, _) => "open".to_owned(),
-        (Some(revision), None) => format!("addressed in rev {revision}, says its author"),
-        (Some(revision), Some(why)) => format!("declined in rev {revision}: {why}"),
+    let became = match (&row.resolved, row.answered_in, &row.declined) {
+        (Some(by), ..) => format!("resolved by {}", by.0),
+        (None, Some(revision), None) => format!("addressed in rev {revision}, says its author"),
+        (None, Some(revision), Some(why)) => format!("declined in rev {revision}: {why}"),
+        (None, None, _) if row.asked.is_none() => "posted; the next request takes it along".into(),
+        (None, None, _) => "open".to_owned(),
     };
     let (number, place) = (row.comment.number, row.comment.place());
+    let now = row.place.as_ref().filter(|place| Some(place.first) != row.comment.line);
+    let now = now.map_or_else(String::new, |place| format!(", now {place}"));
+    let said = |reply: &ReplyRow| {
+        let by = reply.by.as_ref().map_or("the author", |by| &by.0);
+        let is_repeated = row.declined.as_ref() == Some(&reply.text) || reply.text.is_empty();
+        (!is_repeated).then(|| format!("\n     {by}: {}", reply.text))
+    };
+    let replies: String = row.replies.iter().filter_map(said).collect();
     Text::default()
         .and(tone, mark)
         .and(Tone::Plain, format!(" {number}. {} ", row.comment.text))
-        .and(Tone::Dim, format!("(rev {}, {place}, by {})", row.revision, row.by.0))
-        .and(Tone::Plain, format!("\n     {became}"))
+        .and(Tone::Dim, format!("(rev {}, {place}{now}, by {})", row.revision, row.by.0))
+        .and(Tone::Plain, format!("{replies}\n     {became}"))
         .line()
 }
 

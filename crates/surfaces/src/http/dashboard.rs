@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse as _, Redirect, Response},
 };
@@ -17,6 +17,11 @@ static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/dashboard.r
 /// What a browser may do on our pages: nothing that does not come from here.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
                       frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+/// The page in which diagrams are drawn. It belongs to no site, asks nobody, and stands in our pages only.
+const DIAGRAMS: &str = "/diagram.html";
+const DIAGRAMS_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; \
+                               base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 /// Told where a build without Node is asked for the dashboard.
 const ABSENT: &str = "<!doctype html><meta charset=utf-8><title>Planwright</title><p>This program was built without the dashboard. \
                       Run <code>npm ci --prefix web --ignore-scripts && npm run --prefix web build</code>, then build it again. The API works.";
@@ -35,6 +40,12 @@ pub(crate) fn is_page(path: &str) -> bool {
 /// Whether this path is a file. The name of another owner's session has a point in it.
 fn is_file(path: &str) -> bool {
     path.starts_with("/assets/") || (path.contains('.') && !path.starts_with("/s/"))
+}
+
+/// Whether this path is a script that draws diagrams. The page that runs it belongs to no site, and so asks for it as another
+/// site would; it is the same for everyone.
+pub(crate) fn is_for_diagrams(path: &str) -> bool {
+    path.starts_with("/assets/diagram-")
 }
 
 /// A file of the dashboard, or the page that draws every other path of it. Pages have one address: what is kept for them in a
@@ -71,13 +82,19 @@ pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Resp
         "no-cache"
     };
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
+    if path == DIAGRAMS {
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(DIAGRAMS_POLICY));
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
+    } else if is_for_diagrams(path) {
+        headers.insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
+    }
     if let Some(encoding) = encoding {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
     }
     response
 }
 
-/// What every answer says to browsers.
+/// What every answer says to browsers, where it does not say otherwise itself.
 pub(crate) async fn protect(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -86,16 +103,13 @@ pub(crate) async fn protect(request: Request, next: Next) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (RESOURCE_POLICY, "same-origin"),
+        (HeaderName::from_static("permissions-policy"), "camera=(), microphone=(), geolocation=()"),
+        (header::CACHE_CONTROL, "no-store"),
     ] {
-        headers.insert(name, HeaderValue::from_static(value));
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
-    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
-    headers.insert(
-        "permissions-policy",
-        HeaderValue::from_static("camera=(), microphone=(), geolocation=()"),
-    );
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 

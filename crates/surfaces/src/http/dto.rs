@@ -3,14 +3,16 @@
 use planwright_domain::{
     diff::{Change, DiffRow, Part, PartChange},
     digest::Digest,
+    moved::{Fate, Place},
     next::Waiting,
     outcome::{PlanCard, StepRow},
     quota::LimitReached,
 };
 use planwright_runtime::{
     ports::journal::SessionRow,
+    queries::comments::{CommentRow, ReplyRow},
     queries::reader::{BlockView, ReaderView},
-    queries::view::{AskView, CommentRow, DiffView, PlanRow, StatusView},
+    queries::view::{AskView, DiffView, PlanRow, StatusView},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -156,6 +158,9 @@ pub struct DoubtDto {
 pub struct PlanDto {
     /// The plan.
     pub plan_id: Uuid,
+    /// How it is written: `document`, `collect` or `build`; none once it has ended.
+    #[serde(default)]
+    pub strategy: Option<String>,
     /// Its title.
     pub title: String,
     /// Where it stands, as people read it.
@@ -304,7 +309,7 @@ pub struct PartDto {
     pub rows: Vec<DiffRowDto>,
 }
 
-/// A comment, and what became of it.
+/// A comment with what followed on it: a thread.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommentRowDto {
@@ -314,18 +319,64 @@ pub struct CommentRowDto {
     pub revision: u32,
     /// The line it speaks of.
     pub line: Option<u32>,
+    /// The last line, where it speaks of several.
+    pub last_line: Option<u32>,
     /// The step it speaks of.
     pub step: Option<u32>,
     /// What should change.
     pub text: String,
     /// Who made it.
     pub by: String,
-    /// `open`, `addressed` or `declined`.
+    /// When.
+    pub at: String,
+    /// Whether its words were changed since.
+    pub is_edited: bool,
+    /// Whether the author was sent it: then its words stay as they are.
+    pub is_sent: bool,
+    /// `posted` (the next request takes it along), `open` (asked for), `addressed`, `declined` or `resolved`.
     pub status: String,
-    /// The revision that answered it.
+    /// The revision that answered it last.
     pub answered_in: Option<u32>,
     /// Why it was declined.
     pub declined: Option<String>,
+    /// Who settled it.
+    pub resolved: Option<String>,
+    /// Where the lines that it speaks of stand in the newest revision; none if it speaks of no line.
+    pub place: Option<PlaceDto>,
+    /// What followed, oldest first.
+    pub replies: Vec<ReplyRowDto>,
+}
+
+/// Where lines stand in the newest revision.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlaceDto {
+    /// The first of them; where they stood, if they are gone.
+    pub line: u32,
+    /// The last of them.
+    pub last_line: u32,
+    /// What became of them: `same`, `changed` or `removed`.
+    pub fate: String,
+}
+
+/// What was said after the first comment of a thread.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplyRowDto {
+    /// Its number, if a person posted it.
+    pub number: Option<u32>,
+    /// Who; nobody, if the author of a revision did.
+    pub by: Option<String>,
+    /// The newest revision then.
+    pub revision: u32,
+    /// When.
+    pub at: String,
+    /// The words; none where it was addressed without any.
+    pub text: String,
+    /// Whether the words were changed since.
+    pub is_edited: bool,
+    /// Whether the author was sent it: then its words stay as they are.
+    pub is_sent: bool,
 }
 
 impl From<CommentRow> for CommentRowDto {
@@ -335,13 +386,38 @@ impl From<CommentRow> for CommentRowDto {
             number: row.comment.number,
             revision: row.revision,
             line: row.comment.line,
+            last_line: row.comment.last_line,
             step: row.comment.step,
             text: row.comment.text,
             by: row.by.0,
+            at: time(row.at),
+            is_edited: row.is_edited,
+            is_sent: row.asked.is_some(),
             status,
             answered_in: row.answered_in,
             declined: row.declined,
+            resolved: row.resolved.map(|by| by.0),
+            place: row.place.map(PlaceDto::from),
+            replies: row.replies.into_iter().map(ReplyRowDto::from).collect(),
         }
+    }
+}
+
+impl From<Place> for PlaceDto {
+    fn from(Place { first, last, fate }: Place) -> Self {
+        let fate = match fate {
+            Fate::Same => "same",
+            Fate::Changed => "changed",
+            Fate::Removed => "removed",
+        };
+        Self { line: first, last_line: last, fate: fate.into() }
+    }
+}
+
+impl From<ReplyRow> for ReplyRowDto {
+    fn from(row: ReplyRow) -> Self {
+        let ReplyRow { number, by, revision, at, text, is_edited, is_asked: is_sent } = row;
+        Self { number, by: by.map(|by| by.0), revision, at: time(at), text, is_edited, is_sent }
     }
 }
 
@@ -417,6 +493,7 @@ impl From<PlanCard> for PlanDto {
     fn from(card: PlanCard) -> Self {
         Self {
             plan_id: card.plan_id.0,
+            strategy: card.strategy.map(|strategy| strategy.name().to_owned()),
             title: card.title,
             status: card.status,
             revision: card.revision,

@@ -7,7 +7,9 @@ use axum::{
     extract::{Path, Query, State},
     http::HeaderMap,
 };
-use planwright_domain::{id::MemoryId, refusal::Refusal};
+use planwright_domain::{
+    command::PersonCommand, id::MemoryId, memory::MemoryCommand, refusal::Refusal,
+};
 use planwright_runtime::{ports::journal::Answer, queries::memory::MemoryView};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -20,7 +22,7 @@ use crate::http::{
     dto::Accepted,
     params::{InPath, Once},
     problem::{Problem, Problems, bad_query},
-    sessions::access::seen,
+    sessions::access::{ask, seen},
 };
 
 /// What to look for.
@@ -74,6 +76,15 @@ pub struct Promotion {
     pub text: String,
 }
 
+/// Other words for what is remembered.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewWords {
+    /// The words.
+    #[schema(min_length = 1, max_length = 4096)]
+    pub text: String,
+}
+
 /// What became known everywhere.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Promoted {
@@ -117,6 +128,24 @@ pub(crate) async fn forget_memory(
         }
         Answer::Refused(refusal) => Err(refusal.into()),
     }
+}
+
+/// Says something that is remembered in other words; what is known everywhere is promoted anew.
+#[utoipa::path(patch, path = "/api/sessions/{id}/memory/{item}", params(InPath, ByItem, Once), request_body = NewWords, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn change_memory(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path((id, item)): Path<(String, String)>,
+    headers: HeaderMap,
+    Body(new): Body<NewWords>,
+) -> Result<Json<Accepted>, Problem> {
+    let identity = seen(&app, &caller, &id).await?;
+    let item = item_id(&item)?;
+    let found = app.queries.remembered(&identity, &item.to_string()).await?;
+    let own = found.filter(|item| item.scope.session().is_some());
+    let item = own.ok_or_else(|| Problem::from(Refusal::NotThere { what: "memory".into() }))?;
+    let change = MemoryCommand::Change { id: item.id, text: new.text };
+    ask(&app, &caller, &id, &headers, PersonCommand::Memory(change)).await
 }
 
 fn item_id(text: &str) -> Result<MemoryId, Problem> {

@@ -11,14 +11,19 @@ use axum::{
 use planwright_domain::{
     command::{Approving, Decision, Ending, Permit, PersonCommand, Start, Verdict},
     effect::Declared,
-    plan::{Strategy, block::BlockId, review::Comment},
+    id::PlanId,
+    plan::{
+        block::BlockId,
+        review::{Comment, Said},
+    },
 };
 
 pub mod asks;
 
 use asks::{
-    Between, CommentDto, InSession, NewApproval, NewChanges, NewContent, NewPermit, NewPlan,
-    NewRejection, NewSeen, NewSkip, NewVerdict, OfSession, PermitName, PlanState,
+    Between, CommentChange, CommentDto, InSession, NewApproval, NewChanges, NewContent, NewPermit,
+    NewPlan, NewRejection, NewReply, NewSeen, NewSkip, NewVerdict, OfSession, PermitName, PlanOn,
+    PlanState,
 };
 
 use crate::http::{
@@ -270,6 +275,57 @@ pub(crate) async fn list_comments(
     Ok(Json(rows.into_iter().map(CommentRowDto::from).collect()))
 }
 
+/// Posts a comment on what `If-Match` names: everybody sees it, and the next request for changes takes it along. 412: it
+/// was replaced.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/comments", params(InPath, AsRead, Once), request_body = CommentDto, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn post_comment(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<CommentDto>,
+) -> Result<Json<Accepted>, Problem> {
+    let (base, said) = (Some(if_match(&headers)?), Said::Comment { comment: new.into() });
+    ask(&app, &caller, &id, &headers, PersonCommand::Discuss { plan: None, base, said }).await
+}
+
+/// Replies in the thread of a comment.
+#[utoipa::path(post, path = "/api/sessions/{id}/plan/comments/{number}/replies", params(InPath, ("number" = u32, Path, description = "The number of its first comment."), Once), request_body = NewReply, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn reply_to_comment(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path((id, number)): Path<(String, u32)>,
+    headers: HeaderMap,
+    Body(new): Body<NewReply>,
+) -> Result<Json<Accepted>, Problem> {
+    let comment = Comment { reply_to: Some(number), ..Comment::on_the_whole(&new.text) };
+    let (plan, said) = (new.plan_id.map(PlanId), Said::Comment { comment });
+    ask(&app, &caller, &id, &headers, PersonCommand::Discuss { plan, base: None, said }).await
+}
+
+/// Changes the words of a comment that was not asked for yet, or settles its thread. 409: it is not the caller's, or it was
+/// asked for.
+#[utoipa::path(patch, path = "/api/sessions/{id}/plan/comments/{number}", params(InPath, ("number" = u32, Path, description = "Its number."), Once), request_body = CommentChange, responses((status = 200, body = Accepted), Problems))]
+pub(crate) async fn change_comment(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path((id, number)): Path<(String, u32)>,
+    headers: HeaderMap,
+    Body(change): Body<CommentChange>,
+) -> Result<Json<Accepted>, Problem> {
+    let said = match (change.text, change.resolved) {
+        (Some(text), None) => Said::Edit { number, text },
+        (None, Some(true)) => Said::Resolve { number },
+        (None, Some(false)) => Said::Reopen { number },
+        (Some(_), Some(_)) | (None, None) => {
+            let words = "say either other words (text) or whether it is settled (resolved)";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "one_change", words));
+        }
+    };
+    let plan = change.plan_id.map(PlanId);
+    ask(&app, &caller, &id, &headers, PersonCommand::Discuss { plan, base: None, said }).await
+}
+
 /// Writes the document anew: a revision by the caller. `If-Match` names what was edited. 412: it was replaced.
 #[utoipa::path(put, path = "/api/sessions/{id}/plan/content", params(InPath, AsRead, Once), request_body = NewContent, responses((status = 200, body = Accepted), Problems))]
 pub(crate) async fn edit_plan(
@@ -280,8 +336,10 @@ pub(crate) async fn edit_plan(
     Body(new): Body<NewContent>,
 ) -> Result<Json<Accepted>, Problem> {
     let base = Some(if_match(&headers)?);
-    let (markdown, fresh) = (new.markdown, app.commands.new_id().into());
-    ask(&app, &caller, &id, &headers, PersonCommand::EditPlan { base, markdown, fresh }).await
+    let NewContent { markdown, suggested } = new;
+    let fresh = app.commands.new_id().into();
+    let edit = PersonCommand::EditPlan { base, markdown, fresh, suggested };
+    ask(&app, &caller, &id, &headers, edit).await
 }
 
 /// Asks for a newer revision. 412: what was read was replaced.
@@ -294,11 +352,7 @@ pub(crate) async fn request_changes(
     Body(new): Body<NewChanges>,
 ) -> Result<Json<Accepted>, Problem> {
     let digest = if_match(&headers)?;
-    let comments = new
-        .comments
-        .into_iter()
-        .map(|CommentDto { line, step, text }| Comment { number: 0, line, step, text })
-        .collect();
+    let comments = new.comments.into_iter().map(Comment::from).collect();
     ask(
         &app,
         &caller,
@@ -341,14 +395,14 @@ pub(crate) async fn plan_state(
 }
 
 /// Switches plan mode on in a session.
-#[utoipa::path(post, path = "/api/plans/enable", params(Once), request_body = InSession, responses((status = 200, body = PlanState), Problems))]
+#[utoipa::path(post, path = "/api/plans/enable", params(Once), request_body = PlanOn, responses((status = 200, body = PlanState), Problems))]
 pub(crate) async fn enable_plan(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    Body(body): Body<InSession>,
+    Body(body): Body<PlanOn>,
 ) -> Result<Json<PlanState>, Problem> {
-    let command = app.commands.plan_on(Strategy::Document);
+    let command = app.commands.plan_on(body.strategy.into());
     let _ = ask(&app, &caller, &body.session_id, &headers, command).await?;
     state(&app, &caller, &body.session_id).await
 }

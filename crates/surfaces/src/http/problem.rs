@@ -186,6 +186,7 @@ fn status_of(refusal: &PlanRefusal) -> StatusCode {
         | PlanRefusal::PermissionPending
         | PlanRefusal::CommentsUnanswered { .. }
         | PlanRefusal::NoSuchComment { .. }
+        | PlanRefusal::CommentNotYours { .. }
         | PlanRefusal::NotThisStep { .. }
         | PlanRefusal::CannotSkip { .. }
         | PlanRefusal::StepUnderWay { .. }

@@ -16,7 +16,9 @@ use planwright_domain::{
     id::{CallId, Incarnation, TurnId},
     next::{Next, next},
     plan::{
-        PlanStatus, Progress, Reads, Review, Strategy, block::BlockSet, review::Comment,
+        PlanStatus, Progress, Reads, Review, Strategy,
+        block::BlockSet,
+        review::{Comment, Said},
         step::OnFailure,
     },
     session::Session,
@@ -202,8 +204,9 @@ impl Generator {
             (_, 69 | 80..=83) => {
                 let base = Some(current);
                 let (markdown, fresh) = (format!("# Mine {}\n", rng.u32(..)), fresh(rng).into());
-                ("edit", PersonCommand::EditPlan { base, markdown, fresh })
+                ("edit", PersonCommand::EditPlan { base, markdown, fresh, suggested: rng.bool() })
             }
+            (_, 76..=77) => ("discuss", discussed(rng, session, current)),
             (_, 70..=72) => ("done", PersonCommand::EndPlan(Ending::Done)),
             (_, 73..=75) => ("off", PersonCommand::EndPlan(Ending::Off)),
             (_, _) => ("reset", PersonCommand::Reset),
@@ -501,6 +504,20 @@ fn seen(rng: &mut Rng, session: &Session, digest: Digest) -> PersonCommand {
         blocks.extend(BlockSet::of("a block that no revision has").0);
     }
     PersonCommand::MarkSeen { digest, blocks }
+}
+
+/// A comment, a reply, other words for one, or a thread that is settled or not: of a comment that is there, or nearly.
+fn discussed(rng: &mut Rng, session: &Session, current: Digest) -> PersonCommand {
+    let number = rng.u32(0..session.plan().map_or(0, |plan| plan.commented) + 2);
+    let on = |comment| Said::Comment { comment };
+    let said = match rng.u8(0..8) {
+        0..=2 => on(Comment::on_line(rng.u32(0..4), "why?")),
+        3 | 4 => on(Comment { reply_to: Some(number), ..Comment::on_the_whole("and how?") }),
+        5 => Said::Edit { number, text: "why so?".into() },
+        6 => Said::Resolve { number },
+        _ => Said::Reopen { number },
+    };
+    PersonCommand::Discuss { plan: None, base: Some(current), said }
 }
 
 /// A decision on the call that waits, or on one that does not.

@@ -18,6 +18,8 @@ pub struct Script {
     plan: Option<String>,
     /// The plan that is written when changes are requested.
     revised: Option<String>,
+    /// What is answered to each comment then.
+    answer: Option<String>,
     /// What is called while the plan is executed, one call a round.
     work: Vec<(String, Value)>,
     /// What is called outside of plan work, one call a round.
@@ -56,7 +58,8 @@ pub fn by_script(known: BTreeMap<String, Script>) -> Conduct {
                 None => ScriptedReply::text("Executed, as planned."),
             }
         } else if let (false, true, Some(plan)) = (left.is_empty(), planning, &script.revised) {
-            let replies: Vec<_> = left.iter().map(|number| json!({"comment": number})).collect();
+            let reply = |number| json!({"comment": number, "answer": script.answer});
+            let replies: Vec<_> = left.iter().map(reply).collect();
             ScriptedReply::call(
                 "plan_set_content",
                 &json!({"plan_markdown": plan, "replies": replies}),

@@ -70,7 +70,7 @@ export function Composer({ id, running, planning }: { id: string; running: boole
       }}
     >
       <div className="mx-auto flex max-w-3xl flex-wrap items-end gap-2 @lg:flex-nowrap">
-        <button type="button" aria-pressed={planning} title={t("Plan work: nothing is changed before you approve")} className={`button small shrink-0 max-sm:!px-2 ${planning ? "!border-accent !bg-tint !text-accent" : ""}`} onClick={() => void (planning ? verdicts.off(id) : verdicts.on(id))}>
+        <button type="button" aria-pressed={planning} title={t("Plan work: nothing is changed before you approve")} className={`button small shrink-0 max-sm:!px-2 ${planning ? "!border-accent !bg-tint !text-accent" : ""}`} onClick={() => void (planning ? verdicts.off(id) : verdicts.on(id, "document"))}>
           {planning ? t("Plan: on") : t("Plan: off")}
         </button>
         <textarea

@@ -3,6 +3,9 @@ import { listsMoved, moved, queries } from "../../api/queries";
 import { t } from "../../lib/t";
 import { say } from "../../ui/basics";
 
+/** How a plan is written. */
+export type Strategy = Schemas["StrategyName"];
+
 /** What a verdict came to. */
 export type Came = "done" | "stale" | "refused";
 
@@ -36,10 +39,16 @@ export const verdicts = {
     act(id, got(api.POST("/api/sessions/{id}/plan/approve", { ...to(id, digest), body: { notes, hold } })), hold ? t("Approved and held") : t("Approved; the execution starts"), t("Nothing was approved: it changed while you were reading. The change is shown.")),
   changes: (id: string, digest: string, comments: Schemas["CommentDto"][]) =>
     act(id, got(api.POST("/api/sessions/{id}/plan/changes", { ...to(id, digest), body: { comments } })), t("Sent; a newer revision is on its way")),
+  post: (id: string, digest: string, comment: Schemas["CommentDto"]) =>
+    act(id, got(api.POST("/api/sessions/{id}/plan/comments", { ...to(id, digest), body: comment })), t("Posted")),
+  reply: (id: string, planId: string, number: number, text: string) =>
+    act(id, got(api.POST("/api/sessions/{id}/plan/comments/{number}/replies", { params: { path: { id, number } }, body: { planId, text } })), ""),
+  changeComment: (id: string, number: number, change: Schemas["CommentChange"]) =>
+    act(id, got(api.PATCH("/api/sessions/{id}/plan/comments/{number}", { params: { path: { id, number } }, body: change })), ""),
   reject: (id: string, digest: string, why: string) =>
     act(id, got(api.POST("/api/sessions/{id}/plan/reject", { ...to(id, digest), body: { why: why || undefined } })), t("Rejected")),
-  edit: (id: string, digest: string, markdown: string) =>
-    act(id, got(api.PUT("/api/sessions/{id}/plan/content", { ...to(id, digest), body: { markdown } })), t("Saved; this revision is yours")),
+  edit: (id: string, digest: string, markdown: string, suggested = false) =>
+    act(id, got(api.PUT("/api/sessions/{id}/plan/content", { ...to(id, digest), body: { markdown, suggested } })), t("Saved; this revision is yours")),
   permit: (id: string, digest: string, permit: Schemas["PermitName"], text = "") =>
     act(id, got(api.POST("/api/sessions/{id}/permission", { ...to(id, digest), body: { permit, text } })), { once: t("Allowed, once"), until_plan_ends: t("Allowed, until the plan ends"), deny: t("Denied"), replan: t("Denied; the plan is to be revised") }[permit]),
   settle: (id: string, call: string, happened: boolean) =>
@@ -51,7 +60,21 @@ export const verdicts = {
   raiseLimit: (id: string) => act(id, got(api.POST("/api/sessions/{id}/raise-limit", { params: inSession(id) })), t("Raised for today; it goes on")),
   stop: (id: string) => act(id, got(api.POST("/api/sessions/{id}/stop", { params: inSession(id) })), t("Stopped")),
   off: (id: string) => act(id, got(api.DELETE("/api/sessions/{id}/plan", { params: inSession(id) })), t("Plan work has ended")),
-  on: (id: string) => act(id, got(api.POST("/api/plans/enable", { body: { sessionId: id } })), t("Plan work is on; say what you want planned")),
+  done: (id: string) => act(id, got(api.POST("/api/sessions/{id}/plan/done", { params: inSession(id) })), t("Done, by your word")),
+  on: (id: string, strategy: Strategy) => act(id, got(api.POST("/api/plans/enable", { body: { sessionId: id, strategy } })), t("Plan work is on; say what you want planned")),
+  addGoal: (id: string, title: string) => act(id, got(api.POST("/api/sessions/{id}/goals", { params: inSession(id), body: { title } })), t("Added")),
+  endGoal: (id: string, number: number, reached: boolean) => act(id, got(api.PATCH("/api/sessions/{id}/goals/{number}", { params: { path: { id, number } }, body: { reached } })), reached ? t("Reached") : t("Given up")),
+  addTask: (id: string, title: string, goal: number | null) => act(id, got(api.POST("/api/sessions/{id}/tasks", { params: inSession(id), body: { title, goal } })), t("Added")),
+  endTask: (id: string, number: number, done: boolean) => act(id, got(api.PATCH("/api/sessions/{id}/tasks/{number}", { params: { path: { id, number } }, body: { done } })), done ? t("Done, by your word") : t("Given up")),
+  startRun: (id: string, run: Schemas["NewRun"]) => act(id, got(api.POST("/api/sessions/{id}/runs", { params: inSession(id), body: run })), t("The run starts")),
+  stopRun: (id: string, number: number) => act(id, got(api.DELETE("/api/sessions/{id}/runs/{number}", { params: { path: { id, number } } })), t("The run has ended")),
+  stopRuns: (id: string) => act(id, got(api.DELETE("/api/sessions/{id}/runs", { params: inSession(id) })), t("Its runs have ended")),
+  resumeRun: (id: string, number: number) => act(id, got(api.POST("/api/sessions/{id}/runs/{number}/resume", { params: { path: { id, number } } })), t("It goes on")),
+  resumeRuns: (id: string) => act(id, got(api.POST("/api/sessions/{id}/runs/resume", { params: inSession(id) })), t("It goes on")),
+  addSchedule: (id: string, schedule: Schemas["NewScheduleDto"]) => act(id, got(api.POST("/api/sessions/{id}/schedules", { params: inSession(id), body: schedule })), t("Added")),
+  endSchedule: (id: string, number: number) => act(id, got(api.DELETE("/api/sessions/{id}/schedules/{number}", { params: { path: { id, number } } })), t("It is off")),
+  notebook: (id: string, on: boolean) => act(id, got(api.PUT("/api/sessions/{id}/notebook", { params: inSession(id), body: { on } })), on ? t("The notebook is on") : t("The notebook is off")),
+  remember: (id: string, item: string, text: string) => act(id, got(api.PATCH("/api/sessions/{id}/memory/{item}", { params: { path: { id, item } }, body: { text } })), t("Saved")),
   rename: (id: string, title: string) => act(id, got(api.PATCH("/api/sessions/{id}", { params: inSession(id), body: { title } })), t("Renamed")),
   open: (id: string, root: string) => act(id, got(api.PATCH("/api/sessions/{id}", { params: inSession(id), body: { root } })), t("Works in {root}", { root })),
   archive: (id: string, archived: boolean) => act(id, got(api.PATCH("/api/sessions/{id}", { params: inSession(id), body: { archived } })), archived ? t("Put away") : t("Brought back")),
@@ -67,16 +90,4 @@ export async function line(id: string, text: string, key?: string): Promise<Sche
   moved(id);
   listsMoved();
   return answer;
-}
-
-/** Says a line from a button; what comes of it is said in passing. */
-export async function tell(id: string, text: string): Promise<Came> {
-  try {
-    const answer = await line(id, text);
-    if (answer.text) say(answer.text.trim(), "good");
-    return "done";
-  } catch (problem) {
-    say(problemWords(problem), "bad");
-    return "refused";
-  }
 }

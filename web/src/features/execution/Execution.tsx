@@ -50,7 +50,6 @@ export function Controls({ id, session, plan, decides }: { id: string; session: 
   if (!session.active) {
     return (
       <footer className="flex flex-wrap gap-2 border-t border-line px-4 py-3">
-        <button type="button" className="button small" onClick={() => void verdicts.on(id)}>{t("Plan something else")}</button>
         <Export id={id} plan={plan} />
       </footer>
     );
@@ -60,6 +59,7 @@ export function Controls({ id, session, plan, decides }: { id: string; session: 
     <footer className={`flex flex-wrap gap-2 border-t border-line px-4 py-2 ${session.waiting === "decision" ? "max-md:hidden" : ""}`}>
       {resumable && decides && <button type="button" className="button small primary" onClick={() => void verdicts.resume(id)}>{t("Resume")}</button>}
       {plan.status === "Running" && !plan.waits && <button type="button" className="button small" onClick={() => void verdicts.pause(id)}>{t("Pause")}</button>}
+      {plan.status === "Running" && <button type="button" className="button small quiet" title={t("Complete, by your word: the record says that you declared it")} onClick={() => void verdicts.done(id)}>{t("Done")}</button>}
       <button type="button" className="button small quiet" onClick={() => void verdicts.off(id)}>{t("End plan work")}</button>
       <span className="flex-1" />
       <Export id={id} plan={plan} />

@@ -6,7 +6,7 @@ import { AskCard, Doubts, LimitCard } from "../permissions/Asks";
 import { Ago } from "../../ui/Time";
 import { Chip, Empty, Failed, Skeleton } from "../../ui/basics";
 import { snooze, useSnoozed } from "./snooze";
-import { tell } from "../common/verdicts";
+import { verdicts } from "../common/verdicts";
 import { clock, t, visible } from "../../lib/t";
 
 /** What a thing that waits is called while it is hidden: another revision, or another call, is another thing. */
@@ -85,8 +85,8 @@ function Card({ row, decides, onPick }: { row: SessionRow; decides: boolean; onP
         ) : row.waiting === "run" ? (
           <div className="flex flex-wrap gap-2">
             <p className="w-full text-sm text-soft">{t("A run is paused and asks.")}</p>
-            <button type="button" className="button small" onClick={() => void tell(row.sessionId, "/auto resume")}>{t("Resume the run")}</button>
-            <button type="button" className="button small danger" onClick={() => void tell(row.sessionId, "/auto off")}>{t("Turn it off")}</button>
+            <button type="button" className="button small" onClick={() => void verdicts.resumeRuns(row.sessionId)}>{t("Resume the run")}</button>
+            <button type="button" className="button small danger" onClick={() => void verdicts.stopRuns(row.sessionId)}>{t("Turn it off")}</button>
           </div>
         ) : (
           <div>

@@ -5,7 +5,7 @@ import { memoryQuery } from "../../api/queries";
 import { Back } from "../common/Back";
 import { Dialog } from "../../ui/Dialog";
 import { Chip, Empty, Failed } from "../../ui/basics";
-import { tell, verdicts } from "../common/verdicts";
+import { verdicts } from "../common/verdicts";
 import { t, visible } from "../../lib/t";
 
 /** What is remembered: the chain exactly as it is retrieved, with why each item was found. */
@@ -66,7 +66,7 @@ export function MemoryScreen({ id }: { id: string }) {
         <textarea className="field" rows={4} aria-label={t("The words")} value={edit?.text ?? ""} onChange={(event) => edit && setEdit({ ...edit, text: event.target.value })} />
         <div className="mt-3 flex justify-end gap-2">
           <button type="button" className="button" onClick={() => setEdit(null)}>{t("Cancel")}</button>
-          <button type="button" className="button primary" disabled={!edit?.text.trim()} onClick={() => edit && void tell(id, `/memory edit ${edit.item.item.id} ${edit.text.trim()}`).then((came) => came === "done" && setEdit(null))}>{t("Save")}</button>
+          <button type="button" className="button primary" disabled={!edit?.text.trim()} onClick={() => edit && void verdicts.remember(id, edit.item.item.id, edit.text.trim()).then((came) => came === "done" && setEdit(null))}>{t("Save")}</button>
         </div>
       </Dialog>
     </div>

@@ -3,7 +3,7 @@ import { lazy, Suspense, useState } from "react";
 import { notebookQuery } from "../../api/queries";
 import { Back } from "../common/Back";
 import { Chip, Empty, Failed } from "../../ui/basics";
-import { tell } from "../common/verdicts";
+import { verdicts } from "../common/verdicts";
 import { t } from "../../lib/t";
 
 const Markdown = lazy(() => import("../../markdown/Markdown").then((part) => ({ default: part.Markdown })));
@@ -21,7 +21,7 @@ export function NotebookScreen({ id }: { id: string }) {
         {view && (
           <div className="flex flex-wrap items-center gap-2 text-sm">
             <Chip tone={view.on ? "good" : ""}>{view.on ? t("on") : t("off")}</Chip>
-            <button type="button" className="button small" onClick={() => void tell(id, view.on ? "/notebook off" : "/notebook on").then(() => notebook.refetch())}>
+            <button type="button" className="button small" onClick={() => void verdicts.notebook(id, !view.on).then(() => notebook.refetch())}>
               {view.on ? t("Turn it off") : t("Turn it on")}
             </button>
             {page && <button type="button" className="button quiet small" onClick={() => setPage(null)}>{t("Back to the current pages")}</button>}

@@ -27,7 +27,7 @@ export function OldRevision({ id, number, newest }: { id: string; number: number
       </header>
       <div ref={region} className="min-h-0 flex-1 overflow-y-auto px-4 py-3" tabIndex={0} role="region" aria-label={t("Plan document")}>
         <h3 className="text-lg font-semibold leading-snug">{visible(asked.data.title)}</h3>
-        <div role="tabpanel" aria-label={t("Plan text")} className="py-3"><Suspense fallback={<Skeleton lines={6} />}><Drawn id={id} revision={asked.data} waits={false} notes={[]} onComment={stay} /></Suspense></div>
+        <div role="tabpanel" aria-label={t("Plan text")} className="py-3"><Suspense fallback={<Skeleton lines={6} />}><Drawn id={id} revision={asked.data} mayComment={false} onComment={stay} /></Suspense></div>
       </div>
     </section>
   );

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Suspense, useCallback, useMemo, useReducer, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useMemo, useReducer, useRef, useState } from "react";
 import type { Plan, Session } from "../../api/client";
 import { commentsQuery, controlQuery, diffQuery, meQuery, revisionQuery } from "../../api/queries";
 import { parseJson } from "../../lib/storage";
@@ -7,12 +7,15 @@ import { t, visible } from "../../lib/t";
 import { AskCard, Doubts } from "../permissions/Asks";
 import { Chip, Failed, Skeleton, toneOf, useKept } from "../../ui/basics";
 import { Decisions } from "../common/Decisions";
-import { areNotes, Changes, History, Source } from "./PlanText";
+import { Changes, History, Source } from "./PlanText";
+import { BeginPlan, strategyWords } from "./BeginPlan";
+import { Below, DiscussionProvider, OpenThreads, type Discussion } from "./Discussion";
+import { areNotes, isOpen, onRevision, replaced, type Writing } from "./notes";
 import { isNewest, nothingRead, read, type Reading, type RevisionRef } from "./revision";
 import { Drawn } from "./drawn";
-import { useNamedLine } from "./rows";
+import { useNamedLine, whenDrawn } from "./rows";
 import { useSeen } from "./useSeen";
-import { NoteEditor, Verdict } from "./Verdict";
+import { Verdict } from "./Verdict";
 import { Controls, Steps } from "../execution/Execution";
 import { verdicts } from "../common/verdicts";
 
@@ -37,6 +40,7 @@ export function PlanPanel({ id, wide = false, onExpand }: { id: string; wide?: b
       <header className="flex items-center gap-2 border-b border-line px-4 py-3">
         <h2 className="label">{t("Plan")}</h2>
         {plan && (isCurrent ? <Chip tone={toneOf(plan.status)}>{t(plan.status)}</Chip> : <Chip>{t("Replaced")}</Chip>)}
+        {plan?.strategy && isCurrent && <span className="hidden text-sm text-soft sm:inline" data-testid="strategy">{strategyWords(plan.strategy)}</span>}
         {shown && <span className="text-sm text-soft" data-testid="plan-revision">{t("rev {n}", { n: shown.revision })}</span>}
         {shown && <code className="hidden text-xs text-soft sm:inline" title={shown.digest} data-testid="plan-digest">{shown.digest.slice(0, 8)}</code>}
         <span className="flex-1" />
@@ -62,10 +66,16 @@ export function PlanPanel({ id, wide = false, onExpand }: { id: string; wide?: b
         )}
         {!plan && (
           <div className="p-4">
-            <button type="button" className="button primary" onClick={() => void verdicts.on(id)}>{t("Switch plan work on")}</button>
+            <BeginPlan id={id} />
           </div>
         )}
       </div>
+      {plan && !session.active && (
+        <details className="border-t border-line px-4 py-2">
+          <summary className="cursor-pointer text-sm">{t("Plan something else")}</summary>
+          <div className="pt-2"><BeginPlan id={id} /></div>
+        </details>
+      )}
       {plan && <Decisions><Controls id={id} session={session} plan={plan} decides={decides} /></Decisions>}
     </section>
   );
@@ -78,7 +88,7 @@ function EndedText({ id, plan }: { id: string; plan: Plan }) {
   return (
     <details className="py-2 text-sm">
       <summary className="cursor-pointer text-soft">{t("Its text, revision {n}", { n: revision.data.number })}</summary>
-      <div className="pt-2"><Suspense fallback={<Skeleton lines={6} />}><Drawn id={id} revision={revision.data} waits={false} notes={[]} onComment={() => {}} /></Suspense></div>
+      <div className="pt-2"><Suspense fallback={<Skeleton lines={6} />}><Drawn id={id} revision={revision.data} mayComment={false} onComment={() => {}} /></Suspense></div>
     </details>
   );
 }
@@ -151,13 +161,55 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, region, 
   const diff = useQuery({ ...diffQuery(id, at.digest), enabled: isCurrent && session.active });
   const comments = useQuery(commentsQuery(id));
   const [chosen, setChosen] = useState<Tab | null>(null);
-  const [kept, keep] = useKept(`notes:${id}:${at.digest}`, "[]");
-  const notes = useMemo(() => parseJson(kept, areNotes) ?? [], [kept]);
-  const setNotes = (next: typeof notes) => keep(next.length ? JSON.stringify(next) : "");
-  const [writing, setWriting] = useState<number | null | undefined>(undefined);
+  // They outlive the revision they were made on: nobody's words go because the author was faster.
+  const [kept, keep] = useKept(`notes:${id}:${plan.planId}`, "[]");
+  const notes = useMemo(() => (parseJson(kept, areNotes) ?? []).map((note) => onRevision(note, at.digest)), [kept, at.digest]);
+  const setNotes = useCallback((next: typeof notes) => keep(next.length ? JSON.stringify(next) : ""), [keep]);
+  const addNote = useCallback(({ line, last }: Writing, text: string) => setNotes([...notes, { line, ...(last ? { last } : {}), text, on: { digest: at.digest, revision: at.revision } }]), [notes, setNotes, at.digest, at.revision]);
+  const [writing, setWriting] = useState<Writing | null>(null);
+  // What was typed elsewhere is kept as a note: nobody's words go because another line was chosen, or a newer text.
+  const begin = useCallback((on: Writing) => {
+    if (writing?.text?.trim()) addNote(writing, writing.text.trim());
+    setWriting(on);
+    setChosen((tab) => (tab === "history" ? "plan" : tab));
+  }, [writing, addNote]);
+  const latest = useRef({ writing, addNote, begin });
+  latest.current = { writing, addNote, begin };
+  useEffect(() => () => {
+    const { writing, addNote } = latest.current;
+    if (writing?.text?.trim()) addNote(writing, writing.text.trim());
+  }, []);
+  const onComment = useCallback((line: number) => latest.current.begin({ line }), []);
   const hasChanges = (diff.data?.from ?? 0) > 0;
   const tab: Tab = chosen ?? (hasChanges ? "changes" : "plan");
   const waits = session.waiting === "decision" && isCurrent;
+  const mayComment = isCurrent && session.active;
+  const threads = useMemo(() => (isCurrent ? (comments.data ?? []) : []), [isCurrent, comments.data]);
+  const markdown = revision?.markdown ?? "";
+  const me = useQuery(meQuery).data?.person ?? "";
+  const discussion = useMemo((): Discussion => {
+    const isDone = async (came: Promise<"done" | "stale" | "refused">) => (await came) === "done";
+    return {
+      me,
+      waits,
+      threads,
+      notes,
+      setNotes,
+      addNote,
+      writing,
+      setWriting,
+      lines: markdown.replace(/\n$/, "").split("\n"),
+      post: ({ line, last }, text) => isDone(verdicts.post(id, at.digest, { line, lastLine: last ?? null, step: null, text })),
+      reply: (number, text) => isDone(verdicts.reply(id, plan.planId, number, text)),
+      edit: (number, text) => isDone(verdicts.changeComment(id, number, { planId: plan.planId, text })),
+      resolve: (number, resolved) => isDone(verdicts.changeComment(id, number, { planId: plan.planId, resolved })),
+      apply: waits && decides && plan.strategy === "document" ? async ({ number, place }, lines) => {
+        if (!place) return;
+        onExpect();
+        if (await isDone(verdicts.edit(id, at.digest, replaced(markdown, place.line, place.lastLine, lines), true))) await verdicts.changeComment(id, number, { planId: plan.planId, resolved: true });
+      } : null,
+    };
+  }, [me, waits, threads, notes, setNotes, addNote, writing, markdown, id, at.digest, decides, plan.planId, plan.strategy, onExpect]);
   const isDrawn = !!revision && (diff.data !== undefined || !session.active);
   const reveal = useCallback(() => setChosen("plan"), []);
   useNamedLine(wide && isDrawn, region, reveal);
@@ -166,7 +218,14 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, region, 
   if (!revision) return <Skeleton lines={6} />;
   // The text says its title itself.
   const isSaidFirst = (tab === "plan" || tab === "source") && revision.markdown.startsWith(`# ${revision.title}\n`);
-  const answered = (comments.data ?? []).filter((row) => row.status !== "open");
+  const go = (line: number | null) => {
+    if (line === null) return region.current?.querySelector<HTMLElement>("[data-testid=whole-plan]")?.scrollIntoView({ block: "center" });
+    if (tab !== "source") setChosen("plan");
+    whenDrawn(region, line, (row) => {
+      row.scrollIntoView({ block: "center" });
+      row.focus({ preventScroll: true });
+    });
+  };
   return (
     <div className="px-4 pb-4">
       <h3 className={isSaidFirst ? "sr-only" : "mt-3 text-lg font-semibold leading-snug"}>{visible(revision.title)}</h3>
@@ -177,49 +236,18 @@ function Body({ id, plan, session, at, isCurrent, decides, wide, panel, region, 
         {at.revision > 1 && <TabButton is={tab === "history"} onClick={() => setChosen("history")}>{t("History")}</TabButton>}
       </div>
       <div role="tabpanel" aria-label={t("Plan text")} className="py-3">
-        {tab === "changes" && diff.data && <Changes wide={wide} diff={diff.data} markdown={revision.markdown} waits={waits} notes={notes} onComment={setWriting} isUnseen={decides ? seen.wasUnseen : undefined} />}
-        {tab === "plan" && <Drawn id={id} revision={revision} waits={waits} notes={notes} onComment={setWriting} />}
-        {tab === "source" && <Source revision={revision} waits={waits} notes={notes} onComment={setWriting} />}
+        <OpenThreads threads={threads} notes={notes} onGo={go} />
+        <DiscussionProvider value={discussion}>
+          {tab === "changes" && diff.data && <Changes wide={wide} diff={diff.data} markdown={revision.markdown} mayComment={mayComment} onComment={onComment} isUnseen={decides ? seen.wasUnseen : undefined} />}
+          {tab === "plan" && <Drawn id={id} revision={revision} mayComment={mayComment} onComment={onComment} />}
+          {tab === "source" && <Source revision={revision} mayComment={mayComment} onComment={onComment} />}
+          {tab !== "history" && <div data-testid="whole-plan"><Below /></div>}
+        </DiscussionProvider>
         {tab === "history" && <History id={id} at={at} wide={wide} />}
       </div>
-      <NoteEditor
-        line={writing}
-        text={writing == null ? "" : (revision.markdown.split("\n")[writing - 1] ?? "")}
-        onClose={() => setWriting(undefined)}
-        onSave={(text) => {
-          setNotes([...notes, { line: writing ?? null, text }]);
-          setWriting(undefined);
-        }}
-      />
-      {notes.length > 0 && (
-        <ul className="space-y-2 pb-3" aria-label={t("Notes not sent yet")} data-testid="notes">
-          {notes.map((note, place) => (
-            <li key={place} className="flex items-start gap-2 rounded-lg bg-wait-tint px-3 py-2 text-sm">
-              <span className="flex-1 [overflow-wrap:anywhere]">
-                <span className="text-soft">{note.line ? t("line {n}: ", { n: note.line }) : ""}</span>
-                {visible(note.text)}
-              </span>
-              <button type="button" className="button quiet small" aria-label={t("Remove this note")} onClick={() => setNotes(notes.filter((_, other) => other !== place))}>✕</button>
-            </li>
-          ))}
-        </ul>
-      )}
-      {answered.length > 0 && (
-        <details className="pb-3 text-sm" open={wide}>
-          <summary className="cursor-pointer text-soft">{t("Your earlier notes: {answered} answered", { answered: answered.length })}</summary>
-          <ul className="mt-2 space-y-1" data-testid="ledger">
-            {answered.map((row) => (
-              <li key={row.number} className="flex gap-2">
-                <span aria-hidden="true" className={row.status === "addressed" ? "text-soft" : "text-bad"}>{row.status === "addressed" ? "·" : "✕"}</span>
-                <span className="[overflow-wrap:anywhere]">{visible(row.text)} <span className="text-soft">· {row.status === "addressed" ? t("addressed in {n}, says its author", { n: row.answeredIn ?? "" }) : t("declined: {why}", { why: visible(row.declined ?? "") })}</span></span>
-              </li>
-            ))}
-          </ul>
-        </details>
-      )}
       {(plan.steps ?? []).some((step) => step.cameOut) || plan.status === "Running" ? <Decisions><Steps plan={plan} id={id} decides={decides} /></Decisions> : null}
       {waits && (
-        <Verdict id={id} plan={plan} at={at} decides={decides} notes={notes} setNotes={setNotes} seen={seen} markdown={revision.markdown} panel={panel} wide={wide} onComment={setWriting} onStale={onStale} onExpect={onExpect} onDiff={() => setChosen(tab === "plan" && hasChanges ? "changes" : "plan")} />
+        <Verdict id={id} plan={plan} at={at} decides={decides} notes={notes} setNotes={setNotes} addNote={addNote} posted={threads.filter((thread) => isOpen(thread) && thread.status === "posted").length} seen={seen} markdown={revision.markdown} panel={panel} wide={wide} onComment={begin} onStale={onStale} onExpect={onExpect} onDiff={() => setChosen(tab === "plan" && hasChanges ? "changes" : "plan")} />
       )}
       {!waits && session.active && plan.status === "Ready" && isCurrent && <p className="text-sm text-soft">{t("A newer revision is needed before anything can be approved.")}</p>}
     </div>

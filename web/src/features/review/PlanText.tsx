@@ -2,35 +2,25 @@ import { useQuery } from "@tanstack/react-query";
 import { memo, useState } from "react";
 import type { Diff, Revision } from "../../api/client";
 import { diffQuery } from "../../api/queries";
-import { isRecord } from "../../lib/storage";
 import { t, visible } from "../../lib/t";
 import { Failed } from "../../ui/basics";
 import { useMedia } from "../../lib/media";
 import { Line } from "./Document";
 import { CommentButton } from "./CommentButton";
+import { Below } from "./Discussion";
 import type { RevisionRef } from "./revision";
 import { beside, joined, marked, type Piece } from "./difference";
 
-/** A note that was not sent yet. */
-export interface Note {
-  line: number | null;
-  text: string;
-}
-/** Whether a stored value is a list of notes. */
-export const areNotes = (value: unknown): value is Note[] =>
-  Array.isArray(value) && value.every((note) => isRecord(note) && typeof note.text === "string" && (note.line === null || typeof note.line === "number"));
-
 interface LineProps {
-  waits: boolean;
-  notes: Note[];
+  mayComment: boolean;
   onComment: (line: number) => void;
 }
 
 /** One row: its number, its text, and a place to comment. */
-const Row = memo(function Row({ number, text, change, pieces, waits, notes, onComment }: LineProps & { number: number | null; text: string; change?: string; pieces?: Piece[] }) {
+const Row = memo(function Row({ number, text, change, pieces, mayComment, onComment }: LineProps & { number: number | null; text: string; change?: string; pieces?: Piece[] }) {
   const tone = change === "added" ? "bg-good-tint" : change === "removed" ? "bg-bad-tint" : "";
-  const noted = number !== null && notes.some((note) => note.line === number);
   return (
+    <>
     <div className={`group flex items-start gap-2 rounded px-1 ${tone}`} data-change={change} data-line={number ?? undefined} tabIndex={number === null ? undefined : -1}>
       <span aria-hidden="true" className={`w-7 shrink-0 select-none pt-0.5 text-right font-mono text-xs ${change === "added" ? "text-good" : change === "removed" ? "text-bad" : "text-soft"}`}>
         {change === "added" ? "+" : change === "removed" ? "−" : ""}
@@ -38,10 +28,10 @@ const Row = memo(function Row({ number, text, change, pieces, waits, notes, onCo
       </span>
       {change && change !== "same" && <span className="sr-only">{change === "added" ? t("added:") : t("removed:")}</span>}
       <span className="min-w-0 flex-1 whitespace-pre-wrap [overflow-wrap:anywhere]">{pieces ? <Words pieces={pieces} change={change} /> : change === "removed" ? <del className="no-underline"><Line text={text} /></del> : <Line text={text} />}</span>
-      {waits && number !== null && text.trim() && (
-        <CommentButton line={number} isNoted={noted} onComment={onComment} />
-      )}
+      {mayComment && number !== null && text.trim() && <CommentButton line={number} onComment={onComment} />}
     </div>
+    {number !== null && <Below first={number} last={number} />}
+    </>
   );
 });
 
@@ -130,7 +120,7 @@ export function History({ id, at, wide }: { id: string; at: RevisionRef; wide: b
   return (
     <div>
       <div className="mb-3 flex gap-3">{pick(t("From"), from, setFrom)}{pick(t("to"), to, setTo)}</div>
-      {diff.data && <Changes wide={wide} diff={diff.data} markdown="" waits={false} notes={[]} onComment={() => {}} />}
+      {diff.data && <Changes wide={wide} diff={diff.data} markdown="" mayComment={false} onComment={() => {}} />}
       {diff.error && <Failed problem={diff.error} />}
     </div>
   );

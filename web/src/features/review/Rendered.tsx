@@ -5,21 +5,21 @@ import { t } from "../../lib/t";
 import { PlanMarkdown, readPlan } from "../../markdown/PlanMarkdown";
 import type { Span } from "../../markdown/lines";
 import { CommentButton } from "./CommentButton";
-import type { Note } from "./PlanText";
+import { Below } from "./Discussion";
 import { rowOf } from "./rows";
 
 /** A revision as what its Markdown means; each thing has its line, whose address leads back to it, and a place to comment. */
-export function Rendered({ id, revision, waits, notes, onComment }: { id: string; revision: Revision; waits: boolean; notes: Note[]; onComment: (line: number) => void }) {
+export function Rendered({ id, revision, mayComment, onComment }: { id: string; revision: Revision; mayComment: boolean; onComment: (line: number) => void }) {
   const plan = useMemo(() => readPlan(revision.markdown), [revision.markdown]);
   const navigate = useNavigate();
-  const noted = notes.map(({ line }) => line).join();
   const frame = useCallback(
     ({ first, last }: Span) => ({
       attributes: { "data-line": first, "data-last-line": last, tabIndex: -1 },
       margin: <a className="plan-number" href={addressOf(id, revision.number, first)} tabIndex={-1} aria-label={t("Line {n}", { n: first })}>{first}</a>,
-      tools: waits ? <CommentButton line={first} isNoted={noted.split(",").some((line) => line !== "" && first <= Number(line) && Number(line) <= last)} onComment={onComment} /> : null,
+      tools: mayComment ? <CommentButton line={first} onComment={onComment} /> : null,
+      below: <Below first={first} last={last} />,
     }),
-    [id, revision.number, waits, noted, onComment],
+    [id, revision.number, mayComment, onComment],
   );
   /** The number of a line leads to its address in the review, without loading the page again. */
   const follow = (event: MouseEvent) => {

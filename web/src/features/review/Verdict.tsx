@@ -5,10 +5,11 @@ import { many, t, visible } from "../../lib/t";
 import { LogInToDecide } from "../permissions/Asks";
 import { Dialog } from "../../ui/Dialog";
 import { inText } from "../../ui/basics";
-import { Line } from "./Document";
 import { Decisions } from "../common/Decisions";
-import type { Note } from "./PlanText";
+import type { Note, Writing } from "./notes";
+import { linesOf } from "./Discussion";
 import type { RevisionRef } from "./revision";
+import { lastOf } from "./rows";
 import type { Seen } from "./useSeen";
 import { verdicts } from "../common/verdicts";
 
@@ -16,18 +17,21 @@ import { verdicts } from "../common/verdicts";
 const SETTLED = 500;
 
 /** What approving allows, and the verdicts. */
-export function Verdict({ id, plan, at, decides, notes, setNotes, seen, markdown, panel, wide, onComment, onStale, onExpect, onDiff }: {
+export function Verdict({ id, plan, at, decides, notes, setNotes, addNote, posted, seen, markdown, panel, wide, onComment, onStale, onExpect, onDiff }: {
   id: string;
   plan: Plan;
   at: RevisionRef;
   decides: boolean;
   notes: Note[];
   setNotes: (notes: Note[]) => void;
+  addNote: (on: Writing, text: string) => void;
+  /** How many comments were posted that the next request takes along. */
+  posted: number;
   seen: Seen;
   markdown: string;
   panel: React.RefObject<HTMLElement | null>;
   wide: boolean;
-  onComment: (line: number | null) => void;
+  onComment: (on: Writing) => void;
   onStale: (what: string) => void;
   onExpect: () => void;
   onDiff: () => void;
@@ -62,21 +66,22 @@ export function Verdict({ id, plan, at, decides, notes, setNotes, seen, markdown
     const how = await came;
     setBusy(false);
     setAsk(null);
-    if (how === "done") setNotes([]);
+    // An edit sends no notes: they stay.
+    if (how === "done" && what !== t("saved")) setNotes([]);
     if (how === "stale") onStale(what);
   };
-  const words = notes.map((note) => (note.line ? `line ${note.line}: ${note.text}` : note.text));
+  const words = notes.map((note) => (note.line ? `${linesOf(note.line, note.last)}: ${note.text}` : note.text));
   const approve = (withNotes: boolean) => did(verdicts.approve(id, at.digest, withNotes ? words : []), t("approved"));
   const send = () => {
     onExpect();
-    return did(verdicts.changes(id, at.digest, notes.map(({ line, text }) => ({ line, step: null, text }))), t("sent"));
+    return did(verdicts.changes(id, at.digest, notes.map(({ line, last, text }) => ({ line, lastLine: last ?? null, step: null, text }))), t("sent"));
   };
   const first = useRef<HTMLButtonElement>(null);
-  const act = useRef({ approve, send, next, ready, readyToApprove, isRead, notes });
-  act.current = { approve, send, next, ready, readyToApprove, isRead, notes };
+  const act = useRef({ approve, send, next, ready, readyToApprove, isRead, notes, posted });
+  act.current = { approve, send, next, ready, readyToApprove, isRead, notes, posted };
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      const { approve, send, next, ready, readyToApprove, isRead, notes } = act.current;
+      const { approve, send, next, ready, readyToApprove, isRead, notes, posted } = act.current;
       if ((event.metaKey || event.ctrlKey) && event.key === "Enter" && notes.length > 0 && ready && !document.querySelector("dialog[open]")) void send();
       if (inText(event) || event.metaKey || event.ctrlKey || event.altKey || document.querySelector("dialog[open]")) return;
       const focused = panel.current?.contains(document.activeElement) ?? false;
@@ -84,11 +89,11 @@ export function Verdict({ id, plan, at, decides, notes, setNotes, seen, markdown
       if ((event.key === "A" && wide) || (event.key === "a" && !wide)) {
         if (!readyToApprove) return;
         event.preventDefault();
-        if (notes.length > 0) setAsk("plain");
+        if (notes.length + posted > 0) setAsk("plain");
         else void approve(false);
       } else if (event.key === "c") {
         event.preventDefault();
-        onComment(focusedLine());
+        onComment(chosenLines(panel.current));
       } else if (event.key === "n") {
         event.preventDefault();
         if (isRead) first.current?.focus();
@@ -97,12 +102,12 @@ export function Verdict({ id, plan, at, decides, notes, setNotes, seen, markdown
       else if (event.key === "j" || event.key === "k") step(panel.current, event.key === "j" ? 1 : -1);
       else if (event.key === "x") {
         const line = focusedLine();
-        if (line) setNotes([...notes, { line, text: t("Leave this step out.") }]);
+        if (line) addNote({ line }, t("Leave this step out."));
       }
     };
     window.addEventListener("keydown", press);
     return () => window.removeEventListener("keydown", press);
-  }, [panel, wide, onComment, onDiff, setNotes]);
+  }, [panel, wide, onComment, onDiff, addNote]);
   const revision = at.revision;
   return (
     <div className="sticky bottom-0 -mx-4 -mb-4 border-t border-line bg-raised px-4 py-3" data-testid="verdicts" data-covers>
@@ -128,8 +133,9 @@ export function Verdict({ id, plan, at, decides, notes, setNotes, seen, markdown
               </>
             ) : (
               <>
-                {isRead && <button ref={first} type="button" className="button primary" disabled={!readyToApprove && walked === 0} aria-disabled={!readyToApprove} onClick={() => (walked === 0 ? void approve(false) : walkOn())} data-testid="approve">{t("Approve rev {n}", { n: revision })}</button>}
-                <button type="button" className="button" onClick={() => onComment(null)}>{t("Request changes…")}</button>
+                {isRead && <button ref={first} type="button" className="button primary" disabled={!readyToApprove && walked === 0} aria-disabled={!readyToApprove} onClick={() => (walked > 0 ? walkOn() : posted > 0 ? setAsk("plain") : void approve(false))} data-testid="approve">{t("Approve rev {n}", { n: revision })}</button>}
+                {posted > 0 && <button type="button" className="button" disabled={!ready} onClick={() => void send()}>{t("Send {comments}, request changes", { comments: many(posted, "comment", "comments") })}</button>}
+                <button type="button" className="button" onClick={() => onComment({ line: null })}>{t("Request changes…")}</button>
               </>
             )}
             <button type="button" className="button danger" disabled={!ready} onClick={() => { setText(""); setAsk("reject"); }}>{t("Reject…")}</button>
@@ -137,11 +143,12 @@ export function Verdict({ id, plan, at, decides, notes, setNotes, seen, markdown
           </Decisions>
         </div>
       )}
-      <Dialog title={t("Approve without your notes?")} open={ask === "plain"} onClose={() => setAsk(null)}>
-        <p className="text-soft">{t("You have {notes} that nobody would read.", { notes: many(notes.length, "note", "notes") })}</p>
+      <Dialog title={notes.length > 0 ? t("Approve without your notes?") : t("Approve with comments open?")} open={ask === "plain"} onClose={() => setAsk(null)}>
+        {notes.length > 0 && <p className="text-soft">{t("You have {notes} that nobody would read.", { notes: many(notes.length, "note", "notes") })}</p>}
+        {posted > 0 && <p className="text-soft">{t("The author was not sent {comments}, and will not act on what is said there.", { comments: many(posted, "posted comment", "posted comments") })}</p>}
         <div className="mt-4 flex justify-end gap-2">
           <button type="button" className="button" onClick={() => setAsk(null)}>{t("Go back")}</button>
-          <button type="button" className="button primary" disabled={!readyToApprove} onClick={() => void approve(false)}>{t("Approve rev {n} without notes", { n: revision })}</button>
+          <button type="button" className="button primary" disabled={!readyToApprove} onClick={() => void approve(false)}>{notes.length > 0 ? t("Approve rev {n} without notes", { n: revision }) : t("Approve rev {n} as it is", { n: revision })}</button>
         </div>
       </Dialog>
       <Dialog title={t("Reject this plan?")} open={ask === "reject"} onClose={() => setAsk(null)}>
@@ -169,37 +176,19 @@ function focusedLine(): number | null {
   return line ? Number(line) : null;
 }
 
+/** The lines that are marked, or the one that has the focus, or none. */
+function chosenLines(panel: HTMLElement | null): Writing {
+  const marked = window.getSelection();
+  const rows = marked && !marked.isCollapsed && marked.rangeCount > 0 ? [...(panel?.querySelectorAll<HTMLElement>("[role=tabpanel] [data-line]") ?? [])].filter((row) => marked.getRangeAt(0).intersectsNode(row)) : [];
+  const [from, to] = [rows[0], rows.at(-1)];
+  if (!from || !to) return { line: focusedLine() };
+  const [line, last] = [Number(from.dataset.line), lastOf(to)];
+  return last > line ? { line, last } : { line };
+}
+
 /** Moves the focus from step to step. */
 function step(panel: HTMLElement | null, by: number): void {
   const buttons = [...(panel?.querySelectorAll<HTMLElement>("[data-line] button") ?? [])];
   const at = buttons.indexOf(document.activeElement as HTMLElement);
   buttons[Math.min(buttons.length - 1, Math.max(0, at + by))]?.focus();
-}
-
-/** What a person has to say to a line, or to all of it. */
-export function NoteEditor({ line, text, onClose, onSave }: { line: number | null | undefined; text: string; onClose: () => void; onSave: (text: string) => void }) {
-  const [note, setNote] = useState("");
-  useEffect(() => setNote(""), [line]);
-  return (
-    <Dialog title={line ? t("Comment on line {n}", { n: line }) : t("Comment on the plan")} open={line !== undefined} onClose={onClose}>
-      {text && <p className="mb-2 rounded bg-sunken px-2 py-1 text-sm [overflow-wrap:anywhere]"><Line text={text} /></p>}
-      <textarea
-        autoFocus
-        className="field"
-        rows={4}
-        value={note}
-        aria-label={t("Your note")}
-        placeholder={t("What should change, or what do you want to know?")}
-        onChange={(event) => setNote(event.target.value)}
-        onKeyDown={(event) => {
-          if (event.key === "Enter" && (event.metaKey || event.ctrlKey) && note.trim()) onSave(note.trim());
-        }}
-      />
-      <div className="mt-3 flex justify-end gap-2">
-        {line != null && <button type="button" className="button quiet mr-auto" onClick={() => onSave(t("Leave this step out."))}>{t("Drop this step")}</button>}
-        <button type="button" className="button" onClick={onClose}>{t("Cancel")}</button>
-        <button type="button" className="button primary" disabled={!note.trim()} onClick={() => onSave(note.trim())}>{t("Add note")}</button>
-      </div>
-    </Dialog>
-  );
 }

@@ -14,7 +14,7 @@ use crate::model::{
         block::BlockSet,
         draft::Brief,
         observation::Observation,
-        review::{Author, Comment, Reply},
+        review::{Author, Comment, Reply, Said},
         step::{PlanStep, StepEnd},
     },
     policy::Waits,
@@ -95,6 +95,13 @@ pub enum PlanEvent {
         /// Which blocks.
         blocks: BlockSet,
         /// Who saw them, where.
+        by: Person,
+    },
+    /// A person said something of the current revision, and asked for nothing.
+    Discussed {
+        /// What.
+        said: Said,
+        /// Who, where.
         by: Person,
     },
     /// A person asked for a newer revision.

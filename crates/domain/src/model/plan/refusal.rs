@@ -181,6 +181,14 @@ pub enum PlanRefusal {
         /// The number that was given.
         comment: u32,
     },
+    /// Only its author changes the words of a comment, and only before somebody answers them.
+    #[error("comment {comment} {why}; reply to it instead")]
+    CommentNotYours {
+        /// The number that was given.
+        comment: u32,
+        /// Why not.
+        why: String,
+    },
     /// Text can be edited where text is what the plan is.
     #[error(
         "a {strategy} plan is made of steps; ask for changes to it instead of editing its text"
@@ -315,6 +323,7 @@ impl PlanRefusal {
             Self::NoSuchLine { .. } => "no_such_line",
             Self::CommentsUnanswered { .. } => "comments_unanswered",
             Self::NoSuchComment { .. } => "no_such_comment",
+            Self::CommentNotYours { .. } => "comment_not_yours",
             Self::NotADocument { .. } => "not_a_document",
             Self::BadEnvelope { .. } => "bad_envelope",
             Self::ToolUnknown { .. } => "tool_unknown",

@@ -1,11 +1,12 @@
-//! Review: comments with numbers, and a ledger in which each is addressed or declined.
+//! Review: comments with numbers, each the first of a thread, and a ledger in which each is answered, addressed or declined.
 //!
-//! A comment that was made stays open until a newer revision answers it. The folded plan holds the
-//! numbers of those that are open; the words stay in the journal.
+//! A comment that was asked for stays open until a newer revision answers it. The folded plan holds the
+//! numbers of those that are open; the words stay in the journal. What was posted and not yet asked for is
+//! held whole: the next request takes it along.
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::actor::Person;
+use crate::model::actor::{Person, PersonId};
 
 /// A comment on a revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,9 +18,15 @@ pub struct Comment {
     /// The line of the Markdown it speaks of, from 1; none for the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// The last line, where it speaks of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<u32>,
     /// The step it speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
+    /// The comment whose thread it goes on with; in a request for changes, its own number says that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<u32>,
     /// What should change.
     pub text: String,
 }
@@ -32,7 +39,8 @@ impl Comment {
     /// A comment on the whole of a revision.
     #[must_use]
     pub fn on_the_whole(text: &str) -> Self {
-        Self { number: 0, line: None, step: None, text: text.to_owned() }
+        let (line, last_line, step, reply_to) = (None, None, None, None);
+        Self { number: 0, line, last_line, step, reply_to, text: text.to_owned() }
     }
 
     /// A comment on one line.
@@ -50,12 +58,61 @@ impl Comment {
     /// What it speaks of, in words.
     #[must_use]
     pub fn place(&self) -> String {
-        match (self.line, self.step) {
-            (Some(line), _) => format!("line {line}"),
-            (None, Some(step)) => format!("step {step}"),
-            (None, None) => "the whole".into(),
+        match (self.line, self.last_line, self.step) {
+            (Some(line), Some(last), _) if last > line => format!("lines {line} to {last}"),
+            (Some(line), _, _) => format!("line {line}"),
+            (None, _, Some(step)) => format!("step {step}"),
+            (None, _, None) if self.reply_to.is_some() => "what was answered".into(),
+            (None, _, None) => "the whole".into(),
         }
     }
+
+    /// The number of the comment that its thread began with.
+    #[must_use]
+    pub fn thread(&self) -> u32 {
+        self.reply_to.unwrap_or(self.number)
+    }
+}
+
+/// A comment that everybody sees, and that the next request for changes takes along.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Posted {
+    /// The comment.
+    pub comment: Comment,
+    /// The revision that it was made on, whose lines it names.
+    pub revision: u32,
+    /// Who made it.
+    pub by: PersonId,
+}
+
+/// What a person says in the discussion of a revision, without asking for a newer one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// A comment, or a reply to one.
+    Comment {
+        /// The comment; its number is given when it is recorded.
+        comment: Comment,
+    },
+    /// Other words for a comment of their own that was not asked for yet.
+    Edit {
+        /// Its number.
+        number: u32,
+        /// The words.
+        text: String,
+    },
+    /// That a thread is settled: it needs no answer any more.
+    Resolve {
+        /// The number of its first comment.
+        number: u32,
+    },
+    /// That it is not.
+    Reopen {
+        /// The number of its first comment.
+        number: u32,
+    },
 }
 
 /// What became of a comment in a newer revision.
@@ -67,6 +124,9 @@ pub struct Reply {
     /// Why it was declined; addressed, if there is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declined: Option<String>,
+    /// What the comment asked to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 /// Who wrote a revision.

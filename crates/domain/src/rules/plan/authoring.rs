@@ -23,7 +23,12 @@ use crate::{
         },
         turn::{CallKind, RequestedCall},
     },
-    rules::plan::{bounds::bounded, comments, decide::ending_of, front_matter, rendering},
+    rules::plan::{
+        bounds::{bounded, stale},
+        comments,
+        decide::ending_of,
+        front_matter, rendering,
+    },
 };
 
 /// What writing needs to know of the turn that does it.
@@ -49,27 +54,38 @@ pub(crate) fn set_content(
     added(plan, authoring, document(markdown, title)?, said)
 }
 
+/// The document as a person leaves it.
+#[derive(Clone, Copy)]
+pub(crate) struct Edited<'a> {
+    pub(crate) markdown: &'a str,
+    /// Whether words that somebody suggested are taken over.
+    pub(crate) suggested: bool,
+}
+
 /// A person writes the document: a revision by them, in which their comments are addressed.
 pub(crate) fn edit(
     plan: &Plan,
     authoring: Authoring<'_>,
     base: Option<Digest>,
-    markdown: &str,
+    edited: Edited<'_>,
     by: &Person,
 ) -> Result<Vec<PlanEvent>, PlanRefusal> {
+    let Edited { markdown, suggested } = edited;
     if plan.strategy != Strategy::Document {
         return Err(PlanRefusal::NotADocument { strategy: plan.strategy.name().into() });
     }
     if let Some(head) = plan.current.as_ref().filter(|head| Some(head.digest) != base) {
-        let (current, current_number) = (head.digest, head.number);
-        let seen = base.unwrap_or(current);
-        return Err(PlanRefusal::StaleDecision { seen, current, current_number });
+        return Err(stale(base, head));
     }
     let replies = plan.comments_open.iter();
-    let replies = replies.map(|comment| Reply { comment: *comment, declined: None }).collect();
+    let replies =
+        replies.map(|comment| Reply { comment: *comment, declined: None, answer: None }).collect();
     let said = Authorship { author: Author::Person(by.clone()), replies };
     let mut events = added(plan, authoring, document(markdown, None)?, said)?;
-    if let Some(PlanEvent::RevisionAdded { digest, .. }) = events.last() {
+    // What somebody writes they have seen; what they take over they may not have read.
+    if let Some(PlanEvent::RevisionAdded { digest, .. }) = events.last()
+        && !suggested
+    {
         events.extend(rendering::written(plan, *digest, markdown, by));
     }
     Ok(events)

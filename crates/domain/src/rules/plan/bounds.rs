@@ -1,6 +1,15 @@
-//! Limits on what is written into a plan, and step numbers as they are named in a refusal.
+//! Limits on what is written into a plan, and what several refusals name alike: step numbers, and the revision that is current.
 
-use crate::model::plan::{refusal::PlanRefusal, step::StepHead};
+use crate::model::{
+    digest::Digest,
+    plan::{RevisionHead, refusal::PlanRefusal, step::StepHead},
+};
+
+/// Something was asked of another revision than this one.
+pub(crate) fn stale(seen: Option<Digest>, head: &RevisionHead) -> PlanRefusal {
+    let (current, current_number) = (head.digest, head.number);
+    PlanRefusal::StaleDecision { seen: seen.unwrap_or(current), current, current_number }
+}
 
 pub(crate) fn numbers<'a>(steps: impl Iterator<Item = &'a StepHead>) -> String {
     let numbers: Vec<_> = steps.map(|step| step.number.to_string()).collect();
@@ -8,7 +17,10 @@ pub(crate) fn numbers<'a>(steps: impl Iterator<Item = &'a StepHead>) -> String {
 }
 
 pub(crate) fn bounded(what: &str, text: &str, limit: usize) -> Result<(), PlanRefusal> {
-    let size = text.len();
+    within(what, text.len(), limit)
+}
+
+pub(crate) fn within(what: &str, size: usize, limit: usize) -> Result<(), PlanRefusal> {
     if size <= limit {
         Ok(())
     } else {

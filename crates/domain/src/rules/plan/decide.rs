@@ -23,7 +23,7 @@ use crate::{
         time::Time,
     },
     rules::plan::{
-        bounds::{bounded, numbers},
+        bounds::{bounded, numbers, stale, within},
         comments as ledger,
         observe::observe_end,
     },
@@ -134,7 +134,7 @@ pub(crate) fn decision(
         Decision::Approve(approving) => approve(plan, approving, deciding),
         Decision::RequestChanges { digest, comments } => {
             let head = decidable(plan, *digest)?;
-            let (digest, comments) = (head.digest, ledger::numbered(plan, head, comments)?);
+            let (digest, comments) = (head.digest, ledger::asked(plan, head, comments)?);
             Ok(vec![PlanEvent::ChangesRequested { digest, comments, by: by.clone() }])
         }
         Decision::Reject { digest, why } => {
@@ -162,7 +162,7 @@ fn approve(
     let Deciding { by, at, policy, root } = deciding;
     let Approving { digest, notes, start, on_failure, grant, terms } = approving;
     let head = approvable(plan, *digest, by)?;
-    counted("the list of notes", notes.len())?;
+    within("the list of notes", notes.len(), limits::COMMENTS_MAX)?;
     notes.iter().try_for_each(|note| bounded("a note", note, limits::COMMENT_BYTES_MAX))?;
     let envelope = leased(plan, grant.as_ref(), terms, at)?;
     may_decide(by, at, policy, risk_of(plan, Some(&envelope), policy))?;
@@ -395,11 +395,7 @@ pub(crate) fn active(work: &PlanWork) -> Result<&Plan, PlanRefusal> {
 fn decidable(plan: &Plan, digest: Digest) -> Result<&RevisionHead, PlanRefusal> {
     match (&plan.status, &plan.current) {
         (PlanStatus::Ready, Some(head)) if head.digest == digest => Ok(head),
-        (PlanStatus::Ready, Some(head)) => Err(PlanRefusal::StaleDecision {
-            seen: digest,
-            current: head.digest,
-            current_number: head.number,
-        }),
+        (PlanStatus::Ready, Some(head)) => Err(stale(Some(digest), head)),
         (PlanStatus::Approved(approval) | PlanStatus::Executing(approval, _), _) => {
             Err(PlanRefusal::AlreadyDecided {
                 revision: approval.revision,
@@ -410,14 +406,5 @@ fn decidable(plan: &Plan, digest: Digest) -> Result<&RevisionHead, PlanRefusal> 
         (PlanStatus::Collecting | PlanStatus::Ready | PlanStatus::Failed(_), _) => {
             Err(PlanRefusal::NothingToDecide { status: plan.status.label().into() })
         }
-    }
-}
-
-fn counted(what: &str, size: usize) -> Result<(), PlanRefusal> {
-    let limit = limits::COMMENTS_MAX;
-    if size <= limit {
-        Ok(())
-    } else {
-        Err(PlanRefusal::TooLong { what: what.into(), size, limit })
     }
 }

@@ -21,7 +21,7 @@ use crate::{
         session::CorruptJournal,
         turn::{CallResult, CallStatus},
     },
-    rules::plan::{document_steps, rendering},
+    rules::plan::{comments, document_steps, rendering},
 };
 
 /// Applies a fact that stands at this place in the stream.
@@ -52,7 +52,8 @@ pub(crate) fn evolve(
             let head = head_of(revision, *digest);
             let mut plan = active(work, seq)?;
             plan.revisions.push(seq);
-            plan.comments_open.clear();
+            // Somebody may open again what was settled and not answered.
+            plan.comments_open.retain(|number| plan.resolved.contains(number));
             plan.waits = *waits;
             plan.numbered = head.steps.iter().map(|step: &StepHead| step.number).max().unwrap_or(0);
             let brief = revision.brief.clone();
@@ -67,6 +68,11 @@ pub(crate) fn evolve(
         PlanEvent::BlocksSeen { blocks, by, .. } => {
             let mut plan = active(work, seq)?;
             rendering::remember(&mut plan, &by.id, blocks);
+            plan
+        }
+        PlanEvent::Discussed { said, by } => {
+            let mut plan = active(work, seq)?;
+            comments::enter(&mut plan, said, &by.id);
             plan
         }
         PlanEvent::ChangesRequested { comments, by, .. } => {
@@ -176,6 +182,8 @@ fn request_changes(plan: &mut Plan, comments: &[Comment], by: &PersonId) {
     let numbers = comments.iter().map(|comment| comment.number).filter(|number| *number > 0);
     plan.comments_open.extend(numbers);
     plan.commented = plan.comments_open.last().copied().unwrap_or(0).max(plan.commented);
+    let resolved = &plan.resolved;
+    plan.posted.retain(|_, posted| resolved.contains(&posted.comment.thread()));
     see(plan, by);
     plan.waits = None;
     if let Some(head) = &mut plan.current {

@@ -18,7 +18,7 @@ use crate::{
             event::{TurnEnd, TurnEvent},
         },
     },
-    rules::plan::comments::numbered,
+    rules::plan::comments::asked,
 };
 
 /// The call asks.
@@ -71,7 +71,7 @@ pub(crate) fn decide(
             let plan = session.plan().filter(|plan| ask.plan == Some(plan.id));
             let plan = plan.ok_or(Refusal::NoPlanToGrantTo)?;
             let head = plan.current.as_ref().ok_or(Refusal::NoPlanToGrantTo)?;
-            let comments = numbered(plan, head, &[Comment::on_the_whole(text)])?;
+            let comments = asked(plan, head, &[Comment::on_the_whole(text)])?;
             events.extend(stopped(session, by));
             let reason = PauseReason::Stopped;
             events.push(SessionEvent::Plan(PlanEvent::ExecutionPaused { reason }));

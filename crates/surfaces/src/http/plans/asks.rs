@@ -2,7 +2,7 @@
 
 use planwright_domain::{
     effect::Declared,
-    plan::{Strategy, step::OnFailure},
+    plan::{Strategy, review::Comment, step::OnFailure},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -161,21 +161,53 @@ pub struct NewSkip {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewChanges {
-    /// What should change.
-    #[schema(min_items = 1, max_items = 200)]
+    /// What should change, beside what was posted: at least one comment, there or here.
+    #[schema(max_items = 200)]
     pub comments: Vec<CommentDto>,
 }
 
 /// A comment.
 #[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct CommentDto {
     /// The line it speaks of, from 1.
     pub line: Option<u32>,
+    /// The last line, where it speaks of several.
+    pub last_line: Option<u32>,
     /// The step it speaks of; neither for the whole.
     pub step: Option<u32>,
     /// What should change.
     pub text: String,
+}
+
+impl From<CommentDto> for Comment {
+    fn from(CommentDto { line, last_line, step, text }: CommentDto) -> Self {
+        Self { number: 0, line, last_line, step, reply_to: None, text }
+    }
+}
+
+/// A reply in a thread.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewReply {
+    /// The plan that is meant; the one there is, if none is named.
+    #[serde(rename = "planId")]
+    pub plan_id: Option<Uuid>,
+    /// The words.
+    pub text: String,
+}
+
+/// What changes about a comment: its words, or whether its thread is settled.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommentChange {
+    /// The plan that is meant; the one there is, if none is named.
+    #[serde(rename = "planId")]
+    pub plan_id: Option<Uuid>,
+    /// The words, by who said them, before somebody answers.
+    pub text: Option<String>,
+    /// Whether its thread is settled.
+    pub resolved: Option<bool>,
 }
 
 /// A document that a person wrote.
@@ -184,6 +216,9 @@ pub struct CommentDto {
 pub struct NewContent {
     /// The whole document.
     pub markdown: String,
+    /// Whether words that somebody suggested are taken over: the caller is then not taken to have read them.
+    #[serde(default)]
+    pub suggested: bool,
 }
 
 /// A rejection.
@@ -222,6 +257,17 @@ pub struct Between {
 pub struct OfSession {
     /// `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's.
     pub session_id: String,
+}
+
+/// A session in which plan work begins.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PlanOn {
+    /// `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's.
+    pub session_id: String,
+    /// How the plan is written.
+    #[serde(default)]
+    pub strategy: StrategyName,
 }
 
 /// A session that is named in a body.

@@ -35,7 +35,17 @@ published! {
     }
 
     struct Comment = plan::review::Comment {
-        text: String, number: u32; line: Option<u32>, step: Option<u32>
+        text: String, number: u32; line: Option<u32>, last_line: Option<u32>, step: Option<u32>,
+        reply_to: Option<u32>
+    }
+
+    /// What a person says in the discussion of a revision.
+    #[serde(tag = "kind")]
+    enum Said = plan::review::Said {
+        Comment { comment: Comment },
+        Edit { number: u32, text: String },
+        Resolve { number: u32 },
+        Reopen { number: u32 },
     }
 
     /// What a plan says besides its steps.
@@ -96,7 +106,7 @@ published! {
     enum Reads = plan::Reads { Record, Run }
 
     /// What became of a comment.
-    struct Reply = plan::review::Reply { comment: u32; declined: Option<String> }
+    struct Reply = plan::review::Reply { comment: u32; declined: Option<String>, answer: Option<String> }
 
     enum Strategy = plan::Strategy { Document, Collect, Build }
 
@@ -157,6 +167,8 @@ published! {
         RevisionShown { digest: Digest, to: Person },
         /// A person saw some blocks of a revision for the first time.
         BlocksSeen { digest: Digest, blocks: BlockIds, by: Person },
+        /// A person said something of the current revision, and asked for nothing.
+        Discussed { said: Said, by: Person },
         /// A person asked for a newer revision.
         ChangesRequested { digest: Digest, comments: Vec<Comment>, by: Person },
         /// A person approved a revision.

@@ -67,9 +67,20 @@ pub(crate) async fn ask(
 ) -> Result<Json<Accepted>, Problem> {
     let identity = caller.session(id)?;
     let command_id: CommandId = caller.command_id(app, headers)?;
-    match app.commands.dispatch(&identity, command_id, &caller.person, command).await? {
+    let answer = app.commands.dispatch(&identity, command_id, &caller.person, command).await?;
+    said(caller, id, &identity, answer)
+}
+
+/// What an answer is to a caller who named the session so.
+pub(crate) fn said(
+    caller: &Caller,
+    id: &str,
+    identity: &SessionKey,
+    answer: Answer,
+) -> Result<Json<Accepted>, Problem> {
+    match answer {
         Answer::Accepted { version, .. } => {
-            Ok(Json(Accepted { session_id: caller.name_of(&identity), version: version.0 }))
+            Ok(Json(Accepted { session_id: caller.name_of(identity), version: version.0 }))
         }
         // Who may not see it is not told that it is there. The decision has looked already.
         Answer::Refused(Refusal::NotYours { .. }) if !decides(caller.person.standing) => {
