@@ -227,7 +227,7 @@ const SURFACES: [Part; 39] = [
     ("http::time", &[]),
     ("http::problem", &[]),
     ("http::pages", &["http::problem"]),
-    ("http::params", &[]),
+    ("http::params", &["http::problem"]),
     ("http::tags", &[]),
     ("http::agents::presence", &[]),
     ("http::connections", &[]),

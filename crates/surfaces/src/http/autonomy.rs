@@ -20,7 +20,7 @@ use crate::http::{
     auth::Caller,
     body::Body,
     dto::Accepted,
-    params::{InPath, Once},
+    params::{InPath, Numbered, Once},
     problem::{Problem, Problems},
     sessions::access::{said, seen},
 };
@@ -182,7 +182,7 @@ pub(crate) async fn add_goal(
 pub(crate) async fn end_goal(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path((id, number)): Path<(String, u32)>,
+    Numbered { id, number }: Numbered,
     headers: HeaderMap,
     Body(end): Body<GoalEnd>,
 ) -> Result<Json<Accepted>, Problem> {
@@ -207,7 +207,7 @@ pub(crate) async fn add_task(
 pub(crate) async fn end_task(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path((id, number)): Path<(String, u32)>,
+    Numbered { id, number }: Numbered,
     headers: HeaderMap,
     Body(end): Body<TaskEnding>,
 ) -> Result<Json<Accepted>, Problem> {
@@ -259,7 +259,7 @@ pub(crate) async fn stop_runs(
 pub(crate) async fn stop_run(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path((id, number)): Path<(String, u32)>,
+    Numbered { id, number }: Numbered,
     headers: HeaderMap,
 ) -> Result<Json<Accepted>, Problem> {
     act(&app, &caller, &id, &headers, WorkAct::Off(Some(number))).await
@@ -270,7 +270,7 @@ pub(crate) async fn stop_run(
 pub(crate) async fn resume_run(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path((id, number)): Path<(String, u32)>,
+    Numbered { id, number }: Numbered,
     headers: HeaderMap,
 ) -> Result<Json<Accepted>, Problem> {
     act(&app, &caller, &id, &headers, WorkAct::Resume(Some(number))).await
@@ -305,7 +305,7 @@ pub(crate) async fn add_schedule(
 pub(crate) async fn end_schedule(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path((id, number)): Path<(String, u32)>,
+    Numbered { id, number }: Numbered,
     headers: HeaderMap,
 ) -> Result<Json<Accepted>, Problem> {
     act(&app, &caller, &id, &headers, WorkAct::EndSchedule(number)).await

@@ -31,7 +31,7 @@ use crate::http::{
     auth::Caller,
     body::{Body, if_match},
     dto::{Accepted, CommentRowDto, DiffDto, PlanDto, PlanRowDto, RevisionDto, SessionDto},
-    params::{AsRead, InPath, Once},
+    params::{AsRead, InPath, Numbered, Once},
     problem::bad_query,
     problem::{Problem, Problems},
     sessions::access::{ask, seen},
@@ -294,7 +294,7 @@ pub(crate) async fn post_comment(
 pub(crate) async fn reply_to_comment(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path((id, number)): Path<(String, u32)>,
+    Numbered { id, number }: Numbered,
     headers: HeaderMap,
     Body(new): Body<NewReply>,
 ) -> Result<Json<Accepted>, Problem> {
@@ -309,7 +309,7 @@ pub(crate) async fn reply_to_comment(
 pub(crate) async fn change_comment(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path((id, number)): Path<(String, u32)>,
+    Numbered { id, number }: Numbered,
     headers: HeaderMap,
     Body(change): Body<CommentChange>,
 ) -> Result<Json<Accepted>, Problem> {
