@@ -3,6 +3,7 @@ import { openBrowser } from "./browser.mjs";
 import { House, script, startModel, stop } from "./house.mjs";
 import { behaviour } from "./behaviour.mjs";
 import { discussion } from "./discussion.mjs";
+import { progress } from "./progress.mjs";
 import { reading } from "./reading.mjs";
 import { requirements } from "./requirements.mjs";
 import { review } from "./review.mjs";
@@ -60,6 +61,7 @@ try {
       count(await reading({ house, browser }).run(only));
       count(await discussion({ house, browser }).run(only));
       count(await work({ house, browser }).run(only));
+      count(await progress({ house, browser }).run(only));
       count(await surfaces({ house, model, browser }).run(only));
       // Last, because it leaves hundreds of sessions behind.
       count(await behaviour({ house, model, browser }).run(only));

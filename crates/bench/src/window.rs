@@ -16,7 +16,7 @@ use planwright_domain::{
     effect::{Effect, Repeat},
     next::{Due, next},
     tools::ToolSpec,
-    turn::{CallResult, CallStatus, ModelFailure},
+    turn::{CallResult, ModelFailure},
 };
 use planwright_outbound::ids_random::fresh_id;
 use planwright_runtime::{
@@ -142,8 +142,7 @@ impl Toolbox for Measurements {
         let called = Instant::now();
         let window = LOOKED.take().map(|looked| called.duration_since(looked).as_nanos() as f64);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(window);
-        let (status, output) = (CallStatus::Done, "nothing to see".into());
-        Ran::Ended(CallResult { status, output, touched: Vec::new() })
+        Ran::Ended(CallResult::done("nothing to see"))
     }
 }
 

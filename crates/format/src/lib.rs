@@ -22,7 +22,7 @@ pub mod value;
 
 /// Which of the forms before 0.1.0 this is. Until then the stored form is edited, nothing is carried over, and data of
 /// another form is refused: whoever edits it raises this.
-pub const DEVELOPMENT_FORM: u32 = 30;
+pub const DEVELOPMENT_FORM: u32 = 31;
 
 /// Why something stored cannot be read, or something cannot be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

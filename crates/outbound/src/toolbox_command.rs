@@ -322,10 +322,10 @@ impl Ended {
         };
         let reached = seen.reached.iter().map(|host| Touched::Reached { host: host.clone() });
         let touched = reached.collect();
-        Ran::Ended(CallResult { status, output: words, touched })
+        Ran::Ended(CallResult { touched, ..CallResult::of(status, words) })
     }
 }
 
 fn ended(status: CallStatus, output: String) -> Ran {
-    Ran::Ended(CallResult { status, output, touched: Vec::new() })
+    Ran::Ended(CallResult::of(status, output))
 }

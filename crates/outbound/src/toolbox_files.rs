@@ -16,7 +16,7 @@ use planwright_domain::{
     effect::{Aim, Effect, Repeat, Touched},
     identity::Root,
     tools::{FILE_TOOLS, ToolSpec},
-    turn::{CallResult, CallStatus},
+    turn::CallResult,
 };
 use planwright_runtime::{
     failpoint,
@@ -25,6 +25,10 @@ use planwright_runtime::{
 use regex::Regex;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+
+mod change;
+
+use change::{Before, change};
 
 /// How many entries or matches one call lists.
 const ROWS_MAX: usize = 500;
@@ -166,10 +170,7 @@ impl Toolbox for FileToolbox {
     async fn run(&self, run: ToolRun) -> Ran {
         let root = match self.directory(run.root.as_ref()) {
             Ok(root) => root,
-            Err(output) => {
-                let (status, touched) = (CallStatus::Failed, Vec::new());
-                return Ran::Ended(CallResult { status, output, touched });
-            }
+            Err(words) => return Ran::Ended(CallResult::failed(words)),
         };
         let acted = tokio::task::spawn_blocking(move || {
             let request = Request::parse(&run.tool, &run.arguments)?;
@@ -177,10 +178,7 @@ impl Toolbox for FileToolbox {
         })
         .await;
         Ran::Ended(match acted {
-            Ok(Ok((output, touched))) => CallResult { status: CallStatus::Done, output, touched },
-            Ok(Err(output)) => {
-                CallResult { status: CallStatus::Failed, output, touched: Vec::new() }
-            }
+            Ok(acted) => acted.unwrap_or_else(CallResult::failed),
             Err(broken) => std::panic::resume_unwind(broken.into_panic()),
         })
     }
@@ -254,7 +252,7 @@ impl Request {
         }
     }
 
-    fn act(self, root: &Dir) -> io::Result<(String, Vec<Touched>)> {
+    fn act(self, root: &Dir) -> io::Result<CallResult> {
         match self {
             Self::List(PathArgument { path }) => {
                 let mut rows = Vec::new();
@@ -263,25 +261,21 @@ impl Request {
                     if rows.len() < ROWS_MAX { Walk::On } else { Walk::Stop }
                 })?;
                 rows.sort();
-                Ok((or_nothing(rows, "no files"), Vec::new()))
+                Ok(CallResult::done(or_nothing(rows, "no files")))
             }
-            Self::Glob(glob) => Ok((glob_files(root, &glob)?, Vec::new())),
-            Self::Grep(grep) => Ok((grep_files(root, &grep)?, Vec::new())),
+            Self::Glob(glob) => glob_files(root, &glob).map(CallResult::done),
+            Self::Grep(grep) => grep_files(root, &grep).map(CallResult::done),
             Self::Read(read) => {
                 let text = text_of(root, &relative(Some(&read.path))?)?;
                 let first = read.first_line.unwrap_or(1).max(1);
                 if first == 1 && read.lines.is_none() {
-                    return Ok((text, Vec::new()));
+                    return Ok(CallResult::done(text));
                 }
                 let lines: Vec<_> =
                     text.lines().skip(first - 1).take(read.lines.unwrap_or(usize::MAX)).collect();
-                Ok((lines.join("\n"), Vec::new()))
+                Ok(CallResult::done(lines.join("\n")))
             }
-            Self::Write(Write { path, content }) => {
-                let path = relative(Some(&path))?;
-                put(root, &path, &content)?;
-                Ok(wrote(&path, &content))
-            }
+            Self::Write(Write { path, content }) => put(root, &relative(Some(&path))?, &content),
             Self::Edit(Edit { path, old, new }) => {
                 let path = relative(Some(&path))?;
                 let text = text_of(root, &path)?;
@@ -293,21 +287,14 @@ impl Request {
                     );
                     return Err(io::Error::other(words));
                 }
-                let content = text.replacen(&old, &new, 1);
-                put(root, &path, &content)?;
-                Ok(wrote(&path, &content))
+                put(root, &path, &text.replacen(&old, &new, 1))
             }
         }
     }
 }
 
-fn wrote(path: &Path, content: &str) -> (String, Vec<Touched>) {
-    let (path, bytes) = (path.display().to_string(), content.len() as u64);
-    (format!("wrote {path} ({bytes} bytes)"), vec![Touched::Wrote { path, bytes }])
-}
-
 /// Writes the whole file or nothing: a new file beside it, synced, takes its place, and its name is synced.
-fn put(root: &Dir, path: &Path, content: &str) -> io::Result<()> {
+fn put(root: &Dir, path: &Path, content: &str) -> io::Result<CallResult> {
     if content.len() as u64 > FILE_BYTES_MAX {
         return Err(io::Error::other(format!(
             "the content has {} bytes, and the limit is {FILE_BYTES_MAX}",
@@ -320,12 +307,17 @@ fn put(root: &Dir, path: &Path, content: &str) -> io::Result<()> {
         make_directories(root, parent)?;
     }
     let directory = parent.map_or_else(|| root.try_clone(), |parent| root.open_dir(parent))?;
-    if directory.symlink_metadata(name).is_ok_and(|there| !there.is_file()) {
+    let there = directory.symlink_metadata(name).ok();
+    if there.as_ref().is_some_and(|there| !there.is_file()) {
         return Err(io::Error::other(format!(
             "{} is there and is not a plain file",
             path.display()
         )));
     }
+    let before = match there {
+        Some(_) => Some(Before::of(open_plain(&directory, Path::new(name))?)?),
+        None => None,
+    };
     let beside = format!(".{}.{}.part", name.to_string_lossy(), uuid::Uuid::now_v7().simple());
     let written = (|| {
         let mut file = directory.create(&beside)?;
@@ -335,10 +327,15 @@ fn put(root: &Dir, path: &Path, content: &str) -> io::Result<()> {
         directory.rename(&beside, &directory, name)?;
         sync_directory(&directory)
     })();
-    if written.is_err() {
+    if let Err(error) = written {
         let _ = directory.remove_file(&beside);
+        return Err(error);
     }
-    written
+    let (path, bytes) = (path.display().to_string(), content.len() as u64);
+    let output = format!("wrote {path} ({bytes} bytes)");
+    let changes = vec![change(path.clone(), before.as_ref(), content)];
+    let touched = vec![Touched::Wrote { path, bytes }];
+    Ok(CallResult { touched, changes, ..CallResult::done(output) })
 }
 
 /// Makes the directories of this path that are not there, and syncs their names: also of those that are there, because whoever

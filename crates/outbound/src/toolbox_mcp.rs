@@ -387,9 +387,7 @@ impl Toolbox for McpToolbox {
     }
 
     async fn run(&self, run: ToolRun) -> Ran {
-        let failed = |output: String| {
-            Ran::Ended(CallResult { status: CallStatus::Failed, output, touched: Vec::new() })
-        };
+        let failed = |output: String| Ran::Ended(CallResult::failed(output));
         let Some((own, _)) = self.own(&run.tool) else {
             return failed(format!("there is no tool {:?} any more", run.tool));
         };
@@ -427,7 +425,7 @@ fn call_result(result: CallToolResult) -> CallResult {
         Some(_) | None => blocks.join("\n"),
     };
     let status = if result.is_error == Some(true) { CallStatus::Failed } else { CallStatus::Done };
-    CallResult { status, output, touched: Vec::new() }
+    CallResult::of(status, output)
 }
 
 fn object(arguments: &str) -> Result<serde_json::Map<String, Value>, String> {

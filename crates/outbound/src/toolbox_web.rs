@@ -103,7 +103,7 @@ impl Toolbox for WebToolbox {
             Ok((host, page)) => (CallStatus::Done, page, vec![Touched::Reached { host }]),
             Err(why) => (CallStatus::Failed, why, Vec::new()),
         };
-        Ran::Ended(CallResult { status, output, touched })
+        Ran::Ended(CallResult { touched, ..CallResult::of(status, output) })
     }
 }
 

@@ -5,7 +5,8 @@
 use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 use planwright_domain::{
-    effect::{Effect, Repeat, Touched},
+    digest::Digest,
+    effect::{Effect, FileChange, Repeat, Touched},
     identity::Root,
     turn::{CallResult, CallStatus},
 };
@@ -140,6 +141,60 @@ async fn a_file_is_written_listed_found_read_and_edited() {
     assert_eq!(fs::read_to_string(workspace.path("a/b.txt")).unwrap(), "one\nthree\n");
     let left: Vec<_> = fs::read_dir(workspace.path("a")).unwrap().collect();
     assert_eq!(left.len(), 1, "nothing is left beside it");
+}
+
+#[tokio::test]
+async fn a_written_file_says_what_it_held_before_and_which_lines_differ() {
+    let place = Workspace::new();
+    let write = |content: &str| json!({"path": "notes/a.txt", "content": content});
+    let changed = |before: Option<&[u8]>, after: &str, diff: Option<&str>| FileChange {
+        path: "notes/a.txt".into(),
+        before: before.map(Digest::of),
+        after: Digest::of(after.as_bytes()),
+        diff: diff.map(str::to_owned),
+    };
+    let wrote = async |tool: &str, arguments| {
+        let result = place.run(tool, arguments).await;
+        assert_eq!(result.status, CallStatus::Done, "{}", result.output);
+        result.changes
+    };
+    assert_eq!(
+        wrote("write_file", write("one\ntwo\n")).await,
+        [changed(None, "one\ntwo\n", Some("@@ -0,0 +1,2 @@\n+one\n+two\n"))]
+    );
+    let edit = json!({"path": "notes/a.txt", "old": "two\n", "new": "three"});
+    let diff = "@@ -1,2 +1,2 @@\n one\n-two\n+three\n\\ No newline at end of file\n";
+    assert_eq!(
+        wrote("edit_file", edit).await,
+        [changed(Some(b"one\ntwo\n"), "one\nthree", Some(diff))]
+    );
+    // The same again changes nothing, and says so.
+    assert_eq!(
+        wrote("write_file", write("one\nthree")).await,
+        [changed(Some(b"one\nthree"), "one\nthree", Some(""))]
+    );
+    // What is no text, and what is longer than any file that is read, leaves its digest.
+    let long = "line\n".repeat(300_000);
+    for held in [&b"\xff\x00"[..], long.as_bytes()] {
+        fs::write(place.path("notes/a.txt"), held).unwrap();
+        let changes = wrote("write_file", write("text\n")).await;
+        assert_eq!(changes, [changed(Some(held), "text\n", None)]);
+    }
+    // What only reads, and what failed, has made nothing of any file.
+    assert_eq!(wrote("read_file", json!({"path": "notes/a.txt"})).await, []);
+    let failed = place.run("write_file", json!({"path": "notes", "content": ""})).await;
+    assert_eq!((failed.status, failed.changes), (CallStatus::Failed, vec![]));
+}
+
+#[tokio::test]
+async fn two_long_texts_without_a_line_in_common_are_told_apart_soon() {
+    let place = Workspace::new();
+    let text = |word: &str| (0..60_000).map(|at| format!("{word}{at}\n")).collect::<String>();
+    place.done("write_file", json!({"path": "a.txt", "content": text("a")})).await;
+    let begun = std::time::Instant::now();
+    let result = place.run("write_file", json!({"path": "a.txt", "content": text("b")})).await;
+    assert_eq!(result.changes.len(), 1);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use planwright_domain::{
     next::{Due, Next, next},
     plan::{Reads, Strategy},
     tools::ToolSpec,
-    turn::{CallResult, CallStatus, ModelFailure},
+    turn::{CallResult, ModelFailure},
 };
 use planwright_outbound::ids_random::RandomIds;
 use planwright_outbound::ids_random::fresh_id;
@@ -260,7 +260,6 @@ impl Toolbox for Counting {
 
     async fn run(&self, _: ToolRun) -> Ran {
         self.ran.fetch_add(1, Ordering::SeqCst);
-        let (status, output) = (CallStatus::Done, "put".into());
-        Ran::Ended(CallResult { status, output, touched: Vec::new() })
+        Ran::Ended(CallResult::done("put"))
     }
 }

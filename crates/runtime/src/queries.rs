@@ -31,6 +31,7 @@ pub mod memory;
 pub mod model_request_log;
 pub mod notebook;
 pub mod reader;
+pub mod receipt;
 mod sessions;
 pub mod timeline;
 pub mod view;

@@ -5,6 +5,8 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
+use planwright_domain::turn::CallResult;
+
 /// The shortest value that is replaced: a shorter one may be a word that stands anywhere.
 const BYTES_MIN: usize = 12;
 
@@ -33,16 +35,36 @@ impl Secrets {
         }
     }
 
-    /// The text with the name of each secret instead of its value. Longer ones first: one may be a part of another.
+    /// The text with the name of each secret instead of its value.
     #[must_use]
     pub fn hide(&self, text: String) -> String {
+        self.replace(text, str::to_owned)
+    }
+
+    /// What a tool gave, without the values in what it says and in what it made of files.
+    #[must_use]
+    pub fn hide_in(&self, mut result: CallResult) -> CallResult {
+        result.output = self.hide(result.output);
+        for change in &mut result.changes {
+            let Some(mut diff) = change.diff.take() else { continue };
+            // A value of several lines has a sign before each of them.
+            for sign in ["\n ", "\n-", "\n+"] {
+                diff = self.replace(diff, |value| value.replace('\n', sign));
+            }
+            change.diff = Some(diff);
+        }
+        result
+    }
+
+    /// Replaces the values as they stand in this text. Longer ones first: one may be a part of another.
+    fn replace(&self, text: String, written: impl Fn(&str) -> String) -> String {
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
-        let mut found: Vec<_> = names.iter().filter(|(value, _)| text.contains(*value)).collect();
+        let written = names.iter().map(|(value, name)| (written(value), name));
+        let mut found: Vec<_> = written.filter(|(value, _)| text.contains(value)).collect();
         found.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
-        let hide = |text: String, (value, name): &(&String, &String)| {
-            text.replace(*value, &format!("⟨the value of {name} is not shown⟩"))
-        };
-        found.iter().fold(text, hide)
+        found.iter().fold(text, |text, (value, name)| {
+            text.replace(value, &format!("⟨the value of {name} is not shown⟩"))
+        })
     }
 }
 
@@ -55,7 +77,29 @@ impl std::fmt::Debug for Secrets {
 
 #[cfg(test)]
 mod tests {
+    use planwright_domain::{digest::Digest, effect::FileChange, turn::CallResult};
+
     use super::Secrets;
+
+    #[test]
+    fn a_secret_is_replaced_in_what_became_of_a_file_also_where_it_has_several_lines() {
+        let key = "-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----";
+        let secrets = Secrets::new([("PEM".to_owned(), key.to_owned())]);
+        let signed = |sign| key.replace('\n', &format!("\n{sign}"));
+        let diff = format!("@@ -1,3 +1,3 @@\n-{}\n+{}\n", signed('-'), signed('+'));
+        let change = FileChange {
+            path: "a".into(),
+            before: None,
+            after: Digest::of(b"a"),
+            diff: Some(diff),
+        };
+        let result = CallResult { changes: vec![change], ..CallResult::done(format!("is {key}")) };
+        let hidden = secrets.hide_in(result);
+        assert_eq!(hidden.output, "is ⟨the value of PEM is not shown⟩");
+        let diff =
+            "@@ -1,3 +1,3 @@\n-⟨the value of PEM is not shown⟩\n+⟨the value of PEM is not shown⟩\n";
+        assert_eq!(hidden.changes[0].diff.as_deref(), Some(diff));
+    }
 
     #[test]
     fn a_secret_is_replaced_wherever_it_stands_and_a_short_value_nowhere() {

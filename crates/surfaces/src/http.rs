@@ -175,6 +175,7 @@ fn plan_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(plans::get_plan, plans::start_plan, plans::end_plan))
         .routes(routes!(plans::list_plans))
         .routes(routes!(plans::get_revision))
+        .routes(routes!(plans::get_receipt))
         .routes(routes!(plans::get_diff))
         .routes(routes!(plans::record_shown))
         .routes(routes!(plans::mark_seen))

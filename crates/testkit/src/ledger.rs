@@ -61,9 +61,7 @@ impl Toolbox for LedgerToolbox {
         if effect != Some(Effect::Read)
             && let Err(error) = append(&self.path, run.call, run.attempt)
         {
-            let status = planwright_domain::turn::CallStatus::Failed;
-            let output = format!("the ledger failed: {error}");
-            return Ran::Ended(CallResult { status, output, touched: Vec::new() });
+            return Ran::Ended(CallResult::failed(format!("the ledger failed: {error}")));
         }
         self.inner.run(run).await
     }

@@ -9,6 +9,7 @@ use std::{
 use planwright_domain::{
     command::{Approving, Decision, PersonCommand, SessionCommand},
     digest::Digest,
+    effect::FileChange,
     identity::SessionKey,
     plan::{PlanStatus, Progress, event::PlanEvent},
     session::SessionEvent,
@@ -160,6 +161,14 @@ pub async fn a_plan_is_written_read_approved_and_executed(build: impl AsyncFn(Co
         "{opening}"
     );
     assert_eq!(done.last_ended.as_ref().map(|ended| ended.touched.len()), Some(1));
+    let receipt =
+        house.runtime.queries.receipt(&talk()).await.expect("a query").expect("a receipt");
+    let changes: Vec<_> = receipt.files.iter().map(|row| row.change.clone()).collect();
+    let (path, before) = ("made.txt".to_owned(), None);
+    let after = Digest::of(b"made by the plan\n");
+    let diff = Some("@@ -0,0 +1 @@\n+made by the plan\n".to_owned());
+    assert_eq!(changes, [FileChange { path, before, after, diff }]);
+    assert!(receipt.begun.is_some() && receipt.begun <= receipt.ended, "{receipt:?}");
 }
 
 /// What the reviewer says arrives, word for word.

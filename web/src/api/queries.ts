@@ -81,6 +81,11 @@ export const commentsQuery = (id: string) =>
     queryKey: ["plan-comments", id],
     queryFn: () => got(api.GET("/api/sessions/{id}/plan/comments", { params: inSession(id) })),
   });
+export const receiptQuery = (id: string, plan: string) =>
+  queryOptions({
+    queryKey: ["plan-receipt", id, plan],
+    queryFn: () => got(api.GET("/api/sessions/{id}/plan/receipt", { params: inSession(id) })),
+  });
 export const plansQuery = (id: string) =>
   queryOptions({
     queryKey: ["plans", id],
@@ -124,7 +129,7 @@ export function moved(id: string): void {
   later.add(id);
   setTimeout(() => {
     later.delete(id);
-    for (const kind of ["plans", "work", "slots", "timeline", "memory", "notebook"]) reread(JSON.stringify([kind, id]));
+    for (const kind of ["plans", "plan-receipt", "work", "slots", "timeline", "memory", "notebook"]) reread(JSON.stringify([kind, id]));
   }, 1_000);
 }
 const later = new Set<string>();

@@ -807,6 +807,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/plan/receipt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What came of the work of a session's plan, or of the one that ended last: files with what changed in them, cost and time. */
+        get: operations["get_receipt"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/plan/reject": {
         parameters: {
             query?: never;
@@ -1670,6 +1687,24 @@ export interface components {
              */
             time: string | null;
         };
+        /** @description What a call made of a file. */
+        FileRowDto: {
+            /** @description The digest of what it held then. */
+            after: string;
+            /** @description When it ended. */
+            at: string;
+            /** @description The digest of what it held before; none if there was no file. */
+            before?: string | null;
+            /**
+             * Format: uuid
+             * @description The call.
+             */
+            call: string;
+            /** @description The lines that differ, as a unified diff; none if that is too long, or what it held is no text. */
+            diff?: string | null;
+            /** @description The path under the session's root. */
+            path: string;
+        };
         /** @description A model that is likely to be there. */
         FoundDto: {
             /** @description The environment variable of the server that holds its key; the key itself is never told. */
@@ -2298,6 +2333,30 @@ export interface components {
             status: string;
             /** @description The version of the program. */
             version: string;
+        };
+        /** @description What came of a plan's work, beside what its card says. */
+        ReceiptDto: {
+            /** @description When its first execution began. */
+            begun?: string | null;
+            /**
+             * Format: int64
+             * @description What the model cost while it executed the plan, in millionths of a dollar.
+             */
+            costMicros: number;
+            /** @description When it ended. */
+            ended?: string | null;
+            /** @description What it made of files, oldest first: what was observed, not what anybody says. */
+            files: components["schemas"]["FileRowDto"][];
+            /**
+             * Format: int64
+             * @description How many more changes there were than are listed.
+             */
+            filesMore: number;
+            /**
+             * Format: uuid
+             * @description The plan.
+             */
+            planId: string;
         };
         /** @description What was said after the first comment of a thread. */
         ReplyRowDto: {
@@ -3263,6 +3322,7 @@ export interface components {
             kind: "unusable";
         };
         "event.CallResult": {
+            changes: components["schemas"]["event.FileChange"][];
             output: string;
             status: components["schemas"]["event.CallStatus"];
             touched: components["schemas"]["event.Touched"][];
@@ -3392,6 +3452,16 @@ export interface components {
         };
         /** @enum {string} */
         "event.FailureKind": "transient" | "malformed" | "permanent" | "too_large" | "limit" | "empty" | "withheld";
+        /**
+         * @description What a call made of a file: the digests of what it held before, if it was there, and holds now, and the lines that differ, as a
+         *     unified diff; no diff if it is too long, or what it held is no text.
+         */
+        "event.FileChange": {
+            after: components["schemas"]["event.Digest"];
+            before?: components["schemas"]["event.Digest"] | null;
+            diff?: string | null;
+            path: string;
+        };
         /**
          * Format: uuid
          * @description Names one goal.
@@ -8654,6 +8724,75 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description It cannot be answered now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+            /** @description It is not granted, and why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description The digest that is current, where a decision was stale. */
+                        currentDigest?: string | null;
+                        /** @description What is the case, and what to do next. */
+                        detail: string;
+                        /**
+                         * Format: int32
+                         * @description The status of the answer.
+                         */
+                        status: number;
+                        /** @description The kind of problem, for people. */
+                        title: string;
+                        /** @description The kind of problem, for programs. */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    get_receipt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description `channel:key` or a key of the caller's channel for a session of their own, `owner.channel:key` for another's. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptDto"];
                 };
             };
             /** @description It cannot be answered now. */

@@ -24,7 +24,7 @@ export type Basis = Schemas["event.Basis"];
 
 export interface MessageEntry { kind: "message"; key: string; seq: number; at: string; by: string; text: string; isWaiting: boolean; withdrawn?: string }
 export interface AnswerEntry { kind: "answer"; key: string; turn: string; at: string; text: string; bytes: number; isLive: boolean; isStopped?: boolean }
-export interface CallEntry { kind: "call"; key: string; at: string; agent?: string; tool: string; arguments: string; state: CallState; result?: CallResult; begun?: string; ended?: string; step?: number }
+export interface CallEntry { kind: "call"; key: string; at: string; agent?: string; tool: string; arguments: string; state: CallState; result?: CallResult; begun?: string; ended?: string; step?: number; changes?: Schemas["event.FileChange"][] }
 export interface RevisionEntry { kind: "revision"; key: string; at: string; number: number; title: string; digest: string; plan: string; isByPerson: boolean }
 export interface NoteEntry { kind: "note"; key: string; at: string; event: NoteEvent }
 /** What a command was answered. It is in no journal. */

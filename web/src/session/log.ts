@@ -1,6 +1,9 @@
 import type { Envelope, Preview, Schemas } from "../api/client";
 import { NOTED, type AnswerEntry, type CallEntry, type CallResult, type CallState, type Entry, type MessageEntry, type NoteEvent } from "./entries";
 
+/** What a turn is at: the model is asked, or will be asked again, or none of that; and since when. */
+export interface Activity { kind: "model" | "retry" | "between"; since: string; attempt?: number; until?: string }
+
 /** A turn, as far as this stretch knows it. */
 export interface TurnSum { id: string; cost: number; isOpen: boolean }
 
@@ -13,6 +16,27 @@ const utf8 = new TextEncoder();
 type Change = (entry: Entry) => Entry | undefined;
 const ofMessage = (how: (message: MessageEntry) => MessageEntry): Change => (entry) => (entry.kind === "message" ? how(entry) : undefined);
 const ofCall = (part: Partial<CallEntry>): Change => (entry) => (entry.kind === "call" ? { ...entry, ...part } : undefined);
+
+/** What a turn is at after an event; nothing, if the event says nothing of that. */
+function activityAfter(envelope: Envelope, since: string): Activity | undefined {
+  switch (envelope.type) {
+    case "model_call_started":
+      return { kind: "model", since, attempt: envelope.data.attempt };
+    case "model_call_failed":
+      return envelope.data.retryAt == null ? { kind: "between", since } : { kind: "retry", since, until: envelope.data.retryAt };
+    case "turn_started":
+      return { kind: "between", since };
+    case "model_answered":
+    case "view_compacted":
+      return envelope.data.arrival === "late" ? undefined : { kind: "between", since };
+    case "call_finished":
+    case "call_answered":
+    case "model_call_abandoned":
+    case "model_call_orphaned":
+      return { kind: "between", since };
+  }
+  return undefined;
+}
 
 /** In what state a call is that was answered without being made. */
 export function stateOf(reply: Schemas["event.ToolReply"]): CallState {
@@ -33,6 +57,8 @@ export class SessionLog {
   to: number;
   /** How large the latest request was, in tokens. */
   context = 0;
+  /** What is under way beside calls; none while no turn is, and undefined where this stretch says nothing of it. */
+  activity: Activity | null | undefined;
   /** The turn that began last, and the one that was last answered: where none began in this stretch, that is the latest. */
   private begun: string | undefined;
   private answered: string | undefined;
@@ -90,10 +116,12 @@ export class SessionLog {
     this.begun ??= older.begun;
     this.answered ??= older.answered;
     this.context ||= older.context;
+    if (this.activity === undefined) this.activity = older.activity;
     this.from = older.from;
   }
 
   private fold(envelope: Envelope, seq: number, at: string): void {
+    this.activity = activityAfter(envelope, at) ?? (envelope.type === "turn_finished" ? null : this.activity);
     this.message(envelope, seq, at);
     this.call(envelope, at);
     this.answer(envelope, at);
@@ -155,8 +183,9 @@ export class SessionLog {
         return this.change(envelope.data.call, ofCall({ state: permit === "once" || permit === "until_plan_ends" ? "asked" : "refused" }));
       }
       case "call_finished": {
-        const { status, output } = envelope.data.result;
-        return this.end(envelope.data.call, status === "done" ? "done" : "failed", { kind: "output", text: output }, at);
+        const { status, output, changes } = envelope.data.result;
+        this.end(envelope.data.call, status === "done" ? "done" : "failed", { kind: "output", text: output }, at);
+        return changes.length > 0 ? this.change(envelope.data.call, ofCall({ changes })) : undefined;
       }
       case "call_answered":
         return this.end(envelope.data.call, stateOf(envelope.data.reply), { kind: "reply", reply: envelope.data.reply }, at);

@@ -345,6 +345,23 @@ impl Touched {
     }
 }
 
+/// What a call made of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileChange {
+    /// The path under the session's root.
+    pub path: String,
+    /// The digest of what it held before; none if there was no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Digest>,
+    /// The digest of what it holds now.
+    pub after: Digest,
+    /// The lines that differ, as a unified diff; none if that is longer than [`crate::limits::DIFF_BYTES_MAX`], or what it held
+    /// is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+}
+
 /// The built-in file tools, which approving a `document` plan leases under the session's root.
 pub const FILE_TOOLS: [&str; 6] =
     ["list_files", "glob_files", "grep_files", "read_file", "write_file", "edit_file"];

@@ -16,6 +16,8 @@ pub const COMMENT_BYTES_MAX: usize = 8 * 1024;
 pub const POSTED_BYTES_MAX: usize = 64 * 1024;
 /// How many comments a plan may have, with replies.
 pub const COMMENTS_OF_PLAN_MAX: usize = 5_000;
+/// The longest difference between what a file held and what it holds now that is recorded.
+pub const DIFF_BYTES_MAX: usize = 64 * 1024;
 /// How far down a front matter may end.
 pub const FRONT_MATTER_LINES_MAX: usize = 32;
 /// The most that one approval may lease.

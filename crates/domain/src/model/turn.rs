@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     attempt::ModelAttempt,
     digest::Digest,
-    effect::{Bracket, Effect, ToolFacts, Touched},
+    effect::{Bracket, Effect, FileChange, ToolFacts, Touched},
     id::{CallId, PlanId, RunId, Seq, TurnId},
     quota::LimitReached,
     time::Time,
@@ -411,6 +411,29 @@ pub struct CallResult {
     /// What it did to the world.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<Touched>,
+    /// What it made of files, for people: the model is not told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+}
+
+impl CallResult {
+    /// It did what was asked, and changed nothing that it knows of.
+    #[must_use]
+    pub fn done(output: impl Into<String>) -> Self {
+        Self::of(CallStatus::Done, output)
+    }
+
+    /// It did not, and says why.
+    #[must_use]
+    pub fn failed(output: impl Into<String>) -> Self {
+        Self::of(CallStatus::Failed, output)
+    }
+
+    /// What it says, if it touched nothing that it knows of.
+    #[must_use]
+    pub fn of(status: CallStatus, output: impl Into<String>) -> Self {
+        Self { status, output: output.into(), touched: Vec::new(), changes: Vec::new() }
+    }
 }
 
 /// Whether a call did what was asked.

@@ -25,8 +25,8 @@ use planwright_domain::{
     session::{CorruptJournal, Session, SessionEvent, decide},
     time::Time,
     turn::{
-        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall,
-        ToolReply, decide::profile_of, event::TurnEvent, profile::Profile,
+        Answer, CallKind, CallResult, FailureKind, ModelFailure, RequestedCall, ToolReply,
+        decide::profile_of, event::TurnEvent, profile::Profile,
     },
 };
 use uuid::Uuid;
@@ -195,12 +195,12 @@ pub(crate) fn unusable() -> Asks {
 }
 
 pub(crate) fn done(output: &str) -> CallResult {
-    CallResult { status: CallStatus::Done, output: output.into(), touched: Vec::new() }
+    CallResult::done(output)
 }
 
 pub(crate) fn wrote(path: &str) -> CallResult {
     let touched = vec![Touched::Wrote { path: path.into(), bytes: 1 }];
-    CallResult { status: CallStatus::Done, output: format!("wrote {path}"), touched }
+    CallResult { touched, ..CallResult::done(format!("wrote {path}")) }
 }
 
 pub(crate) fn a_failure(kind: FailureKind) -> ModelFailure {

@@ -9,7 +9,7 @@ use planwright_domain::{
     refusal::Refusal,
     session::SessionEvent,
     turn::{
-        CallResult, CallStatus,
+        CallResult,
         event::{TurnEnd, TurnEvent},
         profile::Profile,
     },
@@ -122,7 +122,7 @@ fn an_answer_in_time_does_not_say_so_and_a_late_one_does() {
 }
 
 fn failing(output: &str) -> CallResult {
-    CallResult { status: CallStatus::Failed, output: output.into(), touched: vec![] }
+    CallResult::failed(output)
 }
 
 /// The calls that were answered without running, by how often each.

@@ -10,7 +10,7 @@ use planwright_domain::{
     plan::{Reads, Strategy, draft, event::PlanEvent, observation::Basis, step::OnFailure},
     session::SessionEvent,
     tools::{self, PlanTool},
-    turn::{CallKind, CallResult, CallStatus, ToolReply, Work, event::TurnEvent},
+    turn::{CallKind, CallResult, ToolReply, Work, event::TurnEvent},
 };
 
 use crate::given::*;
@@ -20,7 +20,7 @@ fn collecting_calls() -> World {
 }
 
 fn failing(output: &str) -> CallResult {
-    CallResult { status: CallStatus::Failed, output: output.into(), touched: vec![] }
+    CallResult::failed(output)
 }
 
 fn steps(world: &World) -> Vec<String> {

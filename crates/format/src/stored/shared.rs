@@ -43,6 +43,10 @@ stored! {
         Reached { host: String },
     }
 
+    struct FileChange = effect::FileChange {
+        path: String, after: Digest; before: Option<Digest>, diff: Option<String>
+    }
+
     struct Aim = effect::Aim { ; paths: BTreeSet<String>, hosts: BTreeSet<String> }
 
     enum Limit = quota::Limit { Turns, Tokens, Money, Bytes }

@@ -12,7 +12,7 @@ use super::{
     autonomy::AutoExecutionContext,
     memory::Ranked,
     plan::PlanStage,
-    shared::{Aim, Bracket, LimitReached, Person, ToolFacts, Touched},
+    shared::{Aim, Bracket, FileChange, LimitReached, Person, ToolFacts, Touched},
 };
 
 stored! {
@@ -63,7 +63,7 @@ stored! {
     enum CallStatus = turn::CallStatus { Done, Failed }
 
     struct CallResult = turn::CallResult {
-        status: CallStatus, output: String; touched: Vec<Touched>
+        status: CallStatus, output: String; touched: Vec<Touched>, changes: Vec<FileChange>
     }
 
     enum FailureKind = turn::FailureKind {

@@ -17,7 +17,7 @@ use planwright_domain::{
     plan::{Strategy, event::PlanEvent},
     session::SessionEvent,
     tools::ToolSpec,
-    turn::{CallResult, CallStatus, ModelFailure},
+    turn::{CallResult, ModelFailure},
 };
 use planwright_outbound::journal_sqlite::SqliteJournal;
 use planwright_runtime::{
@@ -261,8 +261,7 @@ impl Toolbox for Page {
     async fn run(&self, run: ToolRun) -> Ran {
         let looks = run.tool == "look";
         self.ran.fetch_add(if looks { 1 << 16 } else { 1 }, Ordering::SeqCst);
-        let output = if looks { self.words.clone() } else { "put".into() };
-        Ran::Ended(CallResult { status: CallStatus::Done, output, touched: Vec::new() })
+        Ran::Ended(CallResult::done(if looks { self.words.as_str() } else { "put" }))
     }
 }
 

@@ -33,9 +33,7 @@ use planwright_domain::{
         limits_of,
     },
     time::Time,
-    turn::{
-        Answer, CallKind, CallResult, CallStatus, Cause, RequestedCall, Usage, event::TurnEvent,
-    },
+    turn::{Answer, CallKind, CallResult, Cause, RequestedCall, Usage, event::TurnEvent},
 };
 use uuid::Uuid;
 
@@ -613,7 +611,7 @@ impl<'w> World<'w> {
             }
             Next::AwaitCalls(calls) => {
                 let (attempt, output) = (calls.first()?.attempt, label(identity, salt));
-                let result = CallResult { status: CallStatus::Done, output, touched: Vec::new() };
+                let result = CallResult::done(output);
                 SystemCommand::RecordResult { attempt, result, note_every: 0 }
             }
             Next::RemovePages { attempt, .. } => {

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use planwright_domain::{
     effect::{Effect, Repeat},
     tools::ToolSpec,
-    turn::{CallResult, CallStatus},
+    turn::CallResult,
 };
 use planwright_runtime::ports::toolbox::{Ran, Tool, ToolRun, Toolbox};
 use serde::Deserialize;
@@ -56,6 +56,6 @@ impl Toolbox for Counting {
         self.0.fetch_add(1, Ordering::SeqCst);
         let looked = serde_json::from_str::<Look>(&run.arguments).map(|look| look.at);
         let output = format!("seen: {}", looked.unwrap_or_default());
-        Ran::Ended(CallResult { status: CallStatus::Done, output, touched: Vec::new() })
+        Ran::Ended(CallResult::done(output))
     }
 }

@@ -1,15 +1,19 @@
 //! Truncates long outputs for the model; the journal keeps them whole.
 
-use planwright_domain::{digest::Digest, identity::SessionKey, limits, turn::CallResult};
+use planwright_domain::{
+    digest::Digest, effect::FileChange, identity::SessionKey, limits, turn::CallResult,
+};
 
 use crate::ports::journal::{Journal, JournalError};
 
-/// The result as it is recorded. An output that is longer than that is kept beside it, under its digest.
+/// The result as it is recorded. An output that is longer than that is kept beside it, under its digest; of a difference that is
+/// longer than may be recorded, the digests are left.
 pub(crate) async fn shortened(
     journal: &dyn Journal,
     identity: &SessionKey,
     mut result: CallResult,
 ) -> CallResult {
+    drop_long_diffs(&mut result.changes);
     if result.output.len() <= limits::TOOL_OUTPUT_BYTES_MAX {
         return result;
     }
@@ -29,6 +33,12 @@ pub(crate) async fn shortened(
     };
     result.output = ends(&result.output, &kept);
     result
+}
+
+fn drop_long_diffs(changes: &mut [FileChange]) {
+    for change in changes {
+        change.diff = change.diff.take().filter(|diff| diff.len() <= limits::DIFF_BYTES_MAX);
+    }
 }
 
 /// An output that was kept, whole.
@@ -64,8 +74,26 @@ pub(crate) fn until(text: &str, bytes: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{ends, until};
-    use planwright_domain::limits::TOOL_OUTPUT_BYTES_MAX as MAX;
+    use super::{drop_long_diffs, ends, until};
+    use planwright_domain::{
+        digest::Digest,
+        effect::FileChange,
+        limits::{DIFF_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX as MAX},
+    };
+
+    #[test]
+    fn a_difference_that_is_too_long_is_left_out_and_the_digests_stay() {
+        let change = |bytes: usize| FileChange {
+            path: "a".into(),
+            before: None,
+            after: Digest::of(b"a"),
+            diff: Some("+".repeat(bytes)),
+        };
+        let mut changes = [change(DIFF_BYTES_MAX), change(DIFF_BYTES_MAX + 1)];
+        drop_long_diffs(&mut changes);
+        let long = FileChange { diff: None, ..change(0) };
+        assert_eq!(changes, [change(DIFF_BYTES_MAX), long]);
+    }
 
     #[test]
     fn a_long_output_keeps_both_ends_and_no_half_letter() {

@@ -174,17 +174,17 @@ impl Engine {
                 return Ok(self.abandon_call(identity, attempt, open, NOT_IN_TIME).await);
             }
             (Ok(Ok(Some(Ran::Ended(result)))), _) => result,
-            (Ok(Ok(Some(Ran::Unknown { why }))), Repeat::Harmless) => failed(why),
+            (Ok(Ok(Some(Ran::Unknown { why }))), Repeat::Harmless) => CallResult::failed(why),
             (Ok(Ok(Some(Ran::Unknown { why }))), Repeat::AskFirst) => {
                 tracing::warn!(session_identity = %identity, why, event = "outcome_unknown");
                 return self.orphan(identity, attempt, open).await;
             }
             (Ok(Err(_)), Repeat::Harmless) => {
-                failed("the tool broke down; nothing was changed".into())
+                CallResult::failed("the tool broke down; nothing was changed")
             }
             (Err(_), Repeat::Harmless) => {
                 acting.abort();
-                failed(format!("no result within {} s", limit.as_secs()))
+                CallResult::failed(format!("no result within {} s", limit.as_secs()))
             }
             // The outcome is unknown, and only a person may say whether it is repeated.
             (Ok(Err(_)), Repeat::AskFirst) => return self.orphan(identity, attempt, open).await,
@@ -266,8 +266,4 @@ impl Engine {
             }
         });
     }
-}
-
-fn failed(output: String) -> CallResult {
-    CallResult { status: CallStatus::Failed, output, touched: Vec::new() }
 }

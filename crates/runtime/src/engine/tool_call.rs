@@ -144,9 +144,7 @@ impl ToolRunner {
     /// What a tool gave, without the values that the installation knows as secrets.
     fn without_secrets(&self, ran: Ran) -> Ran {
         match ran {
-            Ran::Ended(result) => {
-                Ran::Ended(CallResult { output: self.secrets.hide(result.output), ..result })
-            }
+            Ran::Ended(result) => Ran::Ended(self.secrets.hide_in(result)),
             Ran::Unknown { why } => Ran::Unknown { why: self.secrets.hide(why) },
         }
     }
@@ -229,7 +227,7 @@ fn page(text: &str, key: &str, from: usize) -> String {
 
 /// A call that ended so.
 pub(crate) fn ended(status: CallStatus, output: String) -> Ran {
-    Ran::Ended(CallResult { status, output, touched: Vec::new() })
+    Ran::Ended(CallResult::of(status, output))
 }
 
 /// Where copies of pages are put among the person's files.

@@ -12,6 +12,7 @@ use planwright_runtime::{
     ports::journal::SessionRow,
     queries::comments::{CommentRow, ReplyRow},
     queries::reader::{BlockView, ReaderView},
+    queries::receipt::{FileRow, ReceiptView},
     queries::view::{AskView, DiffView, PlanRow, StatusView},
 };
 use serde::{Deserialize, Serialize};
@@ -418,6 +419,69 @@ impl From<ReplyRow> for ReplyRowDto {
     fn from(row: ReplyRow) -> Self {
         let ReplyRow { number, by, revision, at, text, is_edited, is_asked: is_sent } = row;
         Self { number, by: by.map(|by| by.0), revision, at: time(at), text, is_edited, is_sent }
+    }
+}
+
+/// What came of a plan's work, beside what its card says.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReceiptDto {
+    /// The plan.
+    pub plan_id: Uuid,
+    /// What the model cost while it executed the plan, in millionths of a dollar.
+    pub cost_micros: u64,
+    /// When its first execution began.
+    pub begun: Option<String>,
+    /// When it ended.
+    pub ended: Option<String>,
+    /// What it made of files, oldest first: what was observed, not what anybody says.
+    pub files: Vec<FileRowDto>,
+    /// How many more changes there were than are listed.
+    pub files_more: u64,
+}
+
+/// What a call made of a file.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileRowDto {
+    /// The call.
+    pub call: Uuid,
+    /// When it ended.
+    pub at: String,
+    /// The path under the session's root.
+    pub path: String,
+    /// The digest of what it held before; none if there was no file.
+    pub before: Option<String>,
+    /// The digest of what it held then.
+    pub after: String,
+    /// The lines that differ, as a unified diff; none if that is too long, or what it held is no text.
+    pub diff: Option<String>,
+}
+
+impl From<ReceiptView> for ReceiptDto {
+    fn from(view: ReceiptView) -> Self {
+        let ReceiptView { plan, cost_micros, begun, ended, files, files_more } = view;
+        Self {
+            plan_id: plan.0,
+            cost_micros,
+            begun: begun.map(time),
+            ended: ended.map(time),
+            files: files.into_iter().map(FileRowDto::from).collect(),
+            files_more,
+        }
+    }
+}
+
+impl From<FileRow> for FileRowDto {
+    fn from(FileRow { call, at, change }: FileRow) -> Self {
+        Self {
+            call: call.0,
+            at: time(at),
+            path: change.path,
+            before: change.before.map(|digest| digest.to_string()),
+            after: change.after.to_string(),
+            diff: change.diff,
+        }
     }
 }
 

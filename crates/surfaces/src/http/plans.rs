@@ -30,7 +30,9 @@ use crate::http::{
     app::App,
     auth::Caller,
     body::{Body, if_match},
-    dto::{Accepted, CommentRowDto, DiffDto, PlanDto, PlanRowDto, RevisionDto, SessionDto},
+    dto::{
+        Accepted, CommentRowDto, DiffDto, PlanDto, PlanRowDto, ReceiptDto, RevisionDto, SessionDto,
+    },
     params::{AsRead, InPath, Numbered, Once},
     problem::bad_query,
     problem::{Problem, Problems},
@@ -190,6 +192,19 @@ pub(crate) async fn get_revision(
     let mut response = Json(RevisionDto::of(caller.name_of(&identity), view)).into_response();
     response.headers_mut().insert(header::ETAG, tag);
     Ok(response)
+}
+
+/// What came of the work of a session's plan, or of the one that ended last: files with what changed in them, cost and time.
+#[utoipa::path(get, path = "/api/sessions/{id}/plan/receipt", params(InPath), responses((status = 200, body = ReceiptDto), Problems))]
+pub(crate) async fn get_receipt(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<ReceiptDto>, Problem> {
+    let identity = seen(&app, &caller, &id).await?;
+    let view = app.queries.receipt(&identity).await?;
+    view.map(|view| Json(view.into()))
+        .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "no_such_plan", NOTHING))
 }
 
 /// What changed between two revisions of the active plan; without numbers, what changed since the caller last saw or decided on it.

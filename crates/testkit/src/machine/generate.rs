@@ -12,7 +12,7 @@ use planwright_domain::{
         Start, StartingCall, Summed, SystemCommand, Terms, Verdict,
     },
     digest::Digest,
-    effect::{Aim, Bracket, Declared, Effect, Repeat, ToolFacts, Touched},
+    effect::{Aim, Bracket, Declared, Effect, FileChange, Repeat, ToolFacts, Touched},
     id::{CallId, Incarnation, TurnId},
     next::{Next, next},
     plan::{
@@ -25,8 +25,8 @@ use planwright_domain::{
     time::Time,
     tools::FILE_TOOLS,
     turn::{
-        Answer, CallKind, CallResult, CallStatus, FailureKind, ModelFailure, RequestedCall, Usage,
-        Work, decide::profile_of, profile::Profile,
+        Answer, CallKind, CallResult, FailureKind, ModelFailure, RequestedCall, Usage, Work,
+        decide::profile_of, profile::Profile,
     },
 };
 use uuid::Uuid;
@@ -587,9 +587,14 @@ fn bracket(rng: &mut Rng) -> Bracket {
 }
 
 fn result(rng: &mut Rng) -> CallResult {
-    let touched = vec![Touched::Wrote { path: "a".into(), bytes: 1 }];
-    let status = if rng.u8(..) < 200 { CallStatus::Done } else { CallStatus::Failed };
-    CallResult { status, output: "ok".into(), touched }
+    if rng.u8(..) >= 200 {
+        return CallResult::failed("no");
+    }
+    let (before, after) = (Digest::of(b"old"), Digest::of(b"new"));
+    let diff = rng.bool().then(|| "@@ -1 +1 @@\n-old\n+new\n".to_owned());
+    let change = FileChange { path: "a".into(), before: Some(before), after, diff };
+    let touched = vec![Touched::Wrote { path: "a".into(), bytes: 3 }];
+    CallResult { touched, changes: vec![change], ..CallResult::done("ok") }
 }
 
 fn failure(rng: &mut Rng) -> ModelFailure {

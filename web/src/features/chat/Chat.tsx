@@ -9,6 +9,7 @@ import { Ago } from "../../ui/Time";
 import { Chip, Empty, Failed, Skeleton } from "../../ui/basics";
 import { ErrorBoundary } from "../../ui/ErrorScreen";
 
+const FileDiff = lazy(() => import("../common/FileDiff").then((part) => ({ default: part.FileDiff })));
 const Markdown = lazy(() => import("../../markdown/Markdown").then((part) => ({ default: part.Markdown })));
 
 /** The conversation of one session. It is mounted anew for every session: nothing of another one can stay. */
@@ -222,6 +223,7 @@ function CallCard({ call }: { call: CallEntry }) {
       </button>
       {open && (
         <div className="space-y-2 border-t border-line px-3 py-2">
+          {call.changes && <Suspense fallback={<Skeleton lines={2} />}>{call.changes.map((change, at) => <FileDiff key={at} change={change} />)}</Suspense>}
           <pre tabIndex={0} className="max-h-60 overflow-auto whitespace-pre-wrap font-mono text-xs [overflow-wrap:anywhere]">{visible(call.arguments)}</pre>
           {output && <pre tabIndex={0} className="max-h-80 overflow-auto whitespace-pre-wrap rounded bg-sunken p-2 font-mono text-xs [overflow-wrap:anywhere]">{visible(output)}</pre>}
         </div>

@@ -1,9 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
 import type { Plan, Session } from "../../api/client";
 import { revisionQuery } from "../../api/queries";
 import { t, visible } from "../../lib/t";
 import { Chip, say } from "../../ui/basics";
 import { verdicts } from "../common/verdicts";
+
+const Receipt = lazy(() => import("./Receipt").then((part) => ({ default: part.Receipt })));
 
 /** The steps, how each came out, and what was observed, apart from what is claimed. */
 export function Steps({ plan, id, decides }: { plan: Plan; id: string; decides: boolean }) {
@@ -35,6 +38,7 @@ export function Steps({ plan, id, decides }: { plan: Plan; id: string; decides: 
           </ul>
         </div>
       )}
+      {(plan.observed.length > 0 || plan.basis) && <Suspense><Receipt id={id} plan={plan} /></Suspense>}
       {(plan.gaps ?? []).length > 0 && (
         <div>
           <p className="label text-wait">{t("No call was reported for")}</p>

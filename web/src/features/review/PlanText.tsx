@@ -9,7 +9,8 @@ import { Line } from "./Document";
 import { CommentButton } from "./CommentButton";
 import { Below } from "./Discussion";
 import type { RevisionRef } from "./revision";
-import { beside, joined, marked, type Piece } from "./difference";
+import { beside, joined, marked, type Piece } from "../../lib/difference";
+import { Words } from "../common/Words";
 
 interface LineProps {
   mayComment: boolean;
@@ -34,12 +35,6 @@ const Row = memo(function Row({ number, text, change, pieces, mayComment, onComm
     </>
   );
 });
-
-/** A line that was changed, with what only this side of it has. */
-function Words({ pieces, change }: { pieces: Piece[]; change?: string }) {
-  const Mark = change === "removed" ? "del" : "ins";
-  return pieces.map(({ text, isOther }, at) => (isOther ? <Mark key={at} className={`rounded-sm no-underline ${change === "removed" ? "bg-bad/25" : "bg-good/25"}`}>{visible(text)}</Mark> : <span key={at}>{visible(text)}</span>));
-}
 
 /** Every character of a revision, line by line. */
 export function Source({ revision, ...props }: LineProps & { revision: Revision }) {

@@ -49,6 +49,12 @@ published! {
         Reached { host: String },
     }
 
+    /// What a call made of a file: the digests of what it held before, if it was there, and holds now, and the lines that differ, as a
+    /// unified diff; no diff if it is too long, or what it held is no text.
+    struct FileChange = effect::FileChange {
+        path: String, after: Digest; before: Option<Digest>, diff: Option<String>
+    }
+
     /// What a call is aimed at.
     struct Aim = effect::Aim { paths: BTreeSet<String>, hosts: BTreeSet<String> }
 

@@ -11,7 +11,7 @@ use super::{
     autonomy::AutoExecutionContext,
     memory::Ranked,
     plan::PlanStage,
-    shared::{Aim, Bracket, LimitReached, Person, ToolFacts, Touched},
+    shared::{Aim, Bracket, FileChange, LimitReached, Person, ToolFacts, Touched},
     timestamp::Timestamp,
 };
 
@@ -77,7 +77,7 @@ published! {
     enum CallStatus = turn::CallStatus { Done, Failed }
 
     struct CallResult = turn::CallResult {
-        status: CallStatus, output: String, touched: Vec<Touched>
+        status: CallStatus, output: String, touched: Vec<Touched>, changes: Vec<FileChange>
     }
 
     enum FailureKind = turn::FailureKind {

@@ -1,0 +1,160 @@
+//! The receipt of a plan's work: what its executions cost, how long they took, and what they made of which files.
+
+use std::{collections::BTreeSet, ops::ControlFlow};
+
+use planwright_domain::{
+    effect::FileChange,
+    id::{CallId, PlanId, Seq, TurnId},
+    identity::SessionKey,
+    plan::event::PlanEvent,
+    session::SessionEvent,
+    time::Time,
+    turn::event::TurnEvent,
+};
+
+use crate::{
+    event_pages::for_each_event,
+    ports::journal::{JournalError, Recorded},
+    queries::Queries,
+};
+
+/// How many changes of files a receipt lists.
+const FILES_MAX: usize = 1_000;
+/// How many bytes of differences it holds.
+const DIFF_BYTES_MAX: usize = 1024 * 1024;
+
+/// What came of a plan's work, beside what its card says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiptView {
+    /// Which plan.
+    pub plan: PlanId,
+    /// What the model cost while it executed the plan, in millionths of a dollar.
+    pub cost_micros: u64,
+    /// When its first execution began.
+    pub begun: Option<Time>,
+    /// When it ended.
+    pub ended: Option<Time>,
+    /// What it made of files, oldest first.
+    pub files: Vec<FileRow>,
+    /// How many more changes there were than are listed.
+    pub files_more: u64,
+}
+
+/// What a call made of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileRow {
+    /// The call.
+    pub call: CallId,
+    /// When it ended.
+    pub at: Time,
+    /// What became of the file.
+    pub change: FileChange,
+}
+
+impl Queries {
+    /// The receipt of the session's plan, or of the one that ended last; none if it was never written.
+    pub async fn receipt(
+        &self,
+        identity: &SessionKey,
+    ) -> Result<Option<ReceiptView>, JournalError> {
+        let session = self.session(identity).await?;
+        let written = match (session.plan(), &session.last_ended) {
+            (Some(plan), _) => plan.revisions.last().map(|seq| (plan.id, *seq)),
+            (None, Some(ended)) => ended.revision.map(|seq| (ended.plan, seq)),
+            (None, None) => None,
+        };
+        // What is executed is its last revision: all of its work stands after that.
+        let Some((plan, since)) = written else { return Ok(None) };
+        let mut fold = Fold::new(plan);
+        for_each_event(&*self.journal, identity, since, |recorded| {
+            Ok::<_, JournalError>(fold.take(recorded))
+        })
+        .await?;
+        Ok(Some(fold.view))
+    }
+}
+
+struct Fold {
+    view: ReceiptView,
+    /// Where the causes of its executions stand.
+    causes: BTreeSet<Seq>,
+    /// The turn that executes it.
+    turn: Option<TurnId>,
+    /// The calls that were made under its lease.
+    calls: BTreeSet<CallId>,
+    diff_bytes: usize,
+}
+
+impl Fold {
+    fn new(plan: PlanId) -> Self {
+        let (begun, ended, files) = (None, None, Vec::new());
+        let view = ReceiptView { plan, cost_micros: 0, begun, ended, files, files_more: 0 };
+        let (causes, calls) = (BTreeSet::new(), BTreeSet::new());
+        Self { view, causes, turn: None, calls, diff_bytes: 0 }
+    }
+
+    fn take(&mut self, recorded: Recorded) -> ControlFlow<()> {
+        let Recorded { seq, at, event, .. } = recorded;
+        match event {
+            SessionEvent::Plan(event) => return self.plan(seq, at, &event),
+            SessionEvent::Turn(event) => self.turn(at, event),
+            SessionEvent::MessageQueued { .. }
+            | SessionEvent::CauseWithdrawn { .. }
+            | SessionEvent::ViewReset { .. }
+            | SessionEvent::AgentCalled { .. }
+            | SessionEvent::Auto(_)
+            | SessionEvent::Memory(_)
+            | SessionEvent::CompactionAsked { .. }
+            | SessionEvent::Notebook(_)
+            | SessionEvent::Life(_)
+            | SessionEvent::Logged { .. } => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn plan(&mut self, seq: Seq, at: Time, event: &PlanEvent) -> ControlFlow<()> {
+        let this = self.view.plan;
+        if let PlanEvent::ExecutionStarted { plan, .. } | PlanEvent::StepQueued { plan, .. } = event
+            && *plan == this
+        {
+            self.view.begun.get_or_insert(at);
+            self.causes.insert(seq);
+        }
+        if let PlanEvent::PlanEnded { plan, .. } = event
+            && *plan == this
+        {
+            self.view.ended = Some(at);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn turn(&mut self, at: Time, event: TurnEvent) {
+        if let TurnEvent::TurnStarted { turn, queued, .. } = &event {
+            self.turn = self.causes.contains(queued).then_some(*turn);
+        } else if let TurnEvent::ModelAnswered { turn, answer, .. } = &event
+            && self.turn == Some(*turn)
+        {
+            self.view.cost_micros += answer.usage.cost_micros;
+        } else if let TurnEvent::CallStarted { call, plan, .. } = &event
+            && *plan == Some(self.view.plan)
+        {
+            self.calls.insert(*call);
+        } else if let TurnEvent::CallFinished { call, result, .. } = event
+            && self.calls.contains(&call)
+        {
+            result.changes.into_iter().for_each(|change| self.list(call, at, change));
+        }
+    }
+
+    fn list(&mut self, call: CallId, at: Time, change: FileChange) {
+        if self.view.files.len() >= FILES_MAX {
+            self.view.files_more += 1;
+            return;
+        }
+        let room = DIFF_BYTES_MAX - self.diff_bytes;
+        let diff = change.diff.filter(|diff| diff.len() <= room);
+        self.diff_bytes += diff.as_ref().map_or(0, String::len);
+        self.view.files.push(FileRow { call, at, change: FileChange { diff, ..change } });
+    }
+}

@@ -1,0 +1,86 @@
+// How a plan's work goes on, and what came of it: what was observed, apart from what is said.
+import { openPage } from "./browser.mjs";
+import { logIn, script, sessionUrl } from "./house.mjs";
+import { assert, Suite } from "./kit.mjs";
+
+const PATH = "notes/<img src=x onerror=alert(1)>.txt";
+
+export function progress({ house, browser }) {
+  const suite = new Suite("progress");
+  let number = 0;
+  /** A session whose plan wrote a file, changed a line of it, and is reported as done; and a page of it. */
+  const worked = async (path) => {
+    const id = `api:e2e-progress-${String(++number).padStart(4, "0")}`;
+    const work = [
+      ["write_file", { path: PATH, content: "apples\npears and \u202eplums\n" }],
+      ["edit_file", { path: PATH, old: "apples", new: "sour apples" }],
+      ["list_files", {}],
+    ];
+    await house.ready(id, "# Shop\n\n1. Write the list.\n2. Pay.\n", { work });
+    const page = await openPage(browser, house.base);
+    await logIn(page, house);
+    await page.goto(`${sessionUrl(house, id)}/plan`);
+    await page.getByTestId("approve").click();
+    await house.rests(id, (session) => session.plan?.status === "Done");
+    await page.goto(`${sessionUrl(house, id)}${path}`);
+    return { id, page };
+  };
+  const done = async (page) => {
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+  };
+
+  suite.test("59 what a call made of a file is shown line by line, with what it held before", async () => {
+    const { page } = await worked("");
+    const card = page.getByTestId("tool-card").filter({ hasText: "edit_file" });
+    await card.getByRole("button").click();
+    const diff = card.getByTestId("file-diff");
+    await diff.getByText(PATH).waitFor();
+    // The words of the changed line, and every character of the others: also those that hide.
+    assert.equal(await diff.locator("ins").innerText(), "sour ");
+    const text = await diff.innerText();
+    assert.match(text, /−\s*removed:\s*apples/);
+    assert.match(text, /\+\s*added:\s*sour apples/);
+    assert.ok(!text.includes("\u202e") && text.includes("U+202E"), text);
+    assert.equal(await page.locator("img[src=x]").count(), 0);
+    await done(page);
+  });
+
+  suite.test("60 the receipt of a plan lists each file once, with every change, what it cost and how long it took, apart from what is claimed", async () => {
+    const { id, page } = await worked("/plan");
+    const receipt = page.getByTestId("receipt");
+    await receipt.getByText("Took").waitFor();
+    assert.match(await receipt.innerText(), /Took \d.*\s*Cost .*\s*Files 1/s);
+    const file = receipt.getByTestId("receipt-file");
+    assert.equal(await file.count(), 1);
+    assert.match(await file.locator("summary").innerText(), /new, 2 writes/);
+    await file.locator("summary").click();
+    assert.equal(await file.getByTestId("file-diff").count(), 2);
+    // That step 2 was paid for is said and was not seen: the receipt has no word of it.
+    assert.match(await page.getByTestId("gaps").innerText(), /Pay/);
+    const { body } = await house.ask("GET", `/api/sessions/${id}/plan/receipt`);
+    assert.deepEqual(body.files.map(({ path, before }) => [path, before === null]), [[PATH, true], [PATH, false]]);
+    assert.equal(body.files[0].after, body.files[1].before);
+    await done(page);
+  });
+
+  suite.test("61 one line says what goes on, and since when", async () => {
+    const id = "api:e2e-progress-line";
+    await house.say(id, `hello\n${script({ say: "Hello." })}`);
+    await house.rests(id);
+    const page = await openPage(browser, house.base);
+    await logIn(page, house);
+    await page.goto(sessionUrl(house, id));
+    const line = page.getByTestId("activity");
+    await line.getByText("Nothing is under way").waitFor();
+    await house.say(id, `think\n${script({ say: "I thought.", thinks_ms: 4_000 })}`);
+    await line.getByText("The model is asked").waitFor();
+    await line.getByText("3 s", { exact: true }).waitFor();
+    await line.getByText("Nothing is under way").waitFor();
+    await house.ready(id, "# Wait\n\n1. Wait.\n");
+    await line.getByText("Waits for your decision on the plan").waitFor();
+    await done(page);
+  });
+
+  return suite;
+}
