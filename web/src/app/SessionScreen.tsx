@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { api, got, inSession, isForeign, problemWords } from "../api/client";
 import { controlQuery, meQuery, modelQuery, sessionsQuery, usageQuery } from "../api/queries";
 import { useSession } from "../session/store";
+import { ActivityLine } from "../features/chat/ActivityLine";
 import { Chat } from "../features/chat/Chat";
 import { Composer } from "../features/chat/Composer";
 import { LimitCard } from "../features/permissions/Asks";
@@ -18,6 +19,7 @@ import { dollars, t, visible } from "../lib/t";
 export function SessionScreen({ id }: { id: string }) {
   const navigate = useNavigate();
   const control = useQuery(controlQuery(id));
+  const { log } = useSession(id);
   const { data: me } = useQuery(meQuery);
   const [panel, setPanel] = useState(() => readText("panel") !== "closed");
   const [tab, setTab] = useState<"chat" | "plan">("chat");
@@ -61,6 +63,7 @@ export function SessionScreen({ id }: { id: string }) {
         <Head id={id} onPanel={() => setPanel(!panel)} panel={panel} />
         <Chat id={id} onReview={review} empty={<Begin id={id} />} />
         {session?.limit && <div className="px-4 pb-2 md:px-6"><LimitCard id={id} limit={session.limit} decides={me?.decides ?? false} /></div>}
+        {!isForeign(id) && <ActivityLine log={log} session={session} />}
         {isForeign(id)
           ? <p className="border-t border-line p-4 text-sm text-soft" data-testid="elsewhere">{t("A foreign agent works here. Speak to it where it runs; its plan is reviewed and decided here.")}</p>
           : <Composer id={id} running={session ? session.turnOpen : false} planning={session?.active ?? false} />}

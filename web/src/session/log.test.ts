@@ -17,7 +17,7 @@ const piece = (offset: number, text: string, turn = "t1") => envelope(null, "pre
 const begun = (seq: number, turn = "t1") => envelope(seq, "turn_started", { turn, queued: 1, recalled: [] });
 
 /** Everything of a log that anybody sees. */
-const seen = ({ entries, from, to, turn, context }: SessionLog) => structuredClone({ entries, from, to, turn, context });
+const seen = ({ entries, from, to, turn, context, activity }: SessionLog) => structuredClone({ entries, from, to, turn, context, activity });
 
 /** Events of every kind, as the server publishes them. */
 const samples = published as unknown as Envelope[];
