@@ -50,7 +50,7 @@ export function progress({ house, browser }) {
     const { id, page } = await worked("/plan");
     const receipt = page.getByTestId("receipt");
     await receipt.getByText("Took").waitFor();
-    assert.match(await receipt.innerText(), /Took \d.*\s*Cost .*\s*Files 1/s);
+    assert.match(await receipt.innerText(), /took\s+\d.*cost\s+\S.*files\s+1/is);
     const file = receipt.getByTestId("receipt-file");
     assert.equal(await file.count(), 1);
     assert.match(await file.locator("summary").innerText(), /new, 2 writes/);

@@ -30,7 +30,7 @@ export function FileDiff({ change }: { change: FileChange }) {
               {marked(hunk).map(({ row, pieces }, place) => (
                 <p key={place} className={`flex gap-2 px-2 ${{ removed: "bg-bad-tint", added: "bg-good-tint" }[row.change as string] ?? ""}`}>
                   <span aria-hidden="true" className="w-8 shrink-0 select-none text-right text-soft">{row.number ?? ""}</span>
-                  <span aria-hidden="true" className={`select-none ${row.change === "removed" ? "text-bad" : "text-good"}`}>{{ removed: "−", added: "+" }[row.change as string] ?? " "}</span>
+                  <span aria-hidden="true" className={`w-2 shrink-0 select-none ${row.change === "removed" ? "text-bad" : "text-good"}`}>{{ removed: "−", added: "+" }[row.change as string] ?? " "}</span>
                   {row.change !== "same" && <span className="sr-only">{row.change === "removed" ? t("removed:") : t("added:")}</span>}
                   <span className="min-w-0 flex-1 whitespace-pre-wrap [overflow-wrap:anywhere]">{pieces ? <Words pieces={pieces} change={row.change} /> : visible(row.text)}</span>
                 </p>
