@@ -39,6 +39,7 @@ const MUTANTS = [
   ["a change of a file that nobody is shown", [["src/session/log.ts", "return changes.length > 0 ?", "return changes.length > 9 ?"]], "59"],
   ["a receipt without what came later", [["src/features/execution/Receipt.tsx", "[...(all.get(file.path) ?? []), file]", "all.get(file.path) ?? [file]"]], "60"],
   ["a line that goes on when the turn has ended", [["src/session/activity.ts", "if (!isOpen) {", "if (!isOpen && !activity) {"]], "61"],
+  ["a list from which every execution is resumed as a run", [["src/features/common/WaitingLine.tsx", "() => verdicts.resume(id)", "() => verdicts.resumeRuns(id)"]], "62"],
   ["a snooze that never ends", [["src/features/inbox/snooze.ts", "const lasts = (end: number) => end > Date.now();", "const lasts = (end: number) => end > 0;"]], "18"],
   ["a promotion without a word", [["src/features/memory/MemoryScreen.tsx", "onClick={() => setPromote(row)}", "onClick={() => void verdicts.promote(id, row.item.id, row.item.text)}"]], "25"],
   ["first steps that end anyhow", [["src/features/access/entry.tsx", "disabled={!ready} onClick", "onClick"]], "27"],

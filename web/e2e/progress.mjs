@@ -1,7 +1,7 @@
 // How a plan's work goes on, and what came of it: what was observed, apart from what is said.
 import { openPage } from "./browser.mjs";
 import { logIn, script, sessionUrl } from "./house.mjs";
-import { assert, Suite } from "./kit.mjs";
+import { assert, Suite, until } from "./kit.mjs";
 
 const PATH = "notes/<img src=x onerror=alert(1)>.txt";
 
@@ -79,6 +79,30 @@ export function progress({ house, browser }) {
     await line.getByText("Nothing is under way").waitFor();
     await house.ready(id, "# Wait\n\n1. Wait.\n");
     await line.getByText("Waits for your decision on the plan").waitFor();
+    await done(page);
+  });
+
+  suite.test("62 each row of the list of sessions says what it waits for, with what resolves it", async () => {
+    const [decision, paused] = ["api:e2e-progress-waits-1", "api:e2e-progress-waits-2"];
+    await house.ready(decision, "# Wait for me\n\n1. Wait.\n");
+    await house.ready(paused, "# Pause me\n\n1. Wait.\n", { work: [["list_files", {}]], thinks_ms: 2_000 });
+    const page = await openPage(browser, house.base);
+    await logIn(page, house);
+    await page.goto(`${sessionUrl(house, paused)}/plan`);
+    await page.getByTestId("approve").click();
+    await until(() => house.status(paused), ({ plan }) => plan?.status === "Running", { what: "an execution" });
+    await house.ask("POST", `/api/sessions/${paused}/plan/stop`);
+    await house.rests(paused, (session) => session.waiting === "resume");
+    for (const id of [decision, paused]) await house.ask("PATCH", `/api/sessions/${id}`, { title: `row of ${id.slice(-7)}` });
+    await page.goto(`${house.base}/sessions`);
+    const row = (id) => page.locator("li", { hasText: `row of ${id.slice(-7)}` }).getByTestId("waiting-line");
+    await row(decision).getByText("Waits for your decision on the plan").waitFor();
+    await row(paused).getByText("The execution is paused; it goes on when you resume it").waitFor();
+    await row(paused).getByRole("button", { name: "Resume", exact: true }).click();
+    await house.rests(paused, (session) => session.plan?.status === "Done");
+    await row(paused).waitFor({ state: "detached" });
+    await row(decision).getByRole("link", { name: "Review" }).click();
+    await page.getByTestId("approve").waitFor();
     await done(page);
   });
 

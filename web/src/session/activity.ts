@@ -2,6 +2,7 @@ import type { Session } from "../api/client";
 import { clock, t } from "../lib/t";
 import type { CallEntry } from "./entries";
 import type { SessionLog } from "./log";
+import { waitingWords } from "./waiting";
 
 /** What goes on in a session, in words. */
 export interface Told {
@@ -12,21 +13,11 @@ export interface Told {
   isMoving: boolean;
 }
 
-/** What a session waits for, by the server's word for it. */
-const WAITING: Record<string, string> = {
-  decision: "Waits for your decision on the plan",
-  permission: "Waits for you: a call asks for permission",
-  doubt: "Waits for you: nobody knows whether a call happened",
-  resume: "The execution is paused; it goes on when you resume it",
-  run: "A run is paused and asks",
-  limit: "Waits: a limit is reached",
-};
-
 /** What goes on now: calls before the model, as the model waits for them. */
 export function activityOf({ entries, activity, turn }: SessionLog, session: Session): Told {
   // The stream is there before the state is read again.
   const isOpen = turn?.isOpen ?? session.turnOpen;
-  const waits = session.waiting ? t(WAITING[session.waiting] ?? session.waiting) : "";
+  const waits = session.waiting ? waitingWords(session.waiting) : "";
   if (session.waiting && (session.waiting !== "decision" || !isOpen)) return { words: waits, isMoving: false };
   if (!isOpen) {
     if (session.queued > 0) return { words: t("Waits for its turn"), isMoving: true };

@@ -7,6 +7,7 @@ import { Dialog } from "../../ui/Dialog";
 import { Ago } from "../../ui/Time";
 import { Chip, Empty, Failed, Skeleton, useSettled } from "../../ui/basics";
 import { verdicts } from "../common/verdicts";
+import { WaitingLine } from "../common/WaitingLine";
 import { dollars, t, visible } from "../../lib/t";
 
 /** Every session, with what it costs and where it stands: found by its title or key, and read a page at a time. */
@@ -36,12 +37,12 @@ export function SessionsScreen() {
           <li key={row.sessionId} className={`card flex flex-wrap items-center gap-x-3 gap-y-1 p-3 ${row.archived ? "bg-sunken" : ""}`}>
             <Link to="/s/$id" params={{ id: row.sessionId }} className="min-w-0 flex-1 basis-60 truncate font-medium hover:underline">{visible(row.title || row.sessionId)}</Link>
             <span className="text-xs text-soft">{row.sessionId.split(":")[0]} · {row.plan ? t("plan {status}", { status: row.plan }) : t("no plan")} · <Ago at={row.updated} /> · {dollars(row.costMicros ?? 0)}</span>
-            {row.waiting && <Chip tone="wait">{t("needs you")}</Chip>}
             {row.parked && <Chip tone="bad">{t("parked")}</Chip>}
             <span className="flex gap-1">
               <button type="button" className="button quiet small" onClick={() => void verdicts.archive(row.sessionId, !row.archived)}>{row.archived ? t("Bring back") : t("Put away")}</button>
               <button type="button" className="button quiet small danger" onClick={() => setGone({ id: row.sessionId, title: row.title || row.sessionId })}>{t("Delete…")}</button>
             </span>
+            <WaitingLine row={row} />
           </li>
         ))}
       </ul>
