@@ -39,6 +39,7 @@ export function progress({ house, browser }) {
     // The words of the changed line, and every character of the others: also those that hide.
     assert.equal(await diff.locator("ins").innerText(), "sour ");
     const text = await diff.innerText();
+    assert.match(text, /[0-9a-f]{8} → [0-9a-f]{8}/);
     assert.match(text, /−\s*removed:\s*apples/);
     assert.match(text, /\+\s*added:\s*sour apples/);
     assert.ok(!text.includes("\u202e") && text.includes("U+202E"), text);
@@ -58,6 +59,7 @@ export function progress({ house, browser }) {
     assert.equal(await file.getByTestId("file-diff").count(), 2);
     // That step 2 was paid for is said and was not seen: the receipt has no word of it.
     assert.match(await page.getByTestId("gaps").innerText(), /Pay/);
+    assert.doesNotMatch(await receipt.innerText(), /Pay|as planned/);
     const { body } = await house.ask("GET", `/api/sessions/${id}/plan/receipt`);
     assert.deepEqual(body.files.map(({ path, before }) => [path, before === null]), [[PATH, true], [PATH, false]]);
     assert.equal(body.files[0].after, body.files[1].before);
@@ -72,13 +74,13 @@ export function progress({ house, browser }) {
     await logIn(page, house);
     await page.goto(sessionUrl(house, id));
     const line = page.getByTestId("activity");
-    await line.getByText("Nothing is under way").waitFor();
+    await line.getByText("Idle").waitFor();
     await house.say(id, `think\n${script({ say: "I thought.", thinks_ms: 4_000 })}`);
-    await line.getByText("The model is asked").waitFor();
-    await line.getByText("3 s", { exact: true }).waitFor();
-    await line.getByText("Nothing is under way").waitFor();
+    await line.getByText("Waiting for the model").waitFor();
+    await line.getByText(/^[1-3] s$/).waitFor();
+    await line.getByText("Idle").waitFor();
     await house.ready(id, "# Wait\n\n1. Wait.\n");
-    await line.getByText("Waits for your decision on the plan").waitFor();
+    await line.getByText("The plan waits for your decision").waitFor();
     await done(page);
   });
 
@@ -96,7 +98,7 @@ export function progress({ house, browser }) {
     for (const id of [decision, paused]) await house.ask("PATCH", `/api/sessions/${id}`, { title: `row of ${id.slice(-7)}` });
     await page.goto(`${house.base}/sessions`);
     const row = (id) => page.locator("li", { hasText: `row of ${id.slice(-7)}` }).getByTestId("waiting-line");
-    await row(decision).getByText("Waits for your decision on the plan").waitFor();
+    await row(decision).getByText("The plan waits for your decision").waitFor();
     await row(paused).getByText("The execution is paused; it goes on when you resume it").waitFor();
     await row(paused).getByRole("button", { name: "Resume", exact: true }).click();
     await house.rests(paused, (session) => session.plan?.status === "Done");

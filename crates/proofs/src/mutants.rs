@@ -79,11 +79,7 @@ const MUTANTS: [Mutant; 67] = [
     mutant("rules/plan/authoring.rs", "if !gaps.is_empty() {", "if false {"),
     mutant("rules/plan/authoring.rs", "carried: done(plan),", "carried: Vec::new(),"),
     mutant("rules/plan/evolve.rs", "if approval.digest() != *digest {", "if false {"),
-    mutant(
-        "rules/plan/evolve.rs",
-        "plan.comments_open.retain(|number| plan.resolved.contains(number));",
-        "",
-    ),
+    mutant("rules/plan/evolve.rs", "plan.comments_open.retain(is_left);", ""),
     mutant(
         "rules/plan/evolve.rs",
         "blocks_seen, draft: None, waits: None, ..plan",

@@ -106,10 +106,13 @@ fn a_thread_that_is_settled_is_not_asked_for_and_needs_no_answer() {
     let world = says(world.turn_starts(), Said::Resolve { number: 2 });
     // It was being answered when it was settled: with a reply or without one, the revision is taken.
     for replies in [json!([]), json!([{"comment": 2}])] {
+        let is_answered = replies != json!([]);
         let content = json!({"plan_markdown": SECOND, "replies": replies});
         let content = tool("plan_set_content", content);
         let world = world.clone().answers("", vec![content]).plan_tools_run();
         assert_eq!(world.plan().current.as_ref().unwrap().number, 2);
+        // What has its answer is not open when somebody opens the thread again.
+        assert_eq!(world.plan().comments_open.contains(&2), !is_answered);
     }
 }
 

@@ -20,8 +20,8 @@ use crate::{
 
 /// How many changes of files a receipt lists.
 const FILES_MAX: usize = 1_000;
-/// How many bytes of differences it holds.
-const DIFF_BYTES_MAX: usize = 1024 * 1024;
+/// How many bytes of differences it lists.
+const LISTED_BYTES_MAX: usize = 1024 * 1024;
 
 /// What came of a plan's work, beside what its card says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,6 +136,11 @@ impl Fold {
             && self.turn == Some(*turn)
         {
             self.view.cost_micros += answer.usage.cost_micros;
+        } else if let TurnEvent::ViewCompacted { turn, usage, .. } = &event
+            && self.turn == Some(*turn)
+        {
+            // The lease pays for it, too.
+            self.view.cost_micros += usage.cost_micros;
         } else if let TurnEvent::CallStarted { call, plan, .. } = &event
             && *plan == Some(self.view.plan)
         {
@@ -147,14 +152,44 @@ impl Fold {
         }
     }
 
+    /// Lists a change whole, or counts it among those that are not listed.
     fn list(&mut self, call: CallId, at: Time, change: FileChange) {
-        if self.view.files.len() >= FILES_MAX {
+        let bytes = change.diff.as_ref().map_or(0, String::len);
+        if self.view.files.len() >= FILES_MAX || self.diff_bytes + bytes > LISTED_BYTES_MAX {
             self.view.files_more += 1;
             return;
         }
-        let room = DIFF_BYTES_MAX - self.diff_bytes;
-        let diff = change.diff.filter(|diff| diff.len() <= room);
-        self.diff_bytes += diff.as_ref().map_or(0, String::len);
-        self.view.files.push(FileRow { call, at, change: FileChange { diff, ..change } });
+        self.diff_bytes += bytes;
+        self.view.files.push(FileRow { call, at, change });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planwright_domain::{
+        digest::Digest,
+        effect::FileChange,
+        id::{CallId, PlanId},
+        time::Time,
+    };
+    use uuid::Uuid;
+
+    use super::{FILES_MAX, Fold, LISTED_BYTES_MAX};
+
+    fn listed(changes: usize, bytes: usize) -> (usize, u64) {
+        let mut fold = Fold::new(PlanId(Uuid::nil()));
+        for _ in 0..changes {
+            let (path, after) = ("a".into(), Digest::of(b"a"));
+            let change = FileChange { path, before: None, after, diff: Some("+".repeat(bytes)) };
+            fold.list(CallId(Uuid::nil()), Time(1), change);
+        }
+        (fold.view.files.len(), fold.view.files_more)
+    }
+
+    #[test]
+    fn what_a_receipt_has_no_room_for_is_counted() {
+        assert_eq!(listed(FILES_MAX, 1), (FILES_MAX, 0));
+        assert_eq!(listed(FILES_MAX + 2, 1), (FILES_MAX, 2));
+        assert_eq!(listed(17, LISTED_BYTES_MAX / 16), (16, 1));
     }
 }

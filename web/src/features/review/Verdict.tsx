@@ -61,13 +61,13 @@ export function Verdict({ id, plan, at, decides, notes, setNotes, addNote, poste
     walkOn();
     seen.next();
   };
-  const did = async (came: Promise<"done" | "stale" | "refused">, what: string) => {
+  const did = async (came: Promise<"done" | "stale" | "refused">, what: string, sendsNotes = true) => {
     setBusy(true);
     const how = await came;
     setBusy(false);
     setAsk(null);
     // An edit sends no notes: they stay.
-    if (how === "done" && what !== t("saved")) setNotes([]);
+    if (how === "done" && sendsNotes) setNotes([]);
     if (how === "stale") onStale(what);
   };
   const words = notes.map((note) => (note.line ? `${linesOf(note.line, note.last)}: ${note.text}` : note.text));
@@ -163,7 +163,7 @@ export function Verdict({ id, plan, at, decides, notes, setNotes, addNote, poste
         <textarea className="field h-[50vh] font-mono text-sm" value={text} aria-label={t("The plan's text")} onChange={(event) => setText(event.target.value)} />
         <div className="mt-3 flex justify-end gap-2">
           <button type="button" className="button" onClick={() => setAsk(null)}>{t("Go back")}</button>
-          <button type="button" className="button primary" disabled={!ready || !text.trim() || text === markdown} onClick={() => { onExpect(); void did(verdicts.edit(id, at.digest, text), t("saved")); }}>{t("Save as rev {n}", { n: revision + 1 })}</button>
+          <button type="button" className="button primary" disabled={!ready || !text.trim() || text === markdown} onClick={() => { onExpect(); void did(verdicts.edit(id, at.digest, text), t("saved"), false); }}>{t("Save as rev {n}", { n: revision + 1 })}</button>
         </div>
       </Dialog>
     </div>

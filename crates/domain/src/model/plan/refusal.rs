@@ -181,7 +181,7 @@ pub enum PlanRefusal {
         /// The number that was given.
         comment: u32,
     },
-    /// Only its author changes the words of a comment, and only before somebody answers them.
+    /// Only its author changes the words of a comment, and only until a request for changes takes it along.
     #[error("comment {comment} {why}; reply to it instead")]
     CommentNotYours {
         /// The number that was given.

@@ -48,12 +48,15 @@ pub(crate) fn evolve(
             draft(&mut plan, change);
             plan
         }
-        PlanEvent::RevisionAdded { revision, digest, waits, .. } => {
+        PlanEvent::RevisionAdded { revision, digest, waits, replies, .. } => {
             let head = head_of(revision, *digest);
             let mut plan = active(work, seq)?;
             plan.revisions.push(seq);
             // Somebody may open again what was settled and not answered.
-            plan.comments_open.retain(|number| plan.resolved.contains(number));
+            let answered: BTreeSet<_> = replies.iter().map(|reply| reply.comment).collect();
+            let is_left =
+                |number: &u32| plan.resolved.contains(number) && !answered.contains(number);
+            plan.comments_open.retain(is_left);
             plan.waits = *waits;
             plan.numbered = head.steps.iter().map(|step: &StepHead| step.number).max().unwrap_or(0);
             let brief = revision.brief.clone();

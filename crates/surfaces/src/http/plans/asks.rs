@@ -204,7 +204,7 @@ pub struct CommentChange {
     /// The plan that is meant; the one there is, if none is named.
     #[serde(rename = "planId")]
     pub plan_id: Option<Uuid>,
-    /// The words, by who said them, before somebody answers.
+    /// The new words, by its author, until it is sent.
     pub text: Option<String>,
     /// Whether its thread is settled.
     pub resolved: Option<bool>,
