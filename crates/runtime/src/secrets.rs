@@ -46,14 +46,31 @@ impl Secrets {
     pub fn hide_in(&self, mut result: CallResult) -> CallResult {
         result.output = self.hide(result.output);
         for change in &mut result.changes {
-            let Some(mut diff) = change.diff.take() else { continue };
-            // A value of several lines has a sign before each of them.
-            for sign in ["\n ", "\n-", "\n+"] {
-                diff = self.replace(diff, |value| value.replace('\n', sign));
-            }
-            change.diff = Some(diff);
+            change.path = self.hide(std::mem::take(&mut change.path));
+            change.diff = change.diff.take().map(|diff| self.hide_lines(diff));
         }
         result
+    }
+
+    /// A difference without the values. Of a value of several lines some may have changed: each of them that could not be any
+    /// other line is replaced, wherever it stands.
+    fn hide_lines(&self, diff: String) -> String {
+        let mut diff = diff;
+        for sign in ["\n ", "\n-", "\n+"] {
+            diff = self.replace(diff, |value| value.replace('\n', sign));
+        }
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let parts =
+            names.iter().filter(|(value, _)| value.contains('\n')).flat_map(|(value, name)| {
+                let lines = value.lines().map(str::trim);
+                // What stands around a key is no secret, and stands around every key.
+                let secret =
+                    lines.filter(|line| line.len() >= BYTES_MIN && !line.starts_with("-----"));
+                secret.map(move |line| (line, name))
+            });
+        parts.fold(diff, |diff, (line, name)| {
+            diff.replace(line, &format!("⟨a part of the value of {name} is not shown⟩"))
+        })
     }
 
     /// Replaces the values as they stand in this text. Longer ones first: one may be a part of another.
@@ -99,6 +116,14 @@ mod tests {
         let diff =
             "@@ -1,3 +1,3 @@\n-⟨the value of PEM is not shown⟩\n+⟨the value of PEM is not shown⟩\n";
         assert_eq!(hidden.changes[0].diff.as_deref(), Some(diff));
+        // Only the middle of it was changed: what stands around it is there before and after.
+        let key = "-----BEGIN KEY-----\nabcdefghijkl\nmnopqrstuvwx\n-----END KEY-----";
+        let secrets = Secrets::new([("PEM".to_owned(), key.to_owned())]);
+        let diff =
+            "@@ -1,4 +1,3 @@\n -----BEGIN KEY-----\n-abcdefghijkl\n-mnopqrstuvwx\n+REDACTED\n";
+        let hidden = secrets.hide_lines(diff.to_owned());
+        assert!(!hidden.contains("abcdefghijkl") && !hidden.contains("mnopqrstuvwx"), "{hidden}");
+        assert!(hidden.contains(" -----BEGIN KEY-----\n") && hidden.contains("\n+REDACTED\n"));
     }
 
     #[test]

@@ -1528,7 +1528,7 @@ export interface components {
             planId?: string | null;
             /** @description Whether its thread is settled. */
             resolved?: boolean | null;
-            /** @description The words, by who said them, before somebody answers. */
+            /** @description The new words, by its author, until it is sent. */
             text?: string | null;
         };
         /** @description A comment. */
@@ -2183,6 +2183,11 @@ export interface components {
              * @description The first of them; where they stood, if they are gone.
              */
             line: number;
+            /**
+             * Format: int32
+             * @description The number of that revision.
+             */
+            revision: number;
         };
         /** @description A wish for a place. */
         PlaceWish: {

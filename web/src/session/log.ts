@@ -29,8 +29,6 @@ function activityAfter(envelope: Envelope, since: string): Activity | undefined 
     case "model_answered":
     case "view_compacted":
       return envelope.data.arrival === "late" ? undefined : { kind: "between", since };
-    case "call_finished":
-    case "call_answered":
     case "model_call_abandoned":
     case "model_call_orphaned":
       return { kind: "between", since };

@@ -100,6 +100,11 @@ export function useSettled(value: string, pauseMs = 200): string {
 export function useKept(key: string, first: string): [string, (value: string) => void] {
   const [kept, setKept] = useState(() => ({ key, value: readText(key) ?? first }));
   const value = (kept.key === key ? kept.value : readText(key)) || first;
+  // What went in its place may have kept something when it went, after this was begun.
+  useEffect(() => {
+    const value = readText(key) ?? first;
+    setKept((kept) => (kept.key === key && kept.value === value ? kept : { key, value }));
+  }, [key, first]);
   return [
     value,
     (next) => {

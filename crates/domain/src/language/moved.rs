@@ -49,7 +49,7 @@ impl fmt::Display for Place {
 
 /// How alike two lines must be for one to have become the other.
 const ALIKE: f32 = 0.5;
-/// At one place so many pairs of lines are looked at, and lines of this length: a text that was written anew has other lines.
+/// So many pairs of lines are looked at in all, and lines of this length: a text that was written anew has other lines.
 const PAIRS_MAX: usize = 2_500;
 const LINE_BYTES_MAX: usize = 1_000;
 
@@ -92,10 +92,15 @@ impl Places {
         }
         moved(&old, &new, &mut now);
         let taken: BTreeSet<u32> = now.values().map(|(line, _)| *line).collect();
+        let mut pairs_left = PAIRS_MAX;
         for mut hunk in hunks {
             hunk.gone.retain(|(from, _)| !now.contains_key(from));
             hunk.come.retain(|(to, _)| !taken.contains(to));
-            become_alike(hunk, &mut now);
+            let pairs = hunk.gone.len() * hunk.come.len();
+            if pairs <= pairs_left {
+                pairs_left -= pairs;
+                become_alike(hunk, &mut now);
+            }
         }
         Self { now, lines: number(new.len()).saturating_sub(1) }
     }
@@ -123,9 +128,6 @@ fn number(at: usize) -> u32 {
 
 /// Each line that went is taken for the one that came at its place and is most alike.
 fn become_alike(mut hunk: Hunk<'_>, now: &mut BTreeMap<u32, (u32, bool)>) {
-    if hunk.gone.len() * hunk.come.len() > PAIRS_MAX {
-        return;
-    }
     let is_compared = |line: &str| !line.trim().is_empty() && line.len() <= LINE_BYTES_MAX;
     for (from, old) in hunk.gone.iter().filter(|(_, line)| is_compared(line)) {
         let come = hunk.come.iter().enumerate().filter(|(_, (_, line))| is_compared(line));

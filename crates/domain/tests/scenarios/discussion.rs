@@ -138,6 +138,33 @@ fn what_was_settled_and_opened_again_is_asked_for_as_it_was() {
 }
 
 #[test]
+fn what_was_settled_before_its_answer_and_opened_again_is_asked_for_once_more() {
+    let world = asks(posts(ready().shown(), Comment::on_line(3, "never restart it")));
+    let world = says(world.turn_starts(), Said::Resolve { number: 1 });
+    let world = world.answers("", vec![set_content(SECOND)]).plan_tools_run();
+    let again = asks(says(world.shown(), Said::Reopen { number: 1 }));
+    let words = "(opened again: it was asked for before, and has no answer yet)";
+    assert_eq!(asked(&again), [Comment { number: 1, ..Comment::on_the_whole(words) }]);
+}
+
+#[test]
+fn what_is_settled_leaves_room_for_more() {
+    let mut world = ready().shown();
+    let long = "x".repeat(8 * 1024);
+    for number in 1..=12 {
+        world = posts(world, Comment::on_line(3, &long));
+        world = says(world, Said::Resolve { number });
+    }
+    // Opened again, all of it would be sent: that needs room, too.
+    for number in 1..=8 {
+        world = says(world, Said::Reopen { number });
+    }
+    let opened =
+        PersonCommand::Discuss { plan: None, base: None, said: Said::Reopen { number: 9 } };
+    assert_eq!(world.person(opened).unwrap_err().kind(), "too_long");
+}
+
+#[test]
 fn a_comment_on_an_older_revision_says_so_to_the_author() {
     let world = posts(ready().shown(), Comment::on_line(4, "which files?"));
     let world = asks(new_content(world).shown());

@@ -1,8 +1,6 @@
 //! The times of a schedule, with time zones. The domain decides what becomes of each.
 
-use std::str::FromStr as _;
-
-use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use planwright_domain::{
     autonomy::schedule::Rhythm, chat::work::When, command::Missed, refusal::Refusal, time::Time,
@@ -13,6 +11,9 @@ const COUNTED_MAX: u64 = 1_000_000;
 
 /// How long a schedule may wait between two slots.
 const EVERY_MICROS: std::ops::RangeInclusive<i64> = 1_000_000..=100_000 * 86_400_000_000;
+
+/// The longest cron expression: five fields with some lists in them.
+const EXPRESSION_BYTES_MAX: usize = 200;
 
 /// The rhythm behind the words, and its first slot after now.
 pub(crate) fn rhythm(when: &When, now: Time) -> Result<(Rhythm, Time), Refusal> {
@@ -50,7 +51,13 @@ pub fn next(rhythm: &Rhythm, after: Time) -> Result<Option<Time>, String> {
             Ok((time > after).then_some(time))
         }
         Rhythm::Cron { expression, zone } => {
-            let cron = Cron::from_str(expression).map_err(|error| error.to_string())?;
+            if expression.len() > EXPRESSION_BYTES_MAX {
+                return Err(format!("the expression is longer than {EXPRESSION_BYTES_MAX} bytes"));
+            }
+            // Five fields: what begins each second is work without end.
+            let parser =
+                CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+            let cron = parser.parse(expression).map_err(|error| error.to_string())?;
             let from = Timestamp::from_microsecond(after.0).map_err(|error| error.to_string())?;
             let from = from.to_zoned(time_zone(zone)?);
             let found = cron.find_next_occurrence(&from, false);
@@ -103,6 +110,15 @@ mod tests {
 
     fn cron(expression: &str, zone: &str) -> Rhythm {
         Rhythm::Cron { expression: expression.into(), zone: zone.into() }
+    }
+
+    #[test]
+    fn an_expression_has_five_fields_and_fits_a_line() {
+        let long = format!("{} 9 * * *", vec!["0"; 200].join(","));
+        for expression in ["* * * * * *", "0 9 * * * 2027", "* * * * * * *", &long] {
+            assert!(next(&cron(expression, "UTC"), at("2026-11-16T09:00:00Z")).is_err());
+        }
+        assert!(next(&cron("0 9 * * 1-5", "UTC"), at("2026-11-16T09:00:00Z")).is_ok());
     }
 
     fn slots(rhythm: &Rhythm, from: &str, many: usize) -> Vec<String> {

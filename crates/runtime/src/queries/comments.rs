@@ -50,6 +50,12 @@ pub struct CommentRow {
     /// Where the lines that it speaks of stand in the newest revision; none if it speaks of no line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// The number of that revision.
+    #[serde(default)]
+    pub placed_in: u32,
+    /// The revision on which it was asked for last.
+    #[serde(default)]
+    pub asked_on: u32,
 }
 
 /// What was said after the first comment of a thread.
@@ -83,6 +89,8 @@ impl CommentRow {
         match (&self.resolved, &self.asked, self.answered_in, &self.declined) {
             (Some(_), ..) => "resolved",
             (None, None, ..) => "posted",
+            // It was settled when a newer revision came, and opened again since: nobody is at it.
+            (None, Some(_), None, _) if self.placed_in > self.asked_on => "posted",
             (None, Some(_), None, _) => "open",
             (None, Some(_), Some(_), _) if self.replies.iter().any(waits) => "posted",
             (None, Some(_), Some(_), None) => "addressed",
@@ -172,6 +180,8 @@ impl Ledger {
             declined: None,
             resolved: None,
             place: None,
+            placed_in: 0,
+            asked_on: 0,
         });
     }
 
@@ -179,7 +189,9 @@ impl Ledger {
         if self.row(comment.number).is_none() {
             self.begin(comment.clone(), by.clone(), at);
         }
+        let revision = self.revision;
         if let Some(row) = self.row(comment.number) {
+            row.asked_on = revision;
             (row.answered_in, row.declined, row.asked) = (None, None, Some(comment));
             row.replies.iter_mut().for_each(|reply| reply.is_asked = true);
         }
@@ -248,6 +260,7 @@ impl Ledger {
         let Some(newest) = self.texts.get(&self.revision) else { return self.rows };
         let mut places: BTreeMap<u32, Places> = BTreeMap::new();
         for row in &mut self.rows {
+            row.placed_in = self.revision;
             let Some(text) = self.texts.get(&row.revision) else { continue };
             let comment = &row.comment;
             let line = comment.line.or_else(|| line_of_step(text, comment.step?));

@@ -9,7 +9,7 @@ use planwright_domain::{
     plan::event::PlanEvent,
     session::SessionEvent,
     time::Time,
-    turn::event::TurnEvent,
+    turn::{Usage, event::TurnEvent},
 };
 
 use crate::{
@@ -67,7 +67,13 @@ impl Queries {
         let Some((plan, since)) = written else { return Ok(None) };
         let mut fold = Fold::new(plan);
         for_each_event(&*self.journal, identity, since, |recorded| {
-            Ok::<_, JournalError>(fold.take(recorded))
+            fold.take(recorded);
+            let is_over = fold.is_over();
+            Ok::<_, JournalError>(if is_over {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            })
         })
         .await?;
         Ok(Some(fold.view))
@@ -78,10 +84,14 @@ struct Fold {
     view: ReceiptView,
     /// Where the causes of its executions stand.
     causes: BTreeSet<Seq>,
-    /// The turn that executes it.
+    /// The turns that executed it.
+    turns: BTreeSet<TurnId>,
+    /// The one that does now.
     turn: Option<TurnId>,
     /// The calls that were made under its lease.
     calls: BTreeSet<CallId>,
+    /// Those whose result may still come.
+    open: BTreeSet<CallId>,
     diff_bytes: usize,
 }
 
@@ -89,14 +99,26 @@ impl Fold {
     fn new(plan: PlanId) -> Self {
         let (begun, ended, files) = (None, None, Vec::new());
         let view = ReceiptView { plan, cost_micros: 0, begun, ended, files, files_more: 0 };
-        let (causes, calls) = (BTreeSet::new(), BTreeSet::new());
-        Self { view, causes, turn: None, calls, diff_bytes: 0 }
+        Self {
+            view,
+            causes: BTreeSet::new(),
+            turns: BTreeSet::new(),
+            turn: None,
+            calls: BTreeSet::new(),
+            open: BTreeSet::new(),
+            diff_bytes: 0,
+        }
     }
 
-    fn take(&mut self, recorded: Recorded) -> ControlFlow<()> {
+    /// A plan may end while a call is under way, and before the turn does that executed it.
+    fn is_over(&self) -> bool {
+        self.view.ended.is_some() && self.turn.is_none() && self.open.is_empty()
+    }
+
+    fn take(&mut self, recorded: Recorded) {
         let Recorded { seq, at, event, .. } = recorded;
         match event {
-            SessionEvent::Plan(event) => return self.plan(seq, at, &event),
+            SessionEvent::Plan(event) => self.plan(seq, at, &event),
             SessionEvent::Turn(event) => self.turn(at, event),
             SessionEvent::MessageQueued { .. }
             | SessionEvent::CauseWithdrawn { .. }
@@ -109,10 +131,9 @@ impl Fold {
             | SessionEvent::Life(_)
             | SessionEvent::Logged { .. } => {}
         }
-        ControlFlow::Continue(())
     }
 
-    fn plan(&mut self, seq: Seq, at: Time, event: &PlanEvent) -> ControlFlow<()> {
+    fn plan(&mut self, seq: Seq, at: Time, event: &PlanEvent) {
         let this = self.view.plan;
         if let PlanEvent::ExecutionStarted { plan, .. } | PlanEvent::StepQueued { plan, .. } = event
             && *plan == this
@@ -124,31 +145,43 @@ impl Fold {
             && *plan == this
         {
             self.view.ended = Some(at);
-            return ControlFlow::Break(());
         }
-        ControlFlow::Continue(())
     }
 
     fn turn(&mut self, at: Time, event: TurnEvent) {
         if let TurnEvent::TurnStarted { turn, queued, .. } = &event {
             self.turn = self.causes.contains(queued).then_some(*turn);
-        } else if let TurnEvent::ModelAnswered { turn, answer, .. } = &event
+            self.turns.extend(self.turn);
+        } else if let TurnEvent::TurnFinished { turn, .. } = &event
             && self.turn == Some(*turn)
         {
-            self.view.cost_micros += answer.usage.cost_micros;
-        } else if let TurnEvent::ViewCompacted { turn, usage, .. } = &event
-            && self.turn == Some(*turn)
-        {
+            self.turn = None;
+        } else if let TurnEvent::ModelAnswered { turn, answer, .. } = &event {
+            self.spend(*turn, answer.usage);
+        } else if let TurnEvent::ViewCompacted { turn, usage, .. } = &event {
             // The lease pays for it, too.
-            self.view.cost_micros += usage.cost_micros;
+            self.spend(*turn, *usage);
         } else if let TurnEvent::CallStarted { call, plan, .. } = &event
             && *plan == Some(self.view.plan)
         {
             self.calls.insert(*call);
+            self.open.insert(*call);
+        } else if let TurnEvent::CallAbandoned { call, .. }
+        | TurnEvent::CallOrphaned { call, .. }
+        | TurnEvent::DoubtSettled { call, .. } = &event
+        {
+            self.open.remove(call);
         } else if let TurnEvent::CallFinished { call, result, .. } = event
             && self.calls.contains(&call)
         {
+            self.open.remove(&call);
             result.changes.into_iter().for_each(|change| self.list(call, at, change));
+        }
+    }
+
+    fn spend(&mut self, turn: TurnId, usage: Usage) {
+        if self.turns.contains(&turn) {
+            self.view.cost_micros = self.view.cost_micros.saturating_add(usage.cost_micros);
         }
     }
 

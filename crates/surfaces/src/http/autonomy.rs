@@ -239,7 +239,13 @@ pub(crate) async fn start_run(
         (Meter::Tokens, new.tokens),
         (Meter::Money, new.cost_micros),
     ];
-    let budget = limits.into_iter().filter_map(|(meter, limit)| Some((meter, limit?))).collect();
+    let budget: Vec<_> =
+        limits.into_iter().filter_map(|(meter, limit)| Some((meter, limit?))).collect();
+    if budget.iter().any(|(_, limit)| *limit == 0) {
+        let words =
+            "a run that may use nothing does nothing; leave a limit out, or say more than 0";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "zero_limit", words));
+    }
     act(&app, &caller, &id, &headers, WorkAct::On { target, drafts: new.drafts, budget }).await
 }
 

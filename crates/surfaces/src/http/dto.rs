@@ -358,6 +358,8 @@ pub struct PlaceDto {
     pub last_line: u32,
     /// What became of them: `same`, `changed` or `removed`.
     pub fate: String,
+    /// The number of that revision.
+    pub revision: u32,
 }
 
 /// What was said after the first comment of a thread.
@@ -398,20 +400,20 @@ impl From<CommentRow> for CommentRowDto {
             answered_in: row.answered_in,
             declined: row.declined,
             resolved: row.resolved.map(|by| by.0),
-            place: row.place.map(PlaceDto::from),
+            place: row.place.map(|place| PlaceDto::of(place, row.placed_in)),
             replies: row.replies.into_iter().map(ReplyRowDto::from).collect(),
         }
     }
 }
 
-impl From<Place> for PlaceDto {
-    fn from(Place { first, last, fate }: Place) -> Self {
+impl PlaceDto {
+    fn of(Place { first, last, fate }: Place, revision: u32) -> Self {
         let fate = match fate {
             Fate::Same => "same",
             Fate::Changed => "changed",
             Fate::Removed => "removed",
         };
-        Self { line: first, last_line: last, fate: fate.into() }
+        Self { line: first, last_line: last, fate: fate.into(), revision }
     }
 }
 

@@ -41,7 +41,7 @@ export function Below({ first = null, last = null }: { first?: number | null; la
   return (
     <div className="thread-place my-2 space-y-2">
       {threads.map((thread) => <ThreadCard key={thread.number} thread={thread} doing={discussion} />)}
-      {here.map(({ note, place }) => <NoteCard key={place} note={note} place={place} discussion={discussion} />)}
+      {here.map(({ note, place }) => <NoteCard key={note.id ?? place} note={note} place={place} discussion={discussion} />)}
       {writes && <Composer key={writes.line} writing={writes} discussion={discussion} onClose={() => setWriting(null)} />}
     </div>
   );

@@ -43,7 +43,7 @@ export function PlanBody({ id, plan, session, at, isCurrent, decides, wide, pane
   const [kept, keep] = useKept(`notes:${id}:${plan.planId}`, "[]");
   const notes = useMemo(() => (parseJson(kept, areNotes) ?? []).map((note) => onRevision(note, at.digest)), [kept, at.digest]);
   const setNotes = useCallback((next: typeof notes) => keep(next.length ? JSON.stringify(next) : ""), [keep]);
-  const addNote = useCallback(({ line, last }: Writing, text: string) => setNotes([...notes, { line, ...(last ? { last } : {}), text, on: { digest: at.digest, revision: at.revision } }]), [notes, setNotes, at.digest, at.revision]);
+  const addNote = useCallback(({ line, last }: Writing, text: string) => setNotes([...notes, { id: `${Date.now()}-${notes.length}`, line, ...(last ? { last } : {}), text, on: { digest: at.digest, revision: at.revision } }]), [notes, setNotes, at.digest, at.revision]);
   const [writing, setWriting] = useState<Writing | null>(null);
   // What was typed elsewhere is kept as a note: nobody's words go because another line was chosen, or a newer text.
   const begin = useCallback((on: Writing) => {
@@ -76,6 +76,7 @@ export function PlanBody({ id, plan, session, at, isCurrent, decides, wide, pane
       addNote,
       writing,
       setWriting,
+      revision: at.revision,
       lines: markdown.replace(/\n$/, "").split("\n"),
       post: ({ line, last }, text) => isDone(verdicts.post(id, at.digest, { line, lastLine: last ?? null, step: null, text })),
       reply: (number, text) => isDone(verdicts.reply(id, plan.planId, number, text)),
@@ -87,7 +88,7 @@ export function PlanBody({ id, plan, session, at, isCurrent, decides, wide, pane
         if (await isDone(verdicts.edit(id, at.digest, replaced(markdown, place.line, place.lastLine, lines), true))) await verdicts.changeComment(id, number, { planId: plan.planId, resolved: true });
       } : null,
     };
-  }, [me, waits, threads, notes, setNotes, addNote, writing, markdown, id, at.digest, decides, plan.planId, plan.strategy, onExpect]);
+  }, [me, waits, threads, notes, setNotes, addNote, writing, markdown, id, at.digest, at.revision, decides, plan.planId, plan.strategy, onExpect]);
   const isDrawn = !!revision && (diff.data !== undefined || !session.active);
   const reveal = useCallback(() => setChosen("plan"), []);
   useNamedLine(wide && isDrawn, region, reveal);

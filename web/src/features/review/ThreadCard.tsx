@@ -10,7 +10,8 @@ import { readSuggestion, renumbered } from "./notes";
 export interface Doing {
   /** Who looks. */
   me: string;
-  /** The lines of the revision on the screen. */
+  /** The revision on the screen, by its number, and its lines. */
+  revision: number;
   lines: string[];
   reply: (number: number, text: string) => Promise<boolean>;
   edit: (number: number, text: string) => Promise<boolean>;
@@ -119,7 +120,8 @@ function Reply({ row, thread, doing }: { row: Schemas["ReplyRowDto"]; thread: Co
 function Suggestion({ lines: suggested, thread, doing }: { lines: string[]; thread: CommentRow; doing: Doing }) {
   const [busy, setBusy] = useState(false);
   const { place } = thread;
-  const old = place && place.fate === "same" ? doing.lines.slice(place.line - 1, place.lastLine) : null;
+  // The threads and the text are read one after the other: what was placed in another revision is not applied to this one.
+  const old = place && place.fate === "same" && place.revision === doing.revision ? doing.lines.slice(place.line - 1, place.lastLine) : null;
   const lines = old ? renumbered(old, suggested) : suggested;
   const { apply } = doing;
   return (

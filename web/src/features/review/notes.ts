@@ -4,6 +4,8 @@ import { t } from "../../lib/t";
 
 /** A note that was not sent yet: on some lines, or on the whole. */
 export interface Note {
+  /** What it is known by while others come and go. */
+  id?: string;
   line: number | null;
   /** The last line, where it is about several. */
   last?: number;
@@ -36,8 +38,8 @@ export function standsBelow(line: number | null, lines: string[]): number | null
 /** A note as it is about a revision: one that was made on another revision is about the whole, and says where it was made. */
 export function onRevision(note: Note, digest: string): Note {
   if (note.on.digest === digest || note.line === null) return note;
-  const { line, last, text, on } = note;
-  return { line: null, text: `${last ? t("Lines {line} to {last} of rev {n}: ", { line, last, n: on.revision }) : t("Line {line} of rev {n}: ", { line, n: on.revision })}${text}`, on };
+  const { id, line, last, text, on } = note;
+  return { id, line: null, text: `${last ? t("Lines {line} to {last} of rev {n}: ", { line, last, n: on.revision }) : t("Line {line} of rev {n}: ", { line, n: on.revision })}${text}`, on };
 }
 
 /** The threads of a plan by the line that they stand below; those on the whole are below none. */

@@ -77,7 +77,7 @@ pub(crate) fn edit(
     if let Some(head) = plan.current.as_ref().filter(|head| Some(head.digest) != base) {
         return Err(stale(base, head));
     }
-    let replies = plan.comments_open.iter();
+    let replies = plan.comments_open.difference(&plan.resolved);
     let replies =
         replies.map(|comment| Reply { comment: *comment, declined: None, answer: None }).collect();
     let said = Authorship { author: Author::Person(by.clone()), replies };

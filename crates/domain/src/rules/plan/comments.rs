@@ -16,6 +16,9 @@ use crate::{
     rules::plan::bounds::{bounded, numbers, stale, within},
 };
 
+/// What the author is told of a comment that they know, and did not answer.
+const OPENED_AGAIN: &str = "(opened again: it was asked for before, and has no answer yet)";
+
 /// What a request for changes asks: the posted comments, a thread as one, and the new ones with their numbers, if they say
 /// something about what is there.
 pub(crate) fn asked(
@@ -24,6 +27,13 @@ pub(crate) fn asked(
     comments: &[Comment],
 ) -> Result<Vec<Comment>, PlanRefusal> {
     let mut asked = threads(plan, head);
+    // One that was settled while it was asked for, and opened again since: its author has the words.
+    let again = plan.comments_open.difference(&plan.resolved);
+    let again = again.filter(|number| asked.iter().all(|comment| comment.number != **number));
+    let again: Vec<_> = again
+        .map(|number| Comment { number: *number, ..Comment::on_the_whole(OPENED_AGAIN) })
+        .collect();
+    asked.extend(again);
     if asked.is_empty() && comments.iter().all(|comment| comment.text.trim().is_empty()) {
         return Err(PlanRefusal::NoComments);
     }
@@ -96,6 +106,11 @@ pub(crate) fn discuss(
             if plan.resolved.contains(number) == matches!(said, Said::Resolve { .. }) {
                 return Ok(Vec::new());
             }
+            if matches!(said, Said::Reopen { .. }) {
+                let of_thread = plan.posted.values().map(|posted| &posted.comment);
+                let of_thread = of_thread.filter(|comment| comment.thread() == *number);
+                has_room(plan, of_thread.map(|comment| comment.text.len()).sum())?;
+            }
             said.clone()
         }
     };
@@ -117,7 +132,7 @@ fn posted(plan: &Plan, base: Option<Digest>, comment: &Comment) -> Result<Commen
     }
     has_room(plan, comment.text.len())?;
     for (size, limit) in [
-        (plan.posted.len() + 1, limits::COMMENTS_MAX),
+        (unsettled(plan).count() + 1, limits::COMMENTS_MAX),
         (plan.commented as usize + 1, limits::COMMENTS_OF_PLAN_MAX),
     ] {
         within("the list of comments", size, limit)?;
@@ -125,10 +140,18 @@ fn posted(plan: &Plan, base: Option<Digest>, comment: &Comment) -> Result<Commen
     Ok(Comment { number: plan.commented + 1, ..comment.clone() })
 }
 
-/// Whether so many bytes more may wait for the next request.
+/// What the next request takes along.
+fn unsettled(plan: &Plan) -> impl Iterator<Item = &Comment> {
+    let posted = plan.posted.values().map(|posted| &posted.comment);
+    posted.filter(|comment| !plan.resolved.contains(&comment.thread()))
+}
+
+/// Whether so many bytes more may wait for the next request. What is settled is kept, and has room of its own.
 fn has_room(plan: &Plan, more: usize) -> Result<(), PlanRefusal> {
-    let words: usize = plan.posted.values().map(|posted| posted.comment.text.len()).sum();
-    within("what was posted and not asked for yet", words + more, limits::POSTED_BYTES_MAX)
+    let waiting: usize = unsettled(plan).map(|comment| comment.text.len()).sum();
+    within("what was posted and not asked for yet", waiting + more, limits::POSTED_BYTES_MAX)?;
+    let all: usize = plan.posted.values().map(|posted| posted.comment.text.len()).sum();
+    within("what was posted, with what is settled", all + more, 4 * limits::POSTED_BYTES_MAX)
 }
 
 fn said_in_words(text: &str) -> Result<(), PlanRefusal> {
