@@ -3,7 +3,8 @@ import { openPage } from "./browser.mjs";
 import { logIn, script, sessionUrl } from "./house.mjs";
 import { assert, Suite, until } from "./kit.mjs";
 
-const PATH = "notes/<img src=x onerror=alert(1)>.txt";
+/** A file that no other session has written. */
+const pathOf = (number) => `notes ${number}/<img src=x onerror=alert(1)>.txt`;
 
 export function progress({ house, browser }) {
   const suite = new Suite("progress");
@@ -11,9 +12,10 @@ export function progress({ house, browser }) {
   /** A session whose plan wrote a file, changed a line of it, and is reported as done; and a page of it. */
   const worked = async (path) => {
     const id = `api:e2e-progress-${String(++number).padStart(4, "0")}`;
+    const file = pathOf(number);
     const work = [
-      ["write_file", { path: PATH, content: "apples\npears and \u202eplums\n" }],
-      ["edit_file", { path: PATH, old: "apples", new: "sour apples" }],
+      ["write_file", { path: file, content: "apples\npears and \u202eplums\n" }],
+      ["edit_file", { path: file, old: "apples", new: "sour apples" }],
       ["list_files", {}],
     ];
     await house.ready(id, "# Shop\n\n1. Write the list.\n2. Pay.\n", { work });
@@ -23,7 +25,7 @@ export function progress({ house, browser }) {
     await page.getByTestId("approve").click();
     await house.rests(id, (session) => session.plan?.status === "Done");
     await page.goto(`${sessionUrl(house, id)}${path}`);
-    return { id, page };
+    return { id, page, file };
   };
   const done = async (page) => {
     assert.deepEqual(page.faults, []);
@@ -31,11 +33,11 @@ export function progress({ house, browser }) {
   };
 
   suite.test("59 what a call made of a file is shown line by line, with what it held before", async () => {
-    const { page } = await worked("");
+    const { page, file } = await worked("");
     const card = page.getByTestId("tool-card").filter({ hasText: "edit_file" });
     await card.getByRole("button").click();
     const diff = card.getByTestId("file-diff");
-    await diff.getByText(PATH).waitFor();
+    await diff.getByText(file).waitFor();
     // The words of the changed line, and every character of the others: also those that hide.
     assert.equal(await diff.locator("ins").innerText(), "sour ");
     const text = await diff.innerText();
@@ -48,7 +50,7 @@ export function progress({ house, browser }) {
   });
 
   suite.test("60 the receipt of a plan lists each file once, with every change, what it cost and how long it took, apart from what is claimed", async () => {
-    const { id, page } = await worked("/plan");
+    const { id, page, file: path } = await worked("/plan");
     const receipt = page.getByTestId("receipt");
     await receipt.getByText("Took").waitFor();
     assert.match(await receipt.innerText(), /took\s+\d.*cost\s+\S.*files\s+1/is);
@@ -61,7 +63,7 @@ export function progress({ house, browser }) {
     assert.match(await page.getByTestId("gaps").innerText(), /Pay/);
     assert.doesNotMatch(await receipt.innerText(), /Pay|as planned/);
     const { body } = await house.ask("GET", `/api/sessions/${id}/plan/receipt`);
-    assert.deepEqual(body.files.map(({ path, before }) => [path, before === null]), [[PATH, true], [PATH, false]]);
+    assert.deepEqual(body.files.map((row) => [row.path, row.before === null]), [[path, true], [path, false]]);
     assert.equal(body.files[0].after, body.files[1].before);
     await done(page);
   });
