@@ -14,6 +14,8 @@ pub const COMMENTS_MAX: usize = 200;
 pub const COMMENT_BYTES_MAX: usize = 8 * 1024;
 /// Of all comments of a plan that wait for the next request for changes.
 pub const POSTED_BYTES_MAX: usize = 64 * 1024;
+/// Of those and of what is settled: whoever opens a thread again finds it as it was.
+pub const POSTED_AND_SETTLED_BYTES_MAX: usize = 256 * 1024;
 /// How many comments a plan may have, with replies.
 pub const COMMENTS_OF_PLAN_MAX: usize = 5_000;
 /// The longest difference between what a file held and what it holds now that is recorded.

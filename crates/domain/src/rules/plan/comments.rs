@@ -98,7 +98,9 @@ pub(crate) fn discuss(
         Said::Edit { number, text } => {
             let before = own(plan, *number, &by.id)?;
             said_in_words(text)?;
-            has_room(plan, text.len().saturating_sub(before))?;
+            let more = text.len().saturating_sub(before);
+            has_room(plan, more)?;
+            keeps_room(plan, more)?;
             Said::Edit { number: *number, text: text.clone() }
         }
         Said::Resolve { number } | Said::Reopen { number } => {
@@ -131,6 +133,7 @@ fn posted(plan: &Plan, base: Option<Digest>, comment: &Comment) -> Result<Commen
         (None, base) => return Err(stale(base, head)),
     }
     has_room(plan, comment.text.len())?;
+    keeps_room(plan, comment.text.len())?;
     for (size, limit) in [
         (unsettled(plan).count() + 1, limits::COMMENTS_MAX),
         (plan.commented as usize + 1, limits::COMMENTS_OF_PLAN_MAX),
@@ -146,12 +149,20 @@ fn unsettled(plan: &Plan) -> impl Iterator<Item = &Comment> {
     posted.filter(|comment| !plan.resolved.contains(&comment.thread()))
 }
 
-/// Whether so many bytes more may wait for the next request. What is settled is kept, and has room of its own.
+/// Whether so many bytes more may wait for the next request.
 fn has_room(plan: &Plan, more: usize) -> Result<(), PlanRefusal> {
     let waiting: usize = unsettled(plan).map(|comment| comment.text.len()).sum();
-    within("what was posted and not asked for yet", waiting + more, limits::POSTED_BYTES_MAX)?;
+    within("what was posted and not asked for yet", waiting + more, limits::POSTED_BYTES_MAX)
+}
+
+/// Whether so many bytes more may be kept, with what is settled: that is no more when a thread is opened again.
+fn keeps_room(plan: &Plan, more: usize) -> Result<(), PlanRefusal> {
     let all: usize = plan.posted.values().map(|posted| posted.comment.text.len()).sum();
-    within("what was posted, with what is settled", all + more, 4 * limits::POSTED_BYTES_MAX)
+    within(
+        "what was posted, with what is settled",
+        all + more,
+        limits::POSTED_AND_SETTLED_BYTES_MAX,
+    )
 }
 
 fn said_in_words(text: &str) -> Result<(), PlanRefusal> {
